@@ -37,7 +37,7 @@ from pg_stat_activity where datname = current_database() and pid <> pg_backend_p
 """
 # No trigger and no foreign key stops who has these. A test that left a transaction open is in the way, and fails.
 FREE = {"session_replication_role": "replica", "lock_timeout": "10s"}
-LAST_SECONDS = 0.5  # for what a test has just left to end
+LAST_SECONDS = 3.0  # for what a test has just left to end, such as a query that was cancelled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

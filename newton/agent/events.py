@@ -55,6 +55,7 @@ EVENT_TYPES: Mapping[str, str] = {
     "item.deleted": "an item is deleted, with the memories of its text",
     "item.stored": "an item is stored or replaced",
     "job.completed": "a run of a background job changes something, or fails and is not repeated",
+    "lines.reconciled": "what new messages say changes what is known, as a model proposed and code checked",
     "memory.bulk_changed": "a person deletes, retracts or edits all memories that a filter selects",
     "memory.confirmed": "a person confirms a fact",
     "memory.edited": "a person edits a field of a memory",

@@ -130,6 +130,18 @@ async def begin(tx: Tx, agent: UUID | None, *, snapshot: bool = False) -> None:
 
 
 @asynccontextmanager
+async def savepoint(tx: Tx) -> AsyncGenerator[None]:
+    """Undo what the open transaction writes within this block if it ends with an error."""
+    is_complete = False
+    await tx.execute("savepoint part")
+    try:
+        yield
+        is_complete = True
+    finally:
+        await tx.execute("release savepoint part" if is_complete else "rollback to savepoint part")
+
+
+@asynccontextmanager
 async def _transaction_block(tx: Tx, agent: UUID | None, *, snapshot: bool) -> AsyncGenerator[None]:
     is_complete = False
     try:

@@ -49,8 +49,7 @@ class EpisodeMessage:
 class EpisodeLines:
     """The messages of an episode, without text of tools and the web.
 
-    An episode without a session has one message, its text. `covered` is the range of messages of the session, and
-    `foreign_text` what tools and the web said in it.
+    An episode without a session has one message, its text. `covered` is the range of messages of the session.
     """
 
     memory_id: UUID
@@ -58,12 +57,6 @@ class EpisodeLines:
     source: str
     ended_at: datetime
     messages: tuple[EpisodeMessage, ...]
-    foreign_text: str
-
-    @property
-    def lines(self) -> list[tuple[str, str]]:
-        """Return the messages as pairs of speaker and text."""
-        return [(message.name or message.role.capitalize(), message.content) for message in self.messages]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +145,6 @@ async def _load_lines(tx: Tx, agent_id: UUID, episode: Record) -> EpisodeLines:
         source=_describe_source(episode["session"]),
         ended_at=episode["ended_at"],
         messages=_select_trusted(rows),
-        foreign_text="\n".join(row["content"] for row in rows if row["trust"] in UNTRUSTED_TIERS),
     )
 
 

@@ -30,7 +30,6 @@ LinkType = Literal[
     "relates",
     "contradicts",
     "compatible",
-    "undecided",
 ]
 
 

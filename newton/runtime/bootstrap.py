@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.agent.compaction.background import open_compactions
+from newton.agent.reconciliation.readings import open_readings
 from newton.agent.scope import AgentScope
 from newton.brain.hook_runner import load_hooks
 from newton.clock import Clock, SystemClock
@@ -96,6 +97,7 @@ async def open_newton(
             settings=settings,
             models=models,
             compactions=await stack.enter_async_context(open_compactions(finishes=not long_running)),
+            readings=await stack.enter_async_context(open_readings()),
             mcp_servers=mcp_servers,
             default_model=default_model,
             scope=scope,

@@ -3,11 +3,13 @@
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from newton.agent.actions.action_service import ActionService
 from newton.agent.actions.permissions import PermissionService
+from newton.agent.background_runs import BackgroundRuns
 from newton.agent.compaction.background import BackgroundCompactions
 from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.tools import AgentToolset
@@ -16,6 +18,7 @@ from newton.agent.loop.turn_status import ProgressCallback
 from newton.agent.maintenance.artifact_vectors import has_artifacts_to_embed
 from newton.agent.maintenance.service import BATCH_SIZE, MaintenanceService
 from newton.agent.prompt_records.service import PromptService
+from newton.agent.reconciliation.readings import create_readings
 from newton.agent.services.bundles import BundleService
 from newton.agent.services.censors import CensorService
 from newton.agent.services.decisions import DecisionService
@@ -71,8 +74,8 @@ INJECTED_TEXT_DIVISOR = 4  # the texts in the context of a session may take at m
 class AgentServices(ScopeServices):
     """Factories of all services of one agent. The argument `origin` names the interface of the caller.
 
-    `models`, `compactions` and `mcp_servers` are shared by the agents of the process. `default_model` names the agent's
-    own default model, or is None. `is_user_memory` is True for the memory of one user of another agent.
+    `models`, `compactions`, `readings` and `mcp_servers` are shared by the agents of the process. `default_model` names
+    the agent's own default model, or is None. `is_user_memory` is True for the memory of one user of another agent.
     """
 
     settings: Settings
@@ -84,6 +87,7 @@ class AgentServices(ScopeServices):
     skills: SkillSet = field(default_factory=SkillSet)
     configured_embedder: "Embedder | None" = None
     compactions: BackgroundCompactions = field(default_factory=BackgroundCompactions)
+    readings: BackgroundRuns = field(default_factory=create_readings)
     mcp_servers: McpServerPool = field(default_factory=lambda: McpServerPool(servers={}))
     is_user_memory: bool = False
 
@@ -185,10 +189,23 @@ class AgentServices(ScopeServices):
     async def process_written(self, origin: str) -> bool:
         """Embed and index new memories now, so that the next search finds them, if embeddings are computed locally.
 
-        Then store the facts that the new messages state, so that other sessions find them. Return False if something is
-        left for the background job `embed`: all with a remote embedding model, or after an error, what takes longer
-        than `PROCESS_SECONDS`, and the passages of artifacts.
+        Then store the facts that the messages state; a model reads them in the background. Return False if something is
+        left for the job `embed`: all with a remote embedding model, or after an error, what takes longer than
+        `PROCESS_SECONDS`, and the passages of artifacts.
         """
+        try:
+            return await self._process_written(origin)
+        finally:
+            self.read_soon()
+
+    def read_soon(self) -> None:
+        """Let the model reconcile new lines in the background: now if there are enough, and after a pause."""
+        if self.chat_model is not None:
+            run = partial(self.maintenance("reconciliation").reconcile, only_due=True, only_recent=True)
+            for start in (self.readings.start, self.readings.start_when_idle):
+                start((self.scope.agent_id, self.scope.agent_id), run)
+
+    async def _process_written(self, origin: str) -> bool:
         maintenance, failed = self.maintenance(origin), dict[str, str]()
         passed = (TimeoutError,)
         with suppress(*passed), isolate_failure("processing of new memories", failed, passed=passed):

@@ -68,7 +68,9 @@ FIXED = {
     "dialogue.tasks": {
         "task_id", "number", "parent_id", "replaces_task_id", "depth", "goal", "first_position", "pushed_at",
     },
-    "heart.facts": {"memory_id", "attribute", "single_valued", "valid_from", "valid_to"},
+    "heart.facts": {"memory_id", "attribute", "single_valued", "valid_from"},
+    "heart.proposed_items": {"proposal_id", "model", "operation", "proposed_at"},
+    "heart.line_changes": {"change_id", "line_id", "effect", "target_id", "changed_at"},
     "heart.episodes": {"memory_id", "session_id", "first_position", "last_position", "started_at", "ended_at"},
     "heart.censors": {"memory_id", "match_mode", "trigger", "action", "reason", "domain", "threshold"},
     "heart.procedures": {"memory_id", "name", "version", "description", "steps", "triggers"},

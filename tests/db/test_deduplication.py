@@ -1,7 +1,7 @@
 """Facts told in other words, through the store: joined, linked or kept apart; and nothing of what was told is lost."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -11,18 +11,15 @@ import pytest
 from newton.content.yaml_source import parse_trusted
 from newton.db.pool import Database
 from newton.errors import ConflictError
-from newton.heart.extraction_schema import PairRelation
 from newton.heart.facts import fact_store
-from newton.heart.facts.conflicts import FactPair
 from newton.heart.facts.fact_comparison import ComparisonReport, SimilarityThresholds, compare_facts
 from newton.heart.facts.fact_store import NewFact
-from newton.heart.facts.judgement import judge_undecided
 from newton.ids import derive_model_id
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.minilm import MiniLM
 from tests.support import NOON, ground, teller
 
-HELD_AT_MOST = 45  # of the hundred tellings of twenty facts; a model as judge brings it down
+HELD_AT_MOST = 45  # of the hundred tellings of twenty facts; a model merges more
 BOUNDS = SimilarityThresholds(duplicate_min_cosine=0.95, related_min_cosine=0.85)
 DATA: dict[str, Any] = parse_trusted((Path(__file__).parents[1] / "data" / "tellings.yaml").read_text(encoding="utf-8"))
 
@@ -32,31 +29,16 @@ async def model() -> AsyncIterator[MiniLM]:
     yield await asyncio.to_thread(MiniLM)
 
 
-class Says:
-    """A judge of one mind, that remembers what it was asked."""
-
-    def __init__(self, answer: PairRelation) -> None:
-        self.answer: PairRelation = answer
-        self.asked = list[tuple[str, str]]()
-
-    async def judge_pairs(self, pairs: Sequence[FactPair]) -> Sequence[PairRelation]:
-        self.asked += [(pair.older.text, pair.newer.text) for pair in pairs]
-        return [self.answer for _ in pairs]
-
-
 def statement(n: int, content: str, subject: str | None) -> NewFact:
     return NewFact(ref=f"t{n}", content=content, valid_from=NOON, subject=subject, source=f"source {n}")
 
 
-async def tell(db: Database, agent: UUID, model: MiniLM, *told: NewFact, judge: Says | None = None) -> ComparisonReport:
+async def tell(db: Database, agent: UUID, model: MiniLM, *told: NewFact) -> ComparisonReport:
     own = ground(teller(agent))
     async with db.transaction(agent) as tx:
         await fact_store.add_facts(tx, told, ctx=own)
     await EmbeddingOutbox(db, model, agent).drain()
-    report = await compare_facts(db, own, BOUNDS, model_id=derive_model_id(model.identity))
-    if judge:
-        await judge_undecided(db, own, judge, limit=20)
-    return report
+    return await compare_facts(db, own, BOUNDS, model_id=derive_model_id(model.identity))
 
 
 async def current(db: Database, agent: UUID) -> dict[str, tuple[str, int]]:
@@ -131,25 +113,6 @@ async def test_compared_again_nothing_changes(db: Database, agent: UUID, model: 
     assert await current(db, agent) == before
 
 
-@pytest.mark.parametrize(
-    ("answer", "held", "decision"),
-    [("same", 1, "corroborates"), ("compatible", 2, "compatible"), ("unsure", 2, "undecided"), (None, 2, None)],
-)
-async def test_what_evidence_leaves_open_a_judge_decides_once_or_a_link_keeps(
-    db: Database, agent: UUID, model: MiniLM, answer: PairRelation | None, held: int, decision: str | None
-) -> None:
-    judge = None if answer is None else Says(answer)
-    texts = ("Ana lives in the centre of Oslo", "Ana lives in the centre of Oslo near the harbour")
-    for n, text in enumerate(texts):
-        await tell(db, agent, model, statement(n, text, "Ana"), judge=judge)
-    await tell(db, agent, model, judge=judge)
-    assert len(await current(db, agent)) == held
-    async with db.transaction(agent) as tx:
-        links = {row["link"] for row in await tx.fetch("select link from memory.links")}
-    assert links - {"near", "contradicts"} == ({decision} if decision else set())
-    assert judge is None or judge.asked == [texts]
-
-
 async def test_facts_of_other_subjects_are_not_even_compared(db: Database, agent: UUID, model: MiniLM) -> None:
     told = [
         statement(0, "She lives in Oslo", "Ana"),
@@ -181,17 +144,3 @@ async def test_a_hundred_tellings_of_twenty_facts_and_fifty_near_misses(
     misses = [statement(100 + n, miss["text"], subjects[miss["of"]]) for n, miss in enumerate(DATA["near_misses"])]
     assert len(misses) == 50
     assert (await tell(db, agent, model, *misses)).duplicates == 0
-
-
-async def test_a_long_text_is_never_sent_to_the_judge_and_is_left_to_a_person(
-    db: Database, agent: UUID, model: MiniLM
-) -> None:
-    # R11
-    judge, long = Says("same"), "Ana reviews every migration on Monday. " * 100
-    told = [statement(n, f"{long}{n}", "Ana") for n in range(3)]
-    await tell(db, agent, model, *told, judge=judge)
-    report = await tell(db, agent, model, judge=judge)
-    assert report.facts == 0 and judge.asked == []
-    async with db.transaction(agent) as tx:
-        assert await tx.fetchval("select count(*) from memory.links where link = 'undecided'") > 0
-    assert len(await current(db, agent)) == 3

@@ -130,7 +130,13 @@ async def test_nothing_of_the_other_agent_can_be_updated_or_deleted(world: World
         "cognition.working_set": "access_count = access_count + 1",
     }
     emptied = {"memory.outbox", "cognition.working_set", "runtime.idempotency_keys", "runtime.events", "runtime.jobs"}
-    emptied |= {"dialogue.responses", "heart.items", "runtime.tool_permissions", "runtime.failing_models"}
+    emptied |= {
+        "dialogue.responses",
+        "heart.items",
+        "runtime.tool_permissions",
+        "runtime.failing_models",
+        "heart.proposed_items",
+    }
     for name in world.names:
         change = allowed.get(name, "agent_id = agent_id")
         updated = await refusal(world.db, world.ana, f"update {name} set {change} where agent_id = $1", world.ben)

@@ -15,6 +15,8 @@ from newton.agent.prompt_records import prompt_store
 from newton.agent.prompt_records.prompt_encoder import SentRequest
 from newton.agent.prompt_records.prompt_store import CallOutcome
 from newton.agent.prompt_records.spans import NO_TOKENS, PromptOrigin, to_spans
+from newton.agent.reconciliation.line_changes import LineChange, insert_changes
+from newton.agent.reconciliation.proposal_log import record_answer
 from newton.agent.services.working_memory import WorkingMemory
 from newton.brain import decisions, guardrail_store
 from newton.brain.calibration import snapshots
@@ -72,7 +74,8 @@ from newton.heart.identity.identity_store import IdentityEdit
 from newton.heart.identity.standing_instructions import StandingInstruction
 from newton.heart.items import item_store
 from newton.heart.items.item_store import ItemAddress
-from newton.heart.lifecycle.engine import review
+from newton.heart.lifecycle.engine import LifecycleContext, review
+from newton.heart.reconciliation.reconciling_types import CheckedAnswer, CheckedItem
 from newton.ids import derive_model_id
 from newton.memory import agents, store
 from newton.memory.forgetting import forget
@@ -147,8 +150,18 @@ async def live(db: Database, name: str) -> UUID:
 
 
 async def a_line_summary(tx: Tx, ctx: WriteContext) -> None:
+    await a_reading(tx, ground(ctx))
     line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
     await long_messages.save_summary(tx, "the kettle", "kettle", memory_id=line, max_tokens=10, ctx=ctx)
+
+
+async def a_reading(tx: Tx, ctx: LifecycleContext) -> None:
+    """What a model proposed after it had read a message, and what that changed."""
+    line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange' order by memory_id limit 1")
+    fact = await tx.fetchval("select memory_id from memory.memories where kind = 'fact' order by memory_id limit 1")
+    answer = CheckedAnswer(kept=(CheckedItem(op="same", line=None),), dropped=())
+    await record_answer(tx, answer, model="scripted", malformed=1, ctx=ctx)
+    await insert_changes(tx, [LineChange("confirmed", fact, line)], ctx=ctx)
 
 
 async def a_prompt(tx: Tx, bundle: Bundle, session_id: UUID) -> None:
@@ -175,7 +188,7 @@ async def a_daemon(tx: Tx, agent_id: UUID) -> None:
     await queue.enqueue(tx, "embed", agent_id=agent_id)
     reply = ChatReply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
     await usage.record(tx, UsageRecord(reply, "turn"), agent_id=agent_id, now=NOON)
-    failed = {"agent_id": agent_id, "purpose": "extract", "model": "scripted", "failed_at": NOON}
+    failed = {"agent_id": agent_id, "purpose": "reconcile", "model": "scripted", "failed_at": NOON}
     await failing_models.SQL["record_failure"].execute(tx, **failed, failure="It does not answer.")
 
 

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
@@ -17,10 +16,8 @@ from newton.brain.chain_heads import ChainHeadFiles
 from newton.content.yaml_source import parse_trusted
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.heart.extraction_schema import PairRelation
 from newton.heart.facts.conflicts import FactPair, Settlement
 from newton.heart.facts.fact_comparison import SimilarityThresholds, compare_facts
-from newton.heart.facts.judgement import judge_undecided
 from newton.heart.lifecycle.engine import review
 from newton.ids import derive_model_id
 from newton.memory import agents, store
@@ -234,44 +231,6 @@ async def test_conflicts_are_listed_in_pages(mind: Mind) -> None:
     for cursor in ("nonsense", encode_cursor("1"), encode_cursor(f"2026-01-01 {facts[0]} {facts[1]}")):
         with pytest.raises(InputError, match="cursor is invalid"):
             await list_conflict_page(service, limit=3, cursor=cursor)
-
-
-class Judge:
-    """Answers every pair with one relation, and counts the pairs."""
-
-    def __init__(self, relation: PairRelation) -> None:
-        self.relation: PairRelation = relation
-        self.asked = 0
-
-    async def judge_pairs(self, pairs: Sequence[FactPair]) -> Sequence[PairRelation]:
-        self.asked += len(pairs)
-        return [self.relation for _ in pairs]
-
-
-@pytest.mark.parametrize(
-    ("relation", "safe", "states"),
-    [
-        ("update", True, ("SUPERSEDED", "NEW")),
-        ("update", False, ("NEW", "NEW")),
-        ("compatible", True, ("NEW", "NEW")),
-        ("unsure", True, ("NEW", "NEW")),
-    ],
-)
-async def test_a_judge_decides_once_and_never_replaces_what_concerns_safety(
-    mind: Mind, minilm: MiniLM, relation: PairRelation, states: tuple[str, str], *, safe: bool
-) -> None:
-    mind = await another_mind(mind, minilm, "judged")
-    first = UNSURE[0] if safe else "Ana is allergic to nuts."
-    older, newer = await tell(mind, FactDraft(content=first), FactDraft(content=UNSURE[1]))
-    await contest(mind, older, newer)
-    judge = Judge(relation)
-    for _ in range(2):
-        await judge_undecided(mind.db, mind.scope.write_context(), judge, limit=10)
-    async with mind.db.transaction(mind.agent_id) as tx:
-        found = await read_states(tx)
-    assert (judge.asked, (found[older], found[newer])) == (1, states)
-    is_open = relation == "unsure" or not safe
-    assert len(await ConflictService(scope=mind.scope).list_conflicts()) == is_open, "a person still settles it"
 
 
 async def test_what_is_told_again_later_is_current_and_what_replaced_it_is_not(mind: Mind, minilm: MiniLM) -> None:

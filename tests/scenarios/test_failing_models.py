@@ -14,22 +14,27 @@ from newton.agent.llm.failing_models import FailingModel, list_failing_models
 from newton.agent.llm.structured import UNUSABLE_ANSWER, StructuredLLM
 from newton.agent.llm.usage import SQL
 from newton.agent.maintenance.extracted_facts import ExtractionResult
-from newton.agent.maintenance.extraction import extract
 from newton.agent.maintenance.service import LearningReport
+from newton.agent.reconciliation.reconciler import Reconciler, ReconciliationResult
 from newton.db.pool import Database
 from newton.db.queries import WRITE_PATTERN
 from newton.errors import ProviderError, TokenQuotaError
-from newton.heart.extraction_schema import ShortenedOutput
+from newton.heart.shortening_prompt import ShortenedOutput
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.fakes import ScriptedChat
 from newton.runtime.jobs.memories import to_learning_outcome
 from tests.scenarios.conftest import Mind
-from tests.scenarios.test_extraction import asking, talked
+from tests.scenarios.reading import NOTHING
+from tests.scenarios.reading import asking as asking_of
 from tests.statements import watched_database
-from tests.support import NOON, ground, teller
+from tests.support import NOON
 
 PRIVATE = "the words of somebody"
 GOOD = json.dumps({"words": "Short."})
+
+
+def asking(mind: Mind, *replies: str, per_day: int = 1_000_000) -> StructuredLLM:
+    return asking_of(mind, ScriptedChat(*replies), per_day=per_day)
 
 
 class FailingChat(ScriptedChat):
@@ -63,7 +68,7 @@ def refused() -> ProviderError:
     return ProviderError(f"{summary} It says: {PRIVATE}", hint="Look.").with_summary(summary)
 
 
-async def ask(llm: StructuredLLM, *, purpose: str = "extract", seconds: float | None = None) -> None:
+async def ask(llm: StructuredLLM, *, purpose: str = "reconcile", seconds: float | None = None) -> None:
     await llm.complete("Shorten it.", ShortenedOutput, purpose=purpose, max_tokens=50, timeout_seconds=seconds)
 
 
@@ -93,14 +98,15 @@ async def test_a_model_that_fails_is_named_once_and_until_it_answers(
     assert len(await read_failing(mind)) == 1, "another purpose may have another model"
     await ask(llm)
     assert await read_failing(mind) == []
-    named = {"purpose": "extract", "model": "scripted"}
+    named = {"purpose": "reconcile", "model": "scripted"}
     assert await read_events(mind) == [("model.failed", named), ("model.recovered", {**named, "failed_calls": 3})]
     assert [one.msg for one in caplog.records] == ["model_failed", "model_recovered"]
     with pytest.raises(ProviderError):
         await ask(llm)
     assert [kind for kind, _ in await read_events(mind)][-1] == "model.failed", "it fails anew"
     assert PRIVATE not in str(([vars(one) for one in caplog.records], failing, await read_events(mind)))
-    said = f"scripted does not work for the extraction of memories since {NOON:%Y-%m-%d %H:%M} UTC: its last 3 calls"
+    purpose = "the reconciliation of new lines with known items"
+    said = f"scripted does not work for {purpose} since {NOON:%Y-%m-%d %H:%M} UTC: its last 3 calls"
     assert failing.description == f"{said} failed. http://models answered with the HTTP status 500."
 
 
@@ -152,10 +158,10 @@ async def test_a_used_up_daily_limit_is_no_fault_of_the_model(mind: Mind) -> Non
 
 
 async def test_the_job_counts_the_conversations_that_the_model_failed(mind: Mind) -> None:
-    await talked(mind, ("user", "My sister Liv works at the harbour."))
-    await talked(mind, ("user", "Our rent was raised to 950 euros."), session="s2")
-    llm = replace(asking(mind), model=FailingChat(refused(), None, reply='{"facts": []}'))
-    result = await extract(llm, ground(teller(mind.agent_id, trust="agent")), limit=10)
-    assert result == ExtractionResult(1, failed=1)
-    outcome = to_learning_outcome(LearningReport(0, result))
+    await mind.hear("My sister Liv works at the harbour.")
+    await mind.hear("Our rent was raised to 950 euros.", session="s2")
+    llm = replace(asking(mind), model=FailingChat(refused(), None, reply=NOTHING))
+    result = await Reconciler(llm=llm).reconcile(10)
+    assert result == ReconciliationResult(calls=1, failed=1)
+    outcome = to_learning_outcome(LearningReport(0, ExtractionResult(), result))
     assert outcome.result is not None and outcome.result["failed"] == 1

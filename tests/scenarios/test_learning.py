@@ -103,7 +103,7 @@ async def test_with_a_model_what_is_stated_is_learnt_at_once_and_parsed_once(min
     await mind.hear("My sister is called Ana.", session="s")
     mind.clock.advance(IDLE)
     report = await modelled.learn()
-    assert (report.episodes, report.extraction.conversations, report.extraction.facts) == (1, 1, 1)
+    assert (report.episodes, report.extraction.facts, report.reconciliation.calls) == (1, 1, 1)
     assert [row["full_text"] for row in await stored(mind, "fact")] == ["My sister is called Ana."]
 
 

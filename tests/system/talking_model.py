@@ -27,7 +27,7 @@ class TalkingModel:
 
     replies: dict[str, list[Respond]] = field(default_factory=dict[str, list[Respond]])
     usual: Respond = field(default_factory=lambda: says(["Fine."]))
-    background: Respond = field(default_factory=lambda: says(['{"facts": []}']))
+    background: Respond = field(default_factory=lambda: says(['{"items": []}']))
     behind: Endpoint = field(default_factory=Endpoint)
 
     def answer(self, question: str, *responses: Respond) -> None:

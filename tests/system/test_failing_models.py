@@ -12,7 +12,8 @@ from tests.system.typed import typed
 
 
 def answers(broken: list[bool], *, anthropic: bool):
-    reply = json.dumps({"facts": [{"content": "Ana is the user's sister."}]})
+    item = {"line": 1, "op": "add", "ids": [], "subject": "", "attribute": "", "when": ""}
+    reply = json.dumps({"items": [{**item, "text": "Ana is a baker."}]})
 
     async def respond(wire: Wire) -> None:
         if broken and wire.path.endswith(("/messages", "/completions")):
@@ -36,7 +37,7 @@ def answers(broken: list[bool], *, anthropic: bool):
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_a_broken_model_server_is_named_everywhere_until_it_works(home: Path, provider: str) -> None:
     broken, agent, anthropic = [True], f"patient-of-{provider}", provider == "anthropic"
-    ok(typed(home, "ask", "My sister is called Ana.", "--agent", agent, NEWTON_QUOTE_WITHOUT_MODEL="true"))
+    ok(typed(home, "ask", "Ana, a baker: that is what she is.", "--agent", agent, NEWTON_QUOTE_WITHOUT_MODEL="true"))
     with aside(endpoint(answers(broken, anthropic=anthropic))) as server:
         base = server.url.removesuffix("/v1") if anthropic else server.url
         name = provider.upper()
@@ -45,16 +46,18 @@ def test_a_broken_model_server_is_named_everywhere_until_it_works(home: Path, pr
         first = typed(home, "jobs", "run", "extract", **settings)
         assert first.returncode == 1 and "500" in first.stderr
         _, _, line = ok(typed(home, "jobs", **settings)).partition("! ")
-        assert "does not work for the extraction of memories" in line and "500" in line and "SISTER ANA" not in line
+        assert (
+            "does not work for the reconciliation of new lines" in line and "500" in line and "SISTER ANA" not in line
+        )
         doctor = typed(home, "doctor", "--json", **settings)
-        found = [one for one in json.loads(doctor.stdout)["findings"] if "extraction of memories" in one["detail"]]
+        found = [one for one in json.loads(doctor.stdout)["findings"] if "reconciliation of new lines" in one["detail"]]
         assert [one["state"] for one in found] == ["wrong"]
         with daemon(home, **settings) as served, served.client() as client:
             listed = client.get("/v1/token").json()["failing_models"]
-            (failing,) = [one for one in listed if one["purpose"] == "extract"]
+            (failing,) = [one for one in listed if one["purpose"] == "reconcile"]
             assert failing["calls"] >= 1 and "HTTP status 500" in failing["failure"]
             assert f'newton_failing_models{{agent="{agent}"' in client.get("/metrics").text
         broken.clear()
         ok(typed(home, "jobs", "run", "extract", **settings))
-        assert "extraction of memories" not in ok(typed(home, "jobs", **settings))
-        assert "Ana is the user's sister." in ok(typed(home, "list", **settings))
+        assert "reconciliation of new lines" not in ok(typed(home, "jobs", **settings))
+        assert "Ana is a baker." in ok(typed(home, "list", **settings))

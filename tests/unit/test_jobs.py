@@ -89,4 +89,4 @@ def test_tables_that_autovacuum_keeps_up_with_are_left_alone() -> None:
 def test_what_is_kept_and_what_was_read_is_said() -> None:
     assert describe_retention(0, 30).startswith("retention: contexts no limit, ")
     assert describe_retention(90, 30) == "retention: contexts 90 days, working memory 30 days, runs 30 days"
-    assert to_learning_outcome(LearningReport(1, ExtractionResult(1, 2, 0, 0))).reason == "1 conversation to process"
+    assert to_learning_outcome(LearningReport(1, ExtractionResult(1, 2))).reason == "1 conversation to process"

@@ -249,7 +249,7 @@ WORDS_BY_CONTRACT = {
     "newton/brain/hash_chain.py",
     "newton/brain/ledger.py",
     "newton/dialogue/task_tree.py",
-    "newton/heart/extraction_schema.py",
+    "newton/heart/shortening_prompt.py",
     "newton/heart/identity/identity_store.py",
 }
 

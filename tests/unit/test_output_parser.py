@@ -3,21 +3,66 @@
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
 import yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, StringConstraints, create_model
 
 from newton.cognition.frames.tiebreak import FrameOutput
 from newton.dialogue.compaction.llm_summary import SummaryOutput
-from newton.heart.extraction_schema import ExtractionOutput, ShortenedOutput, build_pair_schema
+from newton.heart.shortening_prompt import ShortenedOutput
 from newton.providers.model_output.lenient_json import find_json_values
 from newton.providers.model_output.output_parser import CUT_OFF, parse_output
 
 CASES: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent.parent / "data" / "malformed_answers.yaml").read_text(encoding="utf-8")
 )
+Relation = Literal["same", "update", "compatible", "unsure"]
+Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+
+
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+
+
+class Fact(BaseModel):
+    content: Line
+    subject: Name | None = None
+    attribute: Name | None = None
+
+
+class Procedure(BaseModel):
+    name: Name
+    description: Line
+    steps: list[Line] = Field(min_length=1, max_length=20)
+
+
+class Censor(BaseModel):
+    trigger: Line
+    reason: Line
+
+
+class ExtractionOutput(BaseModel):
+    """A large answer: optional texts, and lists of objects."""
+
+    title: Name | None = None
+    summary: Line | None = None
+    outcome: Literal["success", "partial", "failure"] | None = None
+    facts: list[Fact] = Field(default=[], max_length=20)
+    procedures: list[Procedure] = Field(default=[], max_length=20)
+    censors: list[Censor] = Field(default=[], max_length=20)
+
+
+class PairsOutput(BaseModel):
+    relations: list[Relation]
+
+
+def build_pair_schema(pairs: int) -> type[PairsOutput]:
+    """A list of exactly one word for each of some pairs."""
+    relations = (list[Relation], Field(max_length=pairs))
+    return create_model("PairsOutput", __base__=PairsOutput, relations=relations)
+
+
 SCHEMAS: dict[str, type[BaseModel]] = {
     "extraction": ExtractionOutput,
     "summary": SummaryOutput,

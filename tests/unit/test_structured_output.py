@@ -7,7 +7,6 @@ import pytest
 from pydantic import BaseModel
 
 from newton.errors import ContextWindowError, ProviderError
-from newton.heart.extraction_schema import build_pair_schema
 from newton.providers import token_counter
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.model_output.output_parser import parse_output
@@ -144,11 +143,3 @@ def test_what_a_form_looks_like_is_said_whatever_is_in_it() -> None:
 def test_the_form_is_taken_out_of_what_stands_around_it(text: str, names: list[str] | None) -> None:
     found = parse_output(text, Named).value
     assert (found and found.names) == names
-
-
-def test_a_list_of_relations_ends_with_the_last_pair() -> None:
-    schema = build_pair_schema(2)
-    assert schema.model_json_schema()["properties"]["relations"]["maxItems"] == 2
-    found, left_out = parse_output('{"relations": ["same", "unsure"]}', schema)
-    assert found and found.relations == ["same", "unsure"] and not left_out
-    assert parse_output('{"relations": ["same", "unsure", "same"]}', schema).left_out == {"relations: too many": 1}

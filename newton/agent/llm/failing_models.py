@@ -15,10 +15,9 @@ SQL = load("newton.agent.llm", "failing_models.sql")
 
 # What a call is for, in words; a part of Newton that does without the model takes its place until it works again.
 PURPOSES: Mapping[str, str] = {
-    "extract": "the extraction of memories",
+    "reconcile": "the reconciliation of new lines with known items",
     SUMMARY_PURPOSE: "summaries of conversations",
     "compress": "summaries of long messages",
-    "judge": "the comparison of facts",
     "frame": "the choice of frames",
 }
 

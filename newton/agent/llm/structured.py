@@ -3,9 +3,9 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
@@ -17,10 +17,8 @@ from newton.content.frames import Frame
 from newton.db.pool import in_transaction
 from newton.errors import ProviderError, TokenQuotaError
 from newton.fault_isolation import isolate_failure
-from newton.heart.extraction_schema import PairRelation, build_pair_prompt, build_pair_schema
-from newton.heart.facts.conflicts import FactPair
 from newton.providers.chat import ChatMessage, ChatReply
-from newton.providers.model_output.output_parser import CUT_OFF, TOO_MANY, ParsedOutput, parse_output
+from newton.providers.model_output.output_parser import ParsedOutput, parse_output
 from newton.providers.structured_output import StructuredModel
 from newton.providers.windows.context_windows import find_window
 
@@ -44,8 +42,8 @@ def count_answers() -> Counter[tuple[str, str]]:
 class StructuredLLM:
     """Calls of the chat model for one agent, whose answers are parsed by a pydantic model.
 
-    It judges pairs of facts (protocol `PairJudge`) and picks a frame when the classifier is undecided. Calls that
-    summarize conversations (`is_for_summaries`) and all other calls have a limit of `tokens_per_day` each.
+    It picks a frame when the classifier is undecided. Calls that summarize conversations (`is_for_summaries`) and all
+    other calls have a limit of `tokens_per_day` each.
     """
 
     scope: AgentScope
@@ -70,27 +68,57 @@ class StructuredLLM:
         Raises TokenQuotaError when the call could exceed the daily limit, and ProviderError when the model fails or
         does not answer within `timeout_seconds`. `purpose` is recorded with the tokens used.
         """
+        parsed = ParsedOutput[F](None, {})
+
+        def read(text: str) -> bool:
+            nonlocal parsed
+            parsed = parse_output(text, schema)
+            _count_answer(parsed, purpose=purpose)
+            if parsed.left_out:
+                fields = {"purpose": purpose, "model": self.name, "left_out": dict(parsed.left_out)}
+                failing_models.log.warning("answer_incomplete", extra=fields)
+            return parsed.value is not None
+
+        await self.ask(
+            [ChatMessage("user", prompt)],
+            schema,
+            purpose=purpose,
+            max_tokens=max_tokens,
+            timeout_seconds=timeout_seconds,
+            is_usable=read,
+        )
+        return parsed
+
+    async def ask(
+        self,
+        messages: Sequence[ChatMessage],
+        schema: type[BaseModel],
+        *,
+        purpose: str,
+        max_tokens: int,
+        is_usable: Callable[[str], bool],
+        timeout_seconds: float | None = None,
+    ) -> str:
+        """Return the text of the model's answer. Raises as `complete`.
+
+        The model counts as failing, until it answers again, if the answer is not usable.
+        """
         assert not in_transaction()
-        prompt_tokens = self.scope.count_tokens(prompt)
+        request = _ModelRequest(messages, schema, purpose, max_tokens, timeout_seconds)
+        prompt_tokens = sum(self.scope.count_tokens(message.text) for message in messages)
         has_failed = await self._check_quota(prompt_tokens + max_tokens, purpose)
         try:
-            reply = await self._call_model(
-                prompt, schema, purpose=purpose, max_tokens=max_tokens, timeout_seconds=timeout_seconds
-            )
+            reply = await self._call_model(request, prompt_tokens)
         except ProviderError as error:
             await self._record_failure(purpose, error.summary)
             raise
-        parsed = parse_output(reply.text if reply else "", schema)
-        _count_answer(parsed, purpose=purpose)
-        if parsed.left_out:
-            fields = {"purpose": purpose, "model": self.name, "left_out": dict(parsed.left_out)}
-            failing_models.log.warning("answer_incomplete", extra=fields)
-        if parsed.value is None:
+        text = reply.text if reply else ""
+        if not is_usable(text):
             await self._record_failure(purpose, UNUSABLE_ANSWER)
         elif has_failed:
             with isolate_failure("record of a working model", {}, passed=()):
                 await failing_models.record_success(self.scope, purpose, model=self.name)
-        return parsed
+        return text
 
     async def _record_failure(self, purpose: str, failure: str) -> None:
         with isolate_failure("record of a failing model", {}, passed=()):
@@ -110,20 +138,19 @@ class StructuredLLM:
             )
         return has_failed
 
-    async def _call_model(
-        self, prompt: str, schema: type[BaseModel], *, purpose: str, max_tokens: int, timeout_seconds: float | None
-    ) -> ChatReply | None:
-        prompt_tokens = self.scope.count_tokens(prompt)
-        received, reply, failed, messages = list[str](), None, False, [ChatMessage("user", prompt)]
+    async def _call_model(self, request: "_ModelRequest", prompt_tokens: int) -> ChatReply | None:
+        received, reply, failed, seconds = list[str](), None, False, request.timeout_seconds
         try:
-            async with asyncio.timeout(timeout_seconds):
-                async for piece in self.model.stream(messages, max_tokens=max_tokens, schema=schema):
+            async with asyncio.timeout(seconds):
+                async for piece in self.model.stream(
+                    request.messages, max_tokens=request.max_tokens, schema=request.schema
+                ):
                     if isinstance(piece, ChatReply):
                         reply = piece
                     else:
                         received.append(piece)
         except TimeoutError:
-            what = f"The model {self.name} did not answer in {timeout_seconds:.0f} seconds."
+            what = f"The model {self.name} did not answer in {seconds:.0f} seconds."
             raise ProviderError(what, hint="Configure a faster model for background work, or none.") from None
         except ProviderError:
             failed = True  # a failing model has reported its usage already, or has none
@@ -132,7 +159,7 @@ class StructuredLLM:
             # Shielded, because the tokens are used even when the caller is cancelled.
             if reply or not failed:
                 spent = reply or self._estimate_reply(prompt_tokens, received)
-                await asyncio.shield(self._record_usage(spent, prompt_tokens, purpose))
+                await asyncio.shield(self._record_usage(spent, prompt_tokens, request.purpose))
         return reply
 
     def _estimate_reply(self, prompt_tokens: int, received: Sequence[str]) -> ChatReply:
@@ -155,24 +182,13 @@ class StructuredLLM:
         named = [frame.name for frame in candidates if frame.name.lower() in words]
         return named[0] if len(named) == 1 else None
 
-    async def judge_pairs(self, pairs: Sequence[FactPair]) -> Sequence[PairRelation]:
-        """Ask the model how the newer fact of each pair relates to the older one; return one relation per pair.
 
-        Of an answer that is cut off, those of the first pairs are returned. Raises ProviderError if the model fails, or
-        answers for another number of pairs, because it is then unknown which relation belongs to which pair.
-        """
-        prompt = build_pair_prompt(
-            [(pair.older.since, pair.older.text, pair.newer.since, pair.newer.text) for pair in pairs]
-        )
-        answer, left_out = await self.complete(
-            prompt, build_pair_schema(len(pairs)), purpose="judge", max_tokens=MAX_JUDGMENT_TOKENS * len(pairs)
-        )
-        relations = answer.relations if answer else []
-        is_aligned = len(relations) == len(pairs) or (relations and CUT_OFF in left_out)
-        if not is_aligned or f"relations: {TOO_MANY}" in left_out:
-            what = f"The model {self.name} did not answer for each of the {len(pairs)} pairs of facts."
-            raise ProviderError(what, hint="Configure a larger model.")
-        return relations
+class _ModelRequest(NamedTuple):
+    messages: Sequence[ChatMessage]
+    schema: type[BaseModel]
+    purpose: str
+    max_tokens: int
+    timeout_seconds: float | None
 
 
 def _count_answer(parsed: ParsedOutput[F], *, purpose: str) -> None:

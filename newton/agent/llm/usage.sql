@@ -4,6 +4,13 @@ select coalesce(sum(input_tokens + output_tokens), 0)::bigint as tokens
 from runtime.usage
 where agent_id = $1 and created_at >= $2 and ($4::boolean is null or (purpose = $3) = $4);
 
+-- name: count_share(agent_id, since, purpose)
+select
+    coalesce(sum(input_tokens + output_tokens), 0)::bigint as tokens,
+    coalesce(sum(input_tokens + output_tokens) filter (where purpose = $3), 0)::bigint as own
+from runtime.usage
+where agent_id = $1 and created_at >= $2;
+
 -- name: read_usage(agent_id, since, summary_purpose, model, max_rows)
 -- The tokens since then of all calls but those that summarized conversations, with the latest calls of a model whose
 -- prompts were counted; one row without a call if there is none.

@@ -1,4 +1,4 @@
-"""Storage of facts extracted from conversations, by a model or by the statement classifier."""
+"""Storage of facts that the statement classifier extracts from conversations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -17,16 +17,10 @@ MIN_WORD_OVERLAP = 0.6  # share of the shorter text's content words from which a
 
 @dataclass(frozen=True, slots=True)
 class ExtractionResult:
-    """The count of conversations that were read, and the counts of memories extracted from them, by kind.
-
-    `failed` counts the conversations for which the model failed.
-    """
+    """The count of conversations that were read, and that of new facts from them."""
 
     conversations: int = 0
     facts: int = 0
-    procedures: int = 0
-    censors: int = 0
-    failed: int = 0
 
     def __add__(self, other: "ExtractionResult") -> "ExtractionResult":
         return ExtractionResult(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))

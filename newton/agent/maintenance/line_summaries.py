@@ -6,7 +6,7 @@ from newton.agent.llm.structured import StructuredLLM
 from newton.db.pool import in_transaction
 from newton.dialogue import long_messages
 from newton.errors import TokenQuotaError
-from newton.heart.extraction_schema import ShortenedOutput, build_shortening_prompt
+from newton.heart.shortening_prompt import ShortenedOutput, build_shortening_prompt
 from newton.memory.hygiene import clean_model_text
 from newton.memory.memory import TokenCounter, WriteContext
 from newton.memory.representations import one_line

@@ -1,6 +1,5 @@
-"""Maintenance of an agent's memory: episodes from idle sessions, extraction, embedding, deduplication, retention."""
+"""Maintenance of an agent's memory: episodes of idle sessions, facts of lines, embedding, comparison, retention."""
 
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,10 +10,11 @@ from uuid import UUID
 from newton.agent.event_hooks import EventHooks
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.maintenance.extracted_facts import ExtractionResult
-from newton.agent.maintenance.extraction import extract
 from newton.agent.maintenance.line_summaries import summarize_lines
 from newton.agent.maintenance.statement_extraction import extract_statements, learn_open_sessions
 from newton.agent.prompt_records import prompt_store
+from newton.agent.reconciliation.known_items import list_user_names
+from newton.agent.reconciliation.reconciler import Reconciler, ReconciliationResult
 from newton.agent.scope import AgentScope
 from newton.brain.hook_runner import NO_HOOKS, HookRunner
 from newton.cognition.bundles import bundle_store
@@ -28,7 +28,6 @@ from newton.fault_isolation import run_part
 from newton.heart.entities import entity_store
 from newton.heart.facts.fact_comparison import ComparisonReport, SimilarityThresholds, compare_facts
 from newton.heart.facts.generalization import generalize_facts
-from newton.heart.facts.judgement import judge_undecided
 from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import LifecycleScope
 from newton.heart.statements.standing_model import find_standing_by_vector
@@ -57,13 +56,14 @@ class RetentionReport(NamedTuple):
 
 
 class LearningReport(NamedTuple):
-    """The number of episodes created from idle sessions, and what was extracted from conversations.
+    """The number of episodes created from idle sessions, what was extracted from conversations, and the model's part.
 
     The facts include those stated in sessions that go on, which are not counted as conversations.
     """
 
     episodes: int
     extraction: ExtractionResult
+    reconciliation: ReconciliationResult = ReconciliationResult()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,15 +127,6 @@ class MaintenanceService:
                 self.scope.publish("conflict.found", {"conflicts": found.contradicted})
         return found
 
-    async def judge_conflicts(self) -> Counter[str]:
-        """Let the model decide whether pairs of facts contradict each other; return the number of pairs by relation.
-
-        If there is no model, or its daily tokens are used up, nothing is decided.
-        """
-        if self.llm is None:
-            return Counter()
-        return await judge_undecided(self.scope.db, self.scope.write_context(), self.llm, limit=BATCH_SIZE)
-
     async def _index_mentions(self, *, single_batch: bool) -> None:
         ctx = self.scope.write_context()
         after: UUID | None = None
@@ -156,7 +147,6 @@ class MaintenanceService:
             return LifecycleReport(due, expired_contexts=0)
         started_at = self.scope.now()
         await self.process_pending(limit=None, passages=True)
-        await self.judge_conflicts()
         await self.generalize_facts()
         await self.apply_transitions()
         async with self.scope.transaction() as tx:
@@ -174,13 +164,19 @@ class MaintenanceService:
     async def apply_transitions(self, kind: LifecycleScope | None = None) -> list[PlannedTransition]:
         """Apply all due state changes, of memories of one kind or of all kinds; return the changes.
 
-        Facts are extracted from an episode before it is archived. If the model fails, the episode is not archived, and
-        a later run tries again.
+        Facts are extracted from an episode before it is archived.
         """
         if kind in (None, "episode"):
-            with suppress(ProviderError):
-                await self.extract(ended_before=self.scope.now() - self.scope.thresholds.episode_archive_after)
+            await self._read_before_archiving(self.scope.now() - self.scope.thresholds.episode_archive_after)
         return await engine.run_lifecycle(self.scope.db, self.scope.write_context(), only=kind)
+
+    async def _read_before_archiving(self, ended_before: datetime) -> None:
+        """Learn from conversations and told episodes that are about to be archived. A failing model is ignored."""
+        await self._parse_closed(BATCH_SIZE, ended_before=ended_before)
+        if self.llm is not None:
+            with suppress(ProviderError):
+                reconciler = await self._create_reconciler(self.llm)
+                await reconciler.read_told_episodes(BATCH_SIZE, ended_before=ended_before)
 
     async def apply_retention(self, tx: Tx) -> RetentionReport:
         """Delete expired contexts and records of prompts, and the working memory of sessions not used for too long.
@@ -206,20 +202,34 @@ class MaintenanceService:
                 await ArtifactWriter(session_id=session_id, ctx=ctx, sizes=self.sizes).update(tx)
         return len(due)
 
-    async def learn(self, limit: int = BATCH_SIZE) -> LearningReport:
-        """Close idle sessions, and extract memories from up to `limit` unread conversations. Raises as `extract`.
+    async def learn(self, limit: int = BATCH_SIZE, *, only_due: bool = False) -> LearningReport:
+        """Close idle sessions, store the statements of users, and let the model reconcile them with what is known.
 
-        The statements of up to `limit` sessions that go on are stored too. The extracted facts are compared with the
-        known ones at once, before a context shows them.
+        The statements of up to `limit` sessions are stored with or without a model. They are compared with the known
+        facts at once, before a context shows them. With `only_due`, the model reads sessions that go on only after a
+        few lines or a pause. Raises TokenQuotaError, and ProviderError if the model fails.
         """
         episodes = await self.close_idle_sessions()
         parsed = await self._parse_closed(limit) + ExtractionResult(facts=await self.learn_statements(limit))
         if parsed.facts:
             await self.process_pending()
-        extracted = await self._extract_with_model(limit)
-        if extracted.facts:
+        return LearningReport(episodes, parsed, await self.reconcile(limit, only_due=only_due))
+
+    async def reconcile(
+        self, limit: int = BATCH_SIZE, *, only_due: bool = False, only_recent: bool = False
+    ) -> ReconciliationResult:
+        """Let the model say what the new lines of up to `limit` sessions change. Raises as `Reconciler.reconcile`."""
+        if self.llm is None:
+            return ReconciliationResult()
+        reconciler = await self._create_reconciler(self.llm)
+        result = await reconciler.reconcile(limit, only_due=only_due, only_recent=only_recent)
+        if result.kept:
             await self.process_pending()
-        return LearningReport(episodes, parsed + extracted)
+        return result
+
+    async def _create_reconciler(self, llm: StructuredLLM) -> Reconciler:
+        async with self.scope.transaction() as tx:
+            return Reconciler(llm=llm, user_names=await list_user_names(tx, agent_id=self.scope.agent_id))
 
     async def learn_statements(self, limit: int = BATCH_SIZE, *, only_recent: bool = False) -> int:
         """Store the facts that users state in up to `limit` sessions that go on; return how many were not known before.
@@ -230,9 +240,9 @@ class MaintenanceService:
         return await learn_open_sessions(self.scope.db, ctx, limit=limit, embedder=embedder, only_recent=only_recent)
 
     async def learn_if_possible(self) -> None:
-        """Extract memories from a few conversations, after an interactive command. A failure of the model is ignored.
+        """Learn from a few conversations, after an interactive command. A failure of the model is ignored.
 
-        A later run then repeats the extraction.
+        A later run then asks the model again.
         """
         with suppress(ProviderError):
             await self.learn(BATCH_SIZE if self.llm is None else MODEL_BATCH_SIZE)
@@ -252,17 +262,11 @@ class MaintenanceService:
             await EventHooks(scope=self.scope, hooks=self.hooks).run_for_session("session_end", session_id)
         return episodes
 
-    async def extract(self, limit: int = BATCH_SIZE, *, ended_before: datetime | None = None) -> ExtractionResult:
-        """Extract memories from unread conversations: by the statement classifier and then, if there is one, the model.
-
-        With `ended_before`, only from those that ended before this time. Raises ProviderError if the model fails; what
-        the classifier found is stored.
-        """
-        parsed = await self._parse_closed(limit, ended_before=ended_before)
-        return parsed + await self._extract_with_model(limit, ended_before=ended_before)
-
     async def _parse_closed(self, limit: int, *, ended_before: datetime | None = None) -> ExtractionResult:
-        """Store the statements of closed sessions. With a model, which reads them later, only the facts are counted."""
+        """Store the statements of closed sessions; with `ended_before`, of all conversations that ended by then.
+
+        With a model, which also reads them, the conversations are not counted.
+        """
         ctx, is_final = self.scope.write_context(), self.llm is None
         found = await extract_statements(
             self.scope.db,
@@ -273,11 +277,6 @@ class MaintenanceService:
             is_final=is_final,
         )
         return found if is_final else ExtractionResult(facts=found.facts)
-
-    async def _extract_with_model(self, limit: int, *, ended_before: datetime | None = None) -> ExtractionResult:
-        if self.llm is None:
-            return ExtractionResult()
-        return await extract(self.llm, self.scope.write_context(), limit=limit, ended_before=ended_before)
 
     async def summarize_lines(self) -> int:
         """Write one-line summaries of long messages; return their number, which is 0 without a model."""

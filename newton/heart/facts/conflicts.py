@@ -125,25 +125,6 @@ async def count_conflicts(tx: Tx, *, agent_id: UUID) -> int:
     return row["number"] if row else 0
 
 
-async def list_undecided_pairs(tx: Tx, *, agent_id: UUID, limit: int) -> list[FactPair]:
-    """Return up to `limit` similar or contradictory pairs that are undecided, newest first.
-
-    A pair is undecided until a model or a person has decided whether one fact replaces the other.
-    """
-    rows = await SQL["list_pairs"].fetch_all(
-        tx,
-        agent_id=agent_id,
-        links=["near", "contradicts"],
-        decisions=["compatible", "undecided"],
-        memory_id=None,
-        max_rows=limit,
-        last_found_at=None,
-        last_first_id=None,
-        last_second_id=None,
-    )
-    return [_to_pair(row) for row in rows]
-
-
 def _to_pair(row: Record) -> FactPair:
     newer, older = (
         FactVersion(*(row[f"{side}_{name}"] for name in ("id", "text", "state", "trust", "since", "is_vouched")))

@@ -1,6 +1,7 @@
 """Changes that a person makes to stored facts: the mark of the most important ones (core), the subject, retractions."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
 from newton.db.pool import Tx
@@ -87,3 +88,9 @@ async def move_subjects(tx: Tx, former_keys: Sequence[str], subject: str, *, ctx
     of_subject = await SQL["list_of_subjects"].fetch_all(tx, agent_id=ctx.agent_id, subject_keys=[key])
     await review(tx, ctx, "fact", [row["memory_id"] for row in of_subject])
     return len(moved)
+
+
+async def set_end(tx: Tx, memory_id: UUID, valid_to: datetime | None, *, ctx: LifecycleContext) -> None:
+    """Set the end of validity of a fact, or remove it with None. A fact that is stated again later holds again."""
+    await SQL["set_end"].execute(tx, agent_id=ctx.agent_id, memory_id=memory_id, valid_to=valid_to)
+    await review(tx, ctx, "fact", [memory_id])

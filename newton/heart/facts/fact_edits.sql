@@ -41,3 +41,8 @@ order by memory_id;
 update heart.facts
 set subject_key = $3, is_compared = false
 where agent_id = $1 and memory_id = any($2::uuid[]);
+
+-- name: set_end(agent_id, memory_id, valid_to)
+update heart.facts
+set valid_to = $3
+where agent_id = $1 and memory_id = $2;

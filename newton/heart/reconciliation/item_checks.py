@@ -27,6 +27,7 @@ from newton.heart.reconciliation.reconciling_types import (
 )
 from newton.heart.reconciliation.same_statements import say_same
 from newton.memory.memory import TRUST_TIERS
+from newton.memory.question_detection import is_only_question
 
 MAX_TEXT = 300  # characters
 MAX_PROCEDURE = 800
@@ -36,6 +37,8 @@ MIN_OWN_WORDS = 2  # of a new statement, for its line to stand in for a text wit
 
 _CHANGES = frozenset[Operation]({"confirm", "update", "end", "retract", "unsure"})
 _WITH_TEXT = frozenset[Operation]({"add", "update", "unsure", "rule", "wish", "decision", "procedure", "episode"})
+# What a line that only asks something does not say.
+_STATED = frozenset[Operation]({"add", "update", "end", "retract", "decision", "procedure"})
 _USER_KINDS = frozenset[KnownKind]({"rule", "wish"})
 # The kinds of known items of which a new item is an update, if it names them.
 _REPLACED_KINDS: Mapping[Operation, frozenset[KnownKind]] = {
@@ -98,6 +101,8 @@ class _ItemChecker:
         if op == "same":
             return self._check_same(known)
         line = self._find_line(item.line, op)
+        if op in _STATED and is_only_question(line.text):
+            raise _DroppedError("not supported by the line")
         op, known = _resolve_operation(op, known)
         self._check_speaker(op, line, known)
         if op in _CHANGES:
@@ -200,7 +205,7 @@ class _ItemChecker:
         """Return whether a text has no inventions. Of an episode, all lines and known items are sources."""
         if op == "episode":
             return not self._widen(op).find_unsupported(text, line, self.batch.known)
-        if not text or self.sources.find_unsupported(text, line, known):
+        if not text or self.sources.find_unsupported(text, line, known) or self.sources.borrows(text, line, known):
             return False
         return op == "unsure" or self.sources.measure_novelty(text, line, known) <= MAX_NOVELTY
 

@@ -96,6 +96,17 @@ class LineSources:
         sources = self._context_stems(line).union(*map(list_stems, texts))
         return 1 - len(share_stems(stems, sources)) / len(stems) if stems else 0.0
 
+    def borrows(self, text: str, line: NewLine, known: Sequence[KnownItem]) -> bool:
+        """Return whether a text has a word that only foreign text before the line has, not a person or known item."""
+        before = self._list_before(line)
+        foreign = frozenset[str]().union(*(list_stems(one.text) for one in before if one.source == "foreign"))
+        if not foreign:
+            return False
+        persons = (one.text for one in (*before, line) if one.source == "person")
+        own = frozenset[str]().union(*map(list_stems, [*persons, *(item.text for item in known)]))
+        stems = self._without_user(list_stems(text))
+        return bool(share_stems(stems - share_stems(stems, own), foreign))
+
     def count_own_words(self, text: str, line: NewLine) -> int:
         """Return how many words of a text are the person's own in this line, without quotations."""
         return len(share_stems(self._without_user(list_stems(text)), self._own_stems(line)))

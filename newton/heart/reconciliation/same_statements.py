@@ -28,7 +28,7 @@ def say_same(first: str, second: str, *, user_names: Sequence[str]) -> bool:
     >>> say_same("Kim runs 5 km.", "Kim runs 8 km.", user_names=["Kim"])
     False
     """
-    if _is_negated(first) != _is_negated(second):
+    if is_denied(first) != is_denied(second):
         return False
     for one, other in ((first, second), (second, first)):
         sources = collect_evidence([other, *user_names])
@@ -40,6 +40,7 @@ def say_same(first: str, second: str, *, user_names: Sequence[str]) -> bool:
     return len(share_stems(shorter, longer)) >= MIN_SHARED * len(shorter) > 0
 
 
-def _is_negated(text: str) -> bool:
+def is_denied(text: str) -> bool:
+    """Return whether a statement says that something is not so."""
     code = detect_language(text)
     return bool(load_cues().cues["negation"].search(text)) if code == ENGLISH else is_negated(text, code)

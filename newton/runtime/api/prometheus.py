@@ -8,6 +8,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from newton.agent.llm import usage
 from newton.agent.llm.failing_models import list_failing_models
 from newton.agent.llm.structured import count_answers
+from newton.agent.reconciliation.proposal_log import count_outcomes
 from newton.clock import monotonic_ms
 from newton.dialogue.compaction import entry_store
 from newton.fault_isolation import count_failures
@@ -90,6 +91,11 @@ class PrometheusMetrics:
             "Calls in a row in the background that a model failed.",
             labels=["agent", "purpose", "model"],
         )
+        proposals = GaugeMetricFamily(
+            "newton_proposed_changes",
+            "The latest changes of memory that a model proposed, kept or dropped by reason.",
+            labels=["agent", "model", "outcome"],
+        )
         for newton in self._agents.loaded_agents:
             agent, scope = newton.settings.agent, newton.scope
             for metric in (await newton.metrics().report(PERIOD_DAYS)).metrics:
@@ -99,9 +105,11 @@ class PrometheusMetrics:
                 count = await usage.count_tokens_today(tx, agent_id=scope.agent_id, now=scope.now())
                 for one in await list_failing_models(tx, agent_id=scope.agent_id):
                     failing.add_metric([agent, one.purpose, one.model], one.calls)
+                for names, items in (await count_outcomes(tx, agent_id=scope.agent_id, now=scope.now())).items():
+                    proposals.add_metric([agent, *names], items)
                 stats = await entry_store.list_run_stats(tx, agent_id=scope.agent_id, session_id=None)
             tokens.add_metric([agent], count)
             for one in stats:
                 for figure in COMPACTION_FIGURES:
                     compactions.add_metric([agent, one.strategy, figure], getattr(one, figure))
-        return [quality, tokens, compactions, failing]
+        return [quality, tokens, compactions, failing, proposals]

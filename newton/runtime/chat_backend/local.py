@@ -122,8 +122,6 @@ class LocalAgent:
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> None:
         maintenance, failed = self.newton.maintenance(self.origin), dict[str, str]()
         await maintenance.process_recent(limit, failed=failed)
-        if limit is None:
-            await run_part("conflicts", maintenance.judge_conflicts(), default=None, missing=failed)
 
     async def learn(self) -> None:
         learning = self.newton.maintenance(self.origin).learn_if_possible()

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 
 from newton.agent.compaction.block_summarizer import BlockSummarizer, create_breaker
 from newton.agent.llm.failing_models import list_failing_models
+from newton.agent.reconciliation.proposal_log import ModelRecord, list_records
 from newton.brain.hash_chain import BrokenLink
 from newton.clock import monotonic_ms
 from newton.db import health
@@ -46,7 +47,7 @@ async def check_installation(newton: AgentServices, *, verify: bool) -> AsyncGen
         yield finding
     yield check_compaction_limit(newton)
     yield await _check_compaction_model(newton)
-    for finding in await _list_failing_models(newton):
+    for finding in (*await _list_failing_models(newton), *await _check_proposals(newton)):
         yield finding
     if verify:
         yield await _verify_ledger(newton)
@@ -200,6 +201,23 @@ async def _list_failing_models(newton: AgentServices) -> list[HealthFinding]:
         failing = await list_failing_models(tx, agent_id=newton.scope.agent_id)
     hint = "Check the model and its server. Until it answers again, Newton does without it."
     return [HealthFinding("wrong", one.description, hint) for one in failing]
+
+
+async def _check_proposals(newton: AgentServices) -> list[HealthFinding]:
+    """Return a finding for each model on the items that it proposed, and on why they were dropped."""
+    async with newton.scope.transaction() as tx:
+        records = await list_records(tx, agent_id=newton.scope.agent_id, now=newton.scope.now())
+    return [_describe_record(one) for one in records]
+
+
+def _describe_record(record: ModelRecord) -> HealthFinding:
+    reasons = "; ".join(f"{count} {reason}" for reason, count in record.dropped.items())
+    counts = f"{record.model} proposed {record.proposed} changes of memory in 7 days, of which {record.kept} were kept"
+    detail = f"{counts} (dropped: {reasons})" if reasons else counts
+    if not record.is_switched_off:
+        return HealthFinding("ok", detail)
+    hint = "Configure a larger chat model. Newton learns by its statement parser, and asks this one again after 7 days."
+    return HealthFinding("wrong", f"{detail}; it is not asked any more, because most of them were not usable", hint)
 
 
 async def check_chat_model(settings: Settings) -> HealthFinding:

@@ -71,7 +71,8 @@ def parse_job_settings(tables: Mapping[str, Any], known: Mapping[str, JobSchedul
     schedules = dict[str, JobSchedule]()
     for name, table in tables.items():
         if name not in known:
-            raise ConfigError(f"There is no job {name!r} to set in [jobs.{name}].", hint=f"Jobs: {', '.join(known)}.")
+            hint = f"Remove the table, or name another job: {', '.join(known)}."
+            raise ConfigError(f"There is no job {name!r} to set in [jobs.{name}].", hint=hint)
         try:
             settings = JobSettings.model_validate(table)
             schedule = _build_schedule(settings, known[name])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from newton.agent.maintenance.artifact_vectors import embed_artifacts
 from newton.agent.maintenance.extracted_facts import ExtractionResult
 from newton.agent.maintenance.service import LearningReport
+from newton.agent.reconciliation.reconciler import ReconciliationResult
 from newton.db.pool import Tx
 from newton.dialogue import long_messages
 from newton.errors import TokenQuotaError
@@ -125,34 +126,25 @@ def to_lifecycle_outcome(transitions: Sequence[PlannedTransition]) -> JobOutcome
 
 
 async def learn_from_sessions(newton: AgentServices) -> JobOutcome:
-    """Close idle sessions, and extract facts from all conversations that are not processed yet."""
+    """Close idle sessions, extract facts from all conversations that are not processed yet, and reconcile them."""
     try:
-        return to_learning_outcome(await newton.maintenance("job extract").learn())
+        return to_learning_outcome(await newton.maintenance("job extract").learn(only_due=True))
     except TokenQuotaError:
         return JobOutcome(reason="the daily token limit of the model is reached")
 
 
 def to_learning_outcome(report: LearningReport) -> JobOutcome:
-    """Return the job outcome with the counts of episodes, conversations and extracted memories."""
-    extracted = report.extraction
-    if not report.episodes and extracted == ExtractionResult():
+    """Return the job outcome with the counts of episodes, conversations, new facts, and what a model proposed."""
+    extracted, read = report.extraction, report.reconciliation
+    if not report.episodes and extracted == ExtractionResult() and read == ReconciliationResult():
         return JobOutcome(reason="no session is idle, and every conversation is processed")
-    counts = {name: getattr(extracted, name) for name in ("conversations", "facts", "procedures", "censors")}
-    counts |= {"failed": extracted.failed} if extracted.failed else {}
+    counts = {"conversations": extracted.conversations, "facts": extracted.facts}
+    counts |= {"calls": read.calls, "kept": read.kept, "dropped": read.dropped} if read.calls else {}
+    counts |= {"failed": read.failed} if read.failed else {}
     reason = f"{format_count(extracted.conversations, 'conversation')} to process"
     if not report.episodes and not extracted.conversations:
         reason = f"{format_count(extracted.facts, 'fact')} stated in sessions that go on"
     return JobOutcome(reason=reason, result={"episodes": report.episodes, **counts})
-
-
-async def judge_conflicts(newton: AgentServices) -> JobOutcome:
-    maintenance = newton.maintenance("job judge")
-    if maintenance.llm is None:
-        return JobOutcome(reason=NO_MODEL)
-    decided = await maintenance.judge_conflicts()
-    if not decided:
-        return JobOutcome(reason="no pair of facts is undecided")
-    return JobOutcome(reason=f"{format_count(decided.total(), 'pair')} of facts to decide", result=dict(decided))
 
 
 async def summarize_lines(newton: AgentServices) -> JobOutcome:

@@ -22,14 +22,8 @@ _TABLE = (
     ),
     Job("summarize", "Updates the summaries of sessions.", every_minutes(10), memories.summarize_sessions),
     Job(
-        "judge",
-        "Asks the model how two similar facts relate, for example whether one updates the other.",
-        every_minutes(2),
-        memories.judge_conflicts,
-    ),
-    Job(
         memories.EXTRACT,
-        "Stores idle sessions as episodes, and extracts memories from conversations.",
+        "Stores idle sessions as episodes, extracts facts from conversations, and lets the model reconcile them.",
         every_minutes(5),
         memories.learn_from_sessions,
     ),

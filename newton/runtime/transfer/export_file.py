@@ -42,6 +42,7 @@ EXCLUDED_TABLES = {
         "runtime.tool_permissions",
         "runtime.tool_actions",
         "runtime.failing_models",
+        "heart.proposed_items",
         "dialogue.leases",
         "dialogue.artifact_vectors",
     ),

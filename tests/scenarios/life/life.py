@@ -17,7 +17,7 @@ from newton.runtime.wiring import AgentServices
 from tests.scenarios.life.interfaces import Voice, open_voices
 from tests.scenarios.life.story import Interface, Line, Matter, Session
 
-FREQUENT = ("embed", "extract", "embed", "judge", "summarize")
+FREQUENT = ("embed", "extract", "embed", "summarize")
 WEEKLY = ("growth", "check-vacuum")
 WHEEL = SkillFile(
     name="true-wheel",

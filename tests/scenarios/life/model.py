@@ -1,4 +1,4 @@
-"""A scripted model that answers from its context, extracts what the person said, and judges pairs by the story."""
+"""A scripted model that answers from its context, and names the known items that a line of the story replaces."""
 
 import json
 import re
@@ -9,7 +9,8 @@ from tests.endpoint import Respond, Wire, says
 from tests.scenarios.life.story import TELLING, Matter, Session
 from tests.scenarios.week import answered
 
-_PAIR = re.compile(r"(?m)^\d+\. earlier \([^)]*\): (.*)\n +later \([^)]*\): (.*)$")
+_LINE = re.compile(r"(?m)^(\d+) (?!\(read\)|assistant:|foreign)[^:]*: (.*)$")
+_KNOWN = re.compile(r"(?m)^(F\d+) \d{4}-\d\d-\d\d (?:\w+: )?(.*)$")
 
 
 def play_model(story: Sequence[Session], matters: Sequence[Matter]) -> Respond:
@@ -20,10 +21,8 @@ def play_model(story: Sequence[Session], matters: Sequence[Matter]) -> Respond:
         messages = wire.body["messages"]
         prompt = str(messages[-1]["content"])
         if "<lines>" in prompt:
-            facts = [{"content": one} for one in re.findall(r"(?m)^User: (.*)$", prompt) if one in statements]
-            reply = json.dumps({"title": "Talk", "summary": "They talked.", "facts": facts})
-        elif pairs := _PAIR.findall(prompt):
-            reply = json.dumps({"relations": [judge(matters, *pair) for pair in pairs]})
+            said = [(int(number), text) for number, text in _LINE.findall(prompt) if text in statements]
+            reply = json.dumps({"items": list_updates(matters, said, _KNOWN.findall(prompt))})
         else:
             reply = answer(messages)
         await says([reply])(wire)
@@ -31,12 +30,21 @@ def play_model(story: Sequence[Session], matters: Sequence[Matter]) -> Respond:
     return respond
 
 
-def judge(matters: Sequence[Matter], earlier: str, later: str) -> str:
-    for matter in matters:
-        first, second = (_find_value(matter, text) for text in (earlier, later))
-        if first is not None and second is not None:
-            return "same" if first == second else "update"
-    return "compatible"
+def list_updates(
+    matters: Sequence[Matter], said: Sequence[tuple[int, str]], known: Sequence[tuple[str, str]]
+) -> list[dict[str, object]]:
+    """Return an item for each line that gives a matter another value than a known item."""
+    items: list[dict[str, object]] = []
+    for number, text in said:
+        for matter in matters:
+            value = _find_value(matter, text)
+            older = [
+                label for label, one in known if value is not None and _find_value(matter, one) not in (None, value)
+            ]
+            if older:
+                blank = {"subject": "", "attribute": "", "when": ""}
+                items.append({**blank, "line": number, "op": "update", "ids": older, "text": text})
+    return items
 
 
 def _find_value(matter: Matter, text: str) -> int | None:

@@ -1,0 +1,249 @@
+"""Application of checked items to facts: what a line adds, confirms, replaces, ends or makes unsettled."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time, timedelta, tzinfo
+from uuid import UUID
+
+from newton.agent.reconciliation.line_changes import LineChange, LineEffect
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.errors import ConflictError
+from newton.heart.facts import fact_edits, fact_store
+from newton.heart.facts.attributes import normalize_attribute, select_single_value_attributes
+from newton.heart.facts.duplicates import merge_duplicates
+from newton.heart.facts.fact_store import NewFact
+from newton.heart.lifecycle.engine import LifecycleContext, review
+from newton.heart.lifecycle.facts import may_supersede
+from newton.heart.reconciliation.line_statements import LineStatement, find_containing, relate
+from newton.heart.reconciliation.reconciling_types import CheckedItem, KnownItem
+from newton.memory import store
+from newton.memory.memory import TRUST_TIERS, Trust, digest
+
+SQL = load("newton.agent.reconciliation", "fact_changes.sql")
+
+MAX_STATEMENT = 300  # characters of a line that stands for a statement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredLine:
+    """A line as it is stored now, with the facts that it states."""
+
+    memory_id: UUID
+    session_id: UUID | None
+    position: int | None
+    session: str | None
+    trust: Trust
+    origin: str
+    said_at: datetime
+    stated: tuple[LineStatement, ...] = ()
+
+    @property
+    def source(self) -> str:
+        return f"session {self.session}" if self.session else "episode"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownState:
+    """A known fact as it is now. `stated_at` is the time of its last statement; `is_vouched`: a person confirmed it."""
+
+    memory_id: UUID
+    text: str
+    state: str
+    trust: Trust
+    is_current: bool
+    is_vouched: bool
+    stated_at: datetime
+    valid_from: datetime
+    valid_to: datetime | None
+
+
+@dataclass(slots=True, kw_only=True)
+class FactChanger:
+    """Applies items to facts in one transaction. `changes` are the effects so far."""
+
+    tx: Tx
+    ctx: LifecycleContext
+    lines: Mapping[UUID, StoredLine]
+    user_names: Sequence[str]
+    zone: tzinfo | None
+    changes: list[LineChange] = field(default_factory=list[LineChange])
+
+    async def apply(self, item: CheckedItem) -> None:
+        """Apply an item whose known items are facts, or that adds one.
+
+        Raises ConflictError if a person has changed what the item concerns since the call.
+        """
+        if item.op == "same":
+            await self._merge(item.known)
+            return
+        line = self.find_line(item)
+        targets = await self._lock(item, line) if item.known else []
+        is_own = {one.item_id for one in item.known} <= {one.memory_id for one in line.stated}
+        if item.known and not targets and not (is_own and item.op == "update"):
+            raise ConflictError("What the item concerns has changed meanwhile.", hint="Nothing is to be done.")
+        own = replace(self.ctx, trust=line.trust, origin=line.origin)
+        if item.op in ("add", "decision") or (item.op == "update" and not self._contests(item, targets, line)):
+            await self._replace(item, line, targets, own)
+        elif item.op == "confirm":
+            await self._confirm(line, targets, own)
+        elif item.op in ("end", "retract") and not self._contests(item, targets, line):
+            await self._end(item, line, targets, own)
+        else:
+            await self._contest(item, line, targets, own)
+
+    def find_line(self, item: CheckedItem) -> StoredLine:
+        line = self.lines.get(item.line.memory_id) if item.line else None
+        if line is None:
+            raise ConflictError("The message was deleted meanwhile.", hint="Nothing is to be done.")
+        return line
+
+    async def _lock(self, item: CheckedItem, line: StoredLine) -> list[KnownState]:
+        """Lock the known facts, and return those that are current and were not stated again after the line.
+
+        A line does not change the facts that it states itself: these are the person's own words.
+        """
+        rows = await self._lock_facts(item.known)
+        stated = {one.memory_id for one in line.stated} if item.op != "confirm" else set[UUID]()
+        current = [row for row in rows if row.is_current and row.memory_id not in stated]
+        return [row for row in current if row.stated_at <= line.said_at]
+
+    async def _lock_facts(self, known: Sequence[KnownItem]) -> list[KnownState]:
+        ids = sorted(one.item_id for one in known)
+        rows = await SQL["lock_facts"].fetch_all(self.tx, agent_id=self.ctx.agent_id, memory_ids=ids)
+        return [KnownState(**row) for row in rows]
+
+    def _contests(self, item: CheckedItem, targets: Sequence[KnownState], line: StoredLine) -> bool:
+        return item.contests or any(
+            row.state == "CORE" or not may_supersede(line.trust, known=row.trust, is_confirmed=row.is_vouched)
+            for row in targets
+        )
+
+    async def _replace(
+        self, item: CheckedItem, line: StoredLine, targets: Sequence[KnownState], own: LifecycleContext
+    ) -> None:
+        """Store the statement, and let it supersede the known facts; those that hold until a day end on it."""
+        statement = find_containing(item.text, line.stated, user_names=self.user_names)
+        if statement and item.when and (holds_until := self._to_start(item.when)) > line.said_at:
+            for row in targets:
+                await self._set_end(row, holds_until, line, own)
+            return
+        new_id = await self._keep(statement, item, own) if statement else await self._store(item, line, own)
+        for row in targets:
+            if row.memory_id != new_id:
+                await fact_store.supersede(self.tx, row.memory_id, by_fact=new_id, ctx=own)
+                self._note("replaced", row.memory_id, line)
+
+    async def _keep(self, statement: LineStatement, item: CheckedItem, own: LifecycleContext) -> UUID:
+        """Keep the fact in the person's words, and add the subject if it has none."""
+        if item.subject and not statement.subject:
+            await fact_edits.set_subject(self.tx, statement.memory_id, item.subject, ctx=own)
+        return statement.memory_id
+
+    async def _store(self, item: CheckedItem, line: StoredLine, own: LifecycleContext) -> UUID:
+        """Store a new fact in place of the facts of its line that it completes; return its id."""
+        fact = NewFact(
+            ref=f"told:{line.memory_id}:{digest(item.text).hex()[:16]}",
+            content=item.text,
+            valid_from=self._find_start(item, line),
+            subject=item.subject or None,
+            attribute=await self._find_attribute(item),
+            source=line.source,
+            sources=(line.memory_id,),
+            tags=("decision",) if item.op == "decision" else (),
+        )
+        (outcome,) = await fact_store.add_facts(self.tx, [fact], ctx=own)
+        new_id = await fact_store.find_fact_id(self.tx, fact, agent_id=own.agent_id)
+        await fact_store.ensure_not_inactive(self.tx, new_id, ctx=own)
+        if outcome != "unchanged":
+            self._note("learnt" if outcome == "new" else "confirmed", new_id, line)
+        for one in line.stated:
+            if one.memory_id != new_id and relate(item.text, one.text, user_names=self.user_names) == "completes":
+                await fact_store.supersede(self.tx, one.memory_id, by_fact=new_id, ctx=own)
+        return new_id
+
+    async def _find_attribute(self, item: CheckedItem) -> str | None:
+        """Return the attribute of a new fact. An item that adds one has no single-valued attribute.
+
+        Otherwise the fact would end another one that the model did not name.
+        """
+        if not (item.attribute and item.subject):
+            return None
+        name = normalize_attribute(item.attribute)
+        single = await select_single_value_attributes(self.tx, [name], agent_id=self.ctx.agent_id)
+        return None if single and item.op != "update" else item.attribute
+
+    async def _confirm(self, line: StoredLine, targets: Sequence[KnownState], own: LifecycleContext) -> None:
+        """Count the line as evidence of known facts, once. A fact of the line that says the same is merged."""
+        stated = {one.memory_id: one for one in line.stated}
+        for row in targets:
+            if row.memory_id in stated:
+                continue
+            same = find_containing(row.text, line.stated, user_names=self.user_names)
+            if same:
+                await merge_duplicates(self.tx, [(same.memory_id, row.memory_id)], ctx=own)
+            else:
+                ref, day = f"told:{line.memory_id}:confirmed", f"{line.said_at.astimezone(self.zone):%Y-%m-%d}"
+                source, at_line = f"{line.origin} {day}", replace(own, now=line.said_at)
+                await fact_store.confirm(self.tx, row.memory_id, ref=ref, source=source, ctx=at_line)
+            self._note("confirmed", row.memory_id, line)
+
+    async def _end(
+        self, item: CheckedItem, line: StoredLine, targets: Sequence[KnownState], own: LifecycleContext
+    ) -> None:
+        for row in targets:
+            if item.op == "retract":
+                await fact_store.retract(self.tx, row.memory_id, ctx=own)
+                self._note("retracted", row.memory_id, line)
+            else:
+                await self._set_end(row, self._find_end(item, line), line, own)
+
+    async def _set_end(self, row: KnownState, ended: datetime, line: StoredLine, own: LifecycleContext) -> None:
+        at = max(ended, row.valid_from, row.stated_at)
+        await fact_edits.set_end(self.tx, row.memory_id, at, ctx=own)
+        self._note("ended", row.memory_id, line, former_end=row.valid_to)
+
+    async def _contest(
+        self, item: CheckedItem, line: StoredLine, targets: Sequence[KnownState], own: LifecycleContext
+    ) -> None:
+        """Make the known facts unsettled: what the line says stands beside them until a person decides."""
+        assert item.line is not None
+        text = item.text or " ".join(item.line.text.split())[:MAX_STATEMENT]
+        statement = find_containing(text, line.stated, user_names=self.user_names)
+        told = replace(item, op="add", text=text)
+        new_id = await self._keep(statement, told, own) if statement else await self._store(told, line, own)
+        pairs = [(new_id, row.memory_id) for row in targets if row.memory_id != new_id]
+        await store.add_links(self.tx, "contradicts", pairs, ctx=own)
+        await review(self.tx, own, "fact", [new_id, *(known for _, known in pairs)])
+        for _, known in pairs:
+            self._note("unsettled", known, line)
+
+    async def _merge(self, known: Sequence[KnownItem]) -> None:
+        """Merge facts that say the same into the oldest of the highest trust."""
+        rows = await self._lock_facts(known)
+        current = sorted(
+            (row for row in rows if row.is_current),
+            key=lambda row: (TRUST_TIERS.index(row.trust), row.stated_at, row.memory_id),
+        )
+        pairs = [(row.memory_id, current[0].memory_id) for row in current[1:]]
+        await merge_duplicates(self.tx, pairs, ctx=self.ctx)
+        self.changes += [LineChange("merged", merged, None) for merged, _ in pairs]
+
+    def _find_end(self, item: CheckedItem, line: StoredLine) -> datetime:
+        """Return the time at which a fact ends: of a day in the future the end, because a last day still counts."""
+        is_later = item.when is not None and item.when > line.said_at.astimezone(self.zone).date()
+        return self._to_start(item.when + timedelta(days=1)) if item.when and is_later else self._find_start(item, line)
+
+    def _find_start(self, item: CheckedItem, line: StoredLine) -> datetime:
+        """Return the time from which a statement holds: the start of its day, or that of the line."""
+        if item.when is None or item.when == line.said_at.astimezone(self.zone).date():
+            return line.said_at
+        return self._to_start(item.when)
+
+    def _to_start(self, day: date) -> datetime:
+        return datetime.combine(day, time(), tzinfo=self.zone)
+
+    def _note(
+        self, effect: LineEffect, target_id: UUID, line: StoredLine, *, former_end: datetime | None = None
+    ) -> None:
+        self.changes.append(LineChange(effect, target_id, line.memory_id, former_end))

@@ -1,0 +1,86 @@
+-- name: find_near_facts(agent_id, model_id, line_ids, per_line)
+-- The current facts whose vectors are nearest to each line.
+select distinct k.memory_id
+from unnest($3::uuid[]) as n (line_id)
+join memory.embeddings as e on e.agent_id = $1 and e.model_id = $2 and e.kind = 'exchange' and e.memory_id = n.line_id
+cross join lateral (
+    select f.memory_id
+    from heart.facts as f
+    join memory.embeddings as v on v.agent_id = $1 and v.model_id = $2 and v.kind = 'fact' and v.memory_id = f.memory_id
+    where f.agent_id = $1 and f.is_current
+    order by v.embedding <#> e.embedding
+    limit $4
+) as k;
+
+-- name: find_linked_facts(agent_id, line_ids, max_rows)
+-- The current facts that the lines state or confirm, and those about a person or thing that the lines name, the latest
+-- first.
+select found.memory_id
+from (
+    select s.memory_id, 0 as rank
+    from memory.sources as s
+    where s.agent_id = $1 and s.source_id = any($2::uuid[])
+    union all
+    select c.memory_id, 0
+    from memory.confirmations as c
+    where c.agent_id = $1 and c.ref like 'told:%' and split_part(c.ref, ':', 2) = any($2::uuid[]::text[])
+    union all
+    select other.memory_id, 1
+    from heart.mentions as said
+    join heart.mentions as other on other.agent_id = $1 and other.entity_id = said.entity_id
+    where said.agent_id = $1 and said.memory_id = any($2::uuid[])
+) as found
+join heart.facts as f on f.agent_id = $1 and f.memory_id = found.memory_id and f.is_current
+group by found.memory_id
+order by min(found.rank), found.memory_id desc
+limit $3;
+
+-- name: list_items(agent_id, memory_ids)
+-- Current facts, procedures of persons and models, and decisions that are open, as the call shows them.
+select
+    m.memory_id, m.kind, coalesce(m.full_text, m.summary) as text, m.state, m.trust, f.subject, f.attribute,
+    greatest(f.reconfirmed_at, least(coalesce(f.valid_from, m.occurred_at), m.created_at)) as stated_at,
+    'decision' = any(coalesce(f.tags, '{}')) as is_decision,
+    exists (
+        select
+        from memory.confirmations as c
+        where c.agent_id = $1 and c.memory_id = m.memory_id and c.trust in ('operator', 'user')
+    ) as is_vouched,
+    coalesce(f.is_contested, false) or exists (
+        select
+        from memory.links as l
+        join heart.facts as n on n.agent_id = $1 and n.memory_id = l.memory_id and n.is_current and n.is_contested
+        where l.agent_id = $1 and l.other_id = m.memory_id and l.link = 'contradicts'
+    ) as is_unsettled
+from memory.memories as m
+left join heart.facts as f on f.agent_id = $1 and f.memory_id = m.memory_id
+where
+    m.agent_id = $1
+    and m.memory_id = any($2::uuid[])
+    and not m.quarantined
+    and case m.kind
+        when 'fact' then f.is_current and not f.is_generalization
+        when 'procedure' then m.origin <> 'skills' and m.state in ('ACTIVE', 'EFFECTIVE', 'INEFFECTIVE')
+        else m.kind = 'decision' and m.state in ('RECORDED', 'PENDING')
+    end
+order by m.memory_id;
+
+-- name: list_similarities(agent_id, model_id, line_ids, fact_ids)
+select e.memory_id as line_id, v.memory_id as fact_id, -(v.embedding <#> e.embedding) as similarity
+from memory.embeddings as e
+join memory.embeddings as v on v.agent_id = $1 and v.model_id = $2 and v.kind = 'fact' and v.memory_id = any($4::uuid[])
+where e.agent_id = $1 and e.model_id = $2 and e.kind = 'exchange' and e.memory_id = any($3::uuid[]);
+
+-- name: list_attributes(agent_id, max_rows)
+-- The attributes of current facts, the most frequent first.
+select attribute
+from heart.facts
+where agent_id = $1 and attribute is not null and is_current
+group by attribute
+order by count(*) desc, attribute
+limit $2;
+
+-- name: get_user_name(agent_id)
+select user_name
+from runtime.agents
+where agent_id = $1;

@@ -1,0 +1,92 @@
+"""Record of the changes that messages made, so that a receipt can tell them and a person can undo them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.heart.facts import fact_edits, fact_store
+from newton.heart.lifecycle.engine import LifecycleContext
+from newton.ids import new_id
+
+SQL = load("newton.agent.reconciliation", "line_changes.sql")
+
+LineEffect = Literal[
+    "learnt", "confirmed", "replaced", "ended", "retracted", "merged", "unsettled", "ruled", "lifted", "proposed"
+]
+
+
+class LineChange(NamedTuple):
+    """One effect of a line on a fact, procedure, decision or rule. `former_end` is that of an ended fact.
+
+    A merge of facts that say the same has no line.
+    """
+
+    effect: LineEffect
+    target_id: UUID
+    line_id: UUID | None
+    former_end: datetime | None = None
+
+
+class StoredChange(NamedTuple):
+    """A stored change, with the text and the kind of its target; None if that was forgotten or is a rule."""
+
+    change_id: UUID
+    change: LineChange
+    kind: str | None
+    text: str | None
+
+
+async def insert_changes(tx: Tx, changes: Sequence[LineChange], *, ctx: LifecycleContext) -> None:
+    """Store changes that were made."""
+    if changes:
+        effects, targets, lines, ends = zip(*changes, strict=True)
+        await SQL["insert_changes"].execute(
+            tx,
+            agent_id=ctx.agent_id,
+            change_ids=[new_id() for _ in changes],
+            line_ids=lines,
+            effects=effects,
+            target_ids=targets,
+            former_ends=ends,
+            now=ctx.now,
+        )
+
+
+async def list_changes(
+    tx: Tx,
+    *,
+    agent_id: UUID,
+    since: datetime | None = None,
+    session_id: UUID | None = None,
+    position: int | None = None,
+) -> list[StoredChange]:
+    """Return the changes that were not undone, oldest first: since a time, of a session, or by one of its messages."""
+    rows = await SQL["list_changes"].fetch_all(
+        tx, agent_id=agent_id, since=since, session_id=session_id, position=position
+    )
+    return [
+        StoredChange(
+            row["change_id"],
+            LineChange(row["effect"], row["target_id"], row["line_id"], row["former_valid_to"]),
+            row["kind"],
+            row["text"],
+        )
+        for row in rows
+    ]
+
+
+async def undo_changes(tx: Tx, changes: Sequence[StoredChange], *, ctx: LifecycleContext) -> None:
+    """Undo changes of facts, the latest first: what was learnt is retracted, and what was ended holds again.
+
+    A fact that was replaced is current again when what replaced it is retracted.
+    """
+    for one in reversed(changes):
+        if one.kind == "fact" and one.change.effect == "learnt":
+            await fact_store.retract(tx, one.change.target_id, ctx=ctx)
+        elif one.kind == "fact" and one.change.effect == "ended":
+            await fact_edits.set_end(tx, one.change.target_id, one.change.former_end, ctx=ctx)
+    ids = [one.change_id for one in changes]
+    await SQL["mark_undone"].execute(tx, agent_id=ctx.agent_id, change_ids=ids, now=ctx.now)

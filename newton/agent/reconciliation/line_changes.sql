@@ -1,0 +1,32 @@
+-- name: insert_changes(agent_id, change_ids, line_ids, effects, target_ids, former_ends, now)
+insert into heart.line_changes (agent_id, change_id, line_id, effect, target_id, former_valid_to, changed_at)
+select $1, d.change_id, d.line_id, d.effect, d.target_id, d.former_valid_to, $7
+from unnest($2::uuid[], $3::uuid[], $4::text[], $5::uuid[], $6::timestamptz[])
+    as d (change_id, line_id, effect, target_id, former_valid_to);
+
+-- name: list_changes(agent_id, since, session_id, position)
+select c.change_id, c.line_id, c.effect, c.target_id, c.former_valid_to, m.kind, m.full_text as text
+from heart.line_changes as c
+left join memory.memories as m on m.agent_id = $1 and m.memory_id = c.target_id
+where
+    c.agent_id = $1
+    and c.undone_at is null
+    and ($2::timestamptz is null or c.changed_at >= $2)
+    and (
+        $3::uuid is null
+        or c.line_id in (
+            select memory_id
+            from memory.memories
+            where
+                agent_id = $1
+                and kind = 'exchange'
+                and thread_id = $3
+                and ($4::integer is null or position = $4)
+        )
+    )
+order by c.change_id;
+
+-- name: mark_undone(agent_id, change_ids, now)
+update heart.line_changes
+set undone_at = $3
+where agent_id = $1 and change_id = any($2::uuid[]);

@@ -1,0 +1,232 @@
+"""The reconciling call: ask a model what new lines change, check its answer, and apply what is kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
+
+from newton.agent.llm import usage
+from newton.agent.llm.structured import StructuredLLM
+from newton.agent.reconciliation import proposal_log
+from newton.agent.reconciliation.item_application import ApplicationContext, AppliedItems, apply_items
+from newton.agent.reconciliation.known_items import find_known_items, list_attributes
+from newton.db.pool import Tx
+from newton.dialogue import reconciliation_queue as queue
+from newton.dialogue.reconciliation_queue import DueSession, UnreadLines
+from newton.errors import ProviderError, TokenQuotaError
+from newton.heart.reconciliation.answer_reader import ReconcilingOutput, read_answer
+from newton.heart.reconciliation.batches import estimate_answer, split_batches
+from newton.heart.reconciliation.item_checks import check_items
+from newton.heart.reconciliation.prompt import render_prompt
+from newton.heart.reconciliation.reconciling_types import NewLine, ReadAnswer, ReconcilingInput
+from newton.providers.chat import ChatMessage
+
+PURPOSE = "reconcile"
+MAX_FAILED_READINGS = 2  # unreadable answers to the same lines, after which they count as read
+GIVE_UP_AFTER = timedelta(days=1)  # since a line was said, if the model answers for others
+TIMEOUT_SECONDS = 180.0
+MAX_SHARE = 0.15  # of today's tokens, above which lines wait longer
+SOON_LINES, SOON_PAUSE = 4, timedelta(seconds=7)
+LATE_LINES, LATE_PAUSE = 16, timedelta(minutes=15)
+RECENT_MEMORIES = 200  # whose sessions are read after a turn; a job reads the others
+
+
+@dataclass(frozen=True, slots=True)
+class ReconciliationResult:
+    """The counts of calls, of items kept and dropped, and of sessions for which the model failed."""
+
+    calls: int = 0
+    kept: int = 0
+    dropped: int = 0
+    failed: int = 0
+
+    def __add__(self, other: "ReconciliationResult") -> "ReconciliationResult":
+        return ReconciliationResult(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciler:
+    """Reads new lines of one agent with a model. No transaction is open while the model works."""
+
+    llm: StructuredLLM
+    user_names: tuple[str, ...] = ()
+
+    async def reconcile(self, limit: int, *, only_due: bool = False, only_recent: bool = False) -> ReconciliationResult:
+        """Read the new lines of up to `limit` sessions, those of closed sessions and of long pauses first.
+
+        With `only_due`, sessions that go on are read after a few lines or a pause, or later if the calls would take too
+        large a share of today's tokens; with `only_recent`, only sessions of the latest memories. A model that is
+        switched off is not asked. Raises TokenQuotaError, and ProviderError if the model fails twice in a row or for
+        all sessions; what was applied remains.
+        """
+        scope, result = self.llm.scope, ReconciliationResult()
+        async with scope.transaction() as tx:
+            if await self._is_switched_off(tx):
+                return result
+            lines, pause = await self._find_threshold(tx) if only_due else (1, timedelta(0))
+            due = await queue.list_due_sessions(
+                tx,
+                agent_id=scope.agent_id,
+                limit=limit,
+                idle_since=scope.now() - pause,
+                min_lines=lines,
+                recent=RECENT_MEMORIES if only_recent else None,
+            )
+        failure: ProviderError | None = None
+        for session in due:
+            try:
+                result += await self._read_session(session)
+            except ProviderError as error:
+                if failure or isinstance(error, TokenQuotaError):
+                    raise
+                failure = error
+                await self._give_up(session, has_answered=result.calls > 0)
+                result += ReconciliationResult(failed=1)
+            else:
+                failure = None
+        if failure and not result.calls:
+            raise failure
+        return result
+
+    async def read_told_episodes(self, limit: int, *, ended_before: datetime) -> ReconciliationResult:
+        """Read up to `limit` episodes without a session that ended before a time. Raises ProviderError."""
+        scope, result = self.llm.scope, ReconciliationResult()
+        async with scope.transaction() as tx:
+            if await self._is_switched_off(tx):
+                return result
+            episodes = await queue.list_told_episodes(
+                tx, agent_id=scope.agent_id, ended_before=ended_before, user_name=self._user_name, limit=limit
+            )
+        for line in episodes:
+            for batch in await self._build_batches([line]) if line.source == "person" else []:
+                read = await self._ask(batch)
+                async with scope.write() as (tx, _):
+                    result += await self._apply(tx, batch, read)
+            async with scope.write() as (tx, ctx):
+                await queue.finish_told_episode(tx, line.memory_id, ctx=ctx)
+        return result
+
+    @property
+    def _user_name(self) -> str:
+        return self.user_names[0] if self.user_names else ""
+
+    async def _find_threshold(self, tx: Tx) -> tuple[int, timedelta]:
+        """Return after how many lines of users, or after which pause, the lines of a session that goes on are read."""
+        scope = self.llm.scope
+        used, own = await usage.count_share(tx, agent_id=scope.agent_id, now=scope.now(), purpose=PURPOSE)
+        is_low = own == 0 or own <= MAX_SHARE * used
+        return (SOON_LINES, SOON_PAUSE) if is_low else (LATE_LINES, LATE_PAUSE)
+
+    async def _is_switched_off(self, tx: Tx) -> bool:
+        scope = self.llm.scope
+        return await proposal_log.is_switched_off(tx, model=self.llm.name, agent_id=scope.agent_id, now=scope.now())
+
+    async def _read_session(self, session: DueSession) -> ReconciliationResult:
+        """Read the new lines of a session batch by batch, each with what is known after the batch before."""
+        result, scope = ReconciliationResult(), self.llm.scope
+        while True:
+            async with scope.transaction() as tx:
+                unread = await queue.load_lines(tx, session, user_name=self._user_name, agent_id=scope.agent_id)
+            step = await self._read_batch(session, unread)
+            if step is None:
+                return result
+            result += step[1]
+            if step[0] is None:
+                return result
+            session = step[0]
+
+    async def _read_batch(
+        self, session: DueSession, unread: UnreadLines
+    ) -> tuple[DueSession | None, ReconciliationResult] | None:
+        """Read the next batch; return the session from the position after it, or None if nothing is to be read.
+
+        After an unreadable answer, the session is left for another run.
+        """
+        if unread.last_position < session.first_position:
+            return None
+        new = [line for line in unread.lines if not line.is_read]
+        batches = await self._build_batches(unread.lines) if any(one.source == "person" for one in new) else []
+        if not batches:
+            return await self._store(session, unread.last_position, None, None)
+        batch = _halve(batches[0]) if session.failed_readings else batches[0]
+        read = await self._ask(batch)
+        position = _find_end(unread, batch if read.is_readable else batches[0])
+        return await self._store(session, position, batch, read)
+
+    async def _store(
+        self, session: DueSession, position: int, batch: ReconcilingInput | None, read: ReadAnswer | None
+    ) -> tuple[DueSession | None, ReconciliationResult] | None:
+        """Apply an answer, and mark its lines as read. Of an unreadable one, nothing is applied."""
+        async with self.llm.scope.write() as (tx, ctx):
+            is_readable = read is None or read.is_readable
+            if not is_readable and session.failed_readings + 1 < MAX_FAILED_READINGS:
+                await queue.count_failed_reading(tx, session, agent_id=ctx.agent_id)
+            elif not await queue.advance(tx, session, position, ctx=ctx):
+                return None
+            counts = await self._apply(tx, batch, read) if batch and read else ReconciliationResult()
+        moved = replace(session, first_position=position + 1, reconciled_position=position, failed_readings=0)
+        return moved if is_readable else None, counts
+
+    async def _build_batches(self, lines: Sequence[NewLine]) -> list[ReconcilingInput]:
+        """Return the lines with the known items near them, divided for the window of the model."""
+        scope = self.llm.scope
+        now = scope.now().astimezone()
+        known = await find_known_items(scope, lines, zone=now.tzinfo)
+        async with scope.transaction() as tx:
+            attributes = await list_attributes(tx, agent_id=scope.agent_id)
+        whole = ReconcilingInput(
+            user_name=self._user_name,
+            aliases=self.user_names[1:],
+            attributes=attributes,
+            known=tuple(known),
+            lines=tuple(lines),
+            now=now,
+        )
+        return split_batches(whole, window_tokens=await self.llm.find_window(), count_tokens=scope.count_tokens)
+
+    async def _ask(self, batch: ReconcilingInput) -> ReadAnswer:
+        prompt = render_prompt(batch)
+        text = await self.llm.ask(
+            [ChatMessage("system", prompt.system), ChatMessage("user", prompt.user)],
+            ReconcilingOutput,
+            purpose=PURPOSE,
+            max_tokens=estimate_answer(batch),
+            timeout_seconds=TIMEOUT_SECONDS,
+            is_usable=lambda answer: read_answer(answer).is_readable,
+        )
+        return read_answer(text)
+
+    async def _apply(self, tx: Tx, batch: ReconcilingInput, read: ReadAnswer) -> ReconciliationResult:
+        ctx = self.llm.scope.write_context("agent")
+        answer = check_items(read.items, batch)
+        context = ApplicationContext(ctx=ctx, user_names=batch.user_names, zone=batch.zone)
+        applied = await apply_items(tx, answer.kept, context)
+        malformed = read.malformed or int(not read.is_readable)
+        await proposal_log.record_answer(tx, answer, model=self.llm.name, malformed=malformed, ctx=ctx)
+        self._publish(applied)
+        return ReconciliationResult(1, len(answer.kept), len(answer.dropped) + malformed)
+
+    def _publish(self, applied: AppliedItems) -> None:
+        if applied.changes:
+            self.llm.scope.publish("lines.reconciled", {"changes": len(applied.changes)})
+
+    async def _give_up(self, session: DueSession, *, has_answered: bool) -> None:
+        """Count old lines of a session as read if the model fails for them, but has answered for others."""
+        scope = self.llm.scope
+        async with scope.write() as (tx, ctx):
+            unread = await queue.load_lines(tx, session, user_name=self._user_name, agent_id=scope.agent_id)
+            new = [line for line in unread.lines if not line.is_read]
+            if has_answered and new and new[-1].said_at < ctx.now - GIVE_UP_AFTER:
+                await queue.advance(tx, session, unread.last_position, ctx=ctx)
+
+
+def _halve(batch: ReconcilingInput) -> ReconcilingInput:
+    """Return a batch with half of its new lines, for a second try."""
+    new = [line for line in batch.lines if not line.is_read]
+    dropped = {line.number for line in new[max(1, len(new) // 2) :]}
+    return replace(batch, lines=tuple(line for line in batch.lines if line.number not in dropped))
+
+
+def _find_end(unread: UnreadLines, batch: ReconcilingInput) -> int:
+    """Return the position up to which a batch reads: to the last loaded message if it has the last line."""
+    count = sum(line.is_read for line in unread.lines) + sum(not line.is_read for line in batch.lines)
+    return unread.last_position if count >= len(unread.lines) else unread.positions[count - 1]
