@@ -1,5 +1,6 @@
 """The identity in contexts and turns: first in each, said only by a person, and never cut."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,10 +9,14 @@ from newton.agent.loop.turn import TurnInput
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft
 from newton.agent.services.user_rules import NOTHING_HEARD
+from newton.errors import NotFoundError
 from newton.heart.censors import CensorRule
+from newton.heart.identity.identity_store import IdentityEdit, MessageRef
+from newton.heart.identity.user_rules import RuleSource, lift_rule
 from newton.memory.forgetting import forget
 from newton.providers import token_counter
 from newton.providers.fakes import ScriptedChat
+from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Meet, Mind
 from tests.scenarios.test_chat import conversation
 from tests.scenarios.test_turn import take
@@ -148,6 +153,36 @@ async def test_a_rule_of_a_second_speaker_or_against_a_line_of_another_kind_wait
     _, answer = await take(mind.turns(None), TurnInput(session_id=session_id, text="Never use emojis.", speaker="Bob"))
     assert (answer.rules.changes, [one.tenet.text for one in answer.rules.proposed]) == ((), ["Never use emojis"])
     assert len(await waiting(mind)) == 2
+
+
+async def test_a_later_sentence_lifts_a_rule_or_changes_it(mind: Mind) -> None:
+    mind = replace(mind, embedder=MiniLM())
+    session_id = await mind.session()
+
+    async def say(text: str) -> list[str]:
+        _, answer = await take(mind.turns(None), TurnInput(session_id=session_id, text=text))
+        assert not answer.missing
+        return [tenet.text for tenet in (await bearing(mind).get()).tenets]
+
+    (printer,) = await say("Nothing leaves for the printer before I have seen it.")
+    assert len(await say("Never suggest anything with nuts.")) == 2
+    assert await say("You can suggest nuts again.") == [printer]
+    (changed,) = await say("Flyers can leave for the printer without asking me, they are cheap.")
+    assert changed.startswith(f"{printer} (since {mind.clock.now():%Y-%m-%d}: Flyers can leave")
+
+
+async def test_a_line_from_before_a_rule_does_not_lift_it(mind: Mind) -> None:
+    session_id = await mind.session()
+    _, answer = await take(mind.turns(None), TurnInput(session_id=session_id, text="Never suggest nuts."))
+    (rule,) = [change.added for change in answer.rules.changes if change.added]
+    async with mind.scope.write() as (tx, ctx):
+        edit, message = IdentityEdit(ctx=ctx), MessageRef(session_id, 0)
+        earlier = RuleSource(message=message, said_at=ctx.now - DAY)
+        assert not await lift_rule(tx, [rule.tenet_id], source=earlier, edit=edit)
+        later = RuleSource(message=message, said_at=ctx.now)
+        assert (await lift_rule(tx, [rule.tenet_id], source=later, edit=edit)).removed == (rule,)
+        with pytest.raises(NotFoundError):
+            await lift_rule(tx, [rule.tenet_id], source=later, edit=edit)
 
 
 async def test_a_rule_goes_with_its_message(mind: Mind) -> None:

@@ -1,8 +1,9 @@
 """Rules and wishes in the lines of conversations: the user's own are in force at once, those of others are proposed."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from newton.agent.events import publish
@@ -10,15 +11,18 @@ from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.dialogue import log
 from newton.dialogue.messages import StoredMessage
-from newton.errors import ConflictError
+from newton.errors import ConflictError, NotFoundError, ProviderError
 from newton.heart.identity import identity_store, user_rules
 from newton.heart.identity.identity_store import IdentityEdit, MessageRef, TenetProposal
-from newton.heart.identity.standing_instructions import StandingInstruction, detect_instructions
+from newton.heart.identity.rule_model import load_rule_model
+from newton.heart.identity.rule_reading import RulePlan, list_rule_texts, plan_rules
+from newton.heart.identity.standing_instructions import StandingInstruction
 from newton.heart.identity.tenets import is_valid_line
 from newton.heart.identity.user_rules import RuleChange, RuleSource
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory.memory import PERSON_TIERS, Trust
 from newton.memory.quarantine import UNTRUSTED_TIERS
+from newton.providers.embedding import Vector
 
 MAX_LINES = 50  # of one request
 
@@ -63,33 +67,56 @@ async def hear_rules(scope: AgentScope, lines: Sequence[RuleLine], write: WriteS
 
     `write` opens the transaction. A line with text of a tool or the web changes nothing.
     """
-    read = [(line, _find_rules(scope, line.text)) for line in lines if line.trust not in UNTRUSTED_TIERS]
+    own = [line for line in lines if line.trust not in UNTRUSTED_TIERS]
     heard = NOTHING_HEARD
-    for line, stated in read:
-        if stated:
+    for line in own:
+        plan = await _plan(scope, line)
+        if plan.stated or plan.lifted:
             async with write() as (tx, ctx):
-                heard = _join(heard, await _apply(tx, line, stated, ctx=ctx))
+                heard = _join(heard, await _apply(tx, line, plan, ctx=ctx))
     return heard
 
 
-def _find_rules(scope: AgentScope, text: str) -> list[StandingInstruction]:
-    return [one for one in detect_instructions(text) if is_valid_line(one.part, one.text, scope.count_tokens)]
+async def _plan(scope: AgentScope, line: RuleLine) -> RulePlan:
+    """Return what a line changes in the rules in force; without vectors, only what patterns find."""
+    async with scope.transaction() as tx:
+        rules = await user_rules.list_rules(tx, agent_id=scope.agent_id)
+    vectors: dict[str, Vector] = {}
+    if scope.embedder and scope.embedder.identity == load_rule_model().vector_model:
+        texts = list_rule_texts(line.text)
+        texts = [*texts, *(rule.text for rule in rules)] if texts else []
+        with suppress(ProviderError):
+            vectors = dict(zip(texts, await scope.embedder.embed(texts), strict=True)) if texts else {}
+    plan = plan_rules(line.text, rules, vectors, said_on=line.source.day)
+    is_valid = partial(is_valid_line, count_tokens=scope.count_tokens, said_on=line.source.day)
+    return RulePlan(
+        tuple(one for one in plan.stated if is_valid(one.part, one.text)),
+        tuple(one for one in plan.lifted if one.new_text is None or is_valid(one.rule.part, one.new_text)),
+    )
 
 
-async def _apply(tx: Tx, line: RuleLine, stated: Sequence[StandingInstruction], *, ctx: LifecycleContext) -> HeardRules:
-    """Put each rule in force, or propose it if the speaker is not the user or a line of another kind contradicts it."""
+async def _apply(tx: Tx, line: RuleLine, plan: RulePlan, *, ctx: LifecycleContext) -> HeardRules:
+    """Put each rule in force, or propose it if the speaker is not the user or a line of another kind contradicts it.
+
+    Only the user lifts rules.
+    """
     edit, message = IdentityEdit(ctx=ctx), line.source.message
     is_own = line.trust in PERSON_TIERS and await log.has_one_speaker(
         tx, agent_id=ctx.agent_id, session_id=message.session_id
     )
     changes, waiting = list[RuleChange](), list[StandingInstruction]()
-    for rule in stated:
+    for rule, new_text in plan.lifted if is_own else ():
+        with suppress(NotFoundError):  # another line lifted it meanwhile
+            change = await user_rules.lift_rule(tx, [rule.tenet_id], new_text, source=line.source, edit=edit)
+            changes += [change] if change else []
+    for rule in plan.stated:
         try:
             if is_own and (change := await user_rules.apply_rule(tx, rule, source=line.source, edit=edit)):
                 changes.append(change)
         except ConflictError:
             waiting.append(rule)
-    waiting += [] if is_own else stated
+    waiting += [] if is_own else plan.stated
+    waiting = [rule for rule in waiting if is_valid_line(rule.part, rule.text, ctx.count_tokens)]
     proposed = await identity_store.propose(tx, waiting, message_ref=message, edit=edit) if waiting else []
     for event in [*(["identity.changed"] if changes else []), *(["identity.proposed"] if proposed else [])]:
         publish(event, {}, agent_id=ctx.agent_id, now=ctx.now)

@@ -134,7 +134,7 @@ _POLITE_REQUEST = re.compile(
     re.IGNORECASE,
 )
 
-_SENTENCE = re.compile(r"\S(?:[^\n.!?]|[.!?](?!\s)|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.)*[.!?]*")
+SENTENCE = re.compile(r"\S(?:[^\n.!?]|[.!?](?!\s)|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.)*[.!?]*")
 # Not the person's own words beside pasted text: code, quotations, lists, transcripts.
 _NOT_OWN_WORDS = re.compile(
     r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|‘[^’\n]*’|(?<!\w)'[^'\n]*'(?!\w)"
@@ -169,7 +169,7 @@ def detect_instructions(text: str) -> list[StandingInstruction]:
         return []
     if (code := detect_language(text)) != ENGLISH:
         return [StandingInstruction("instruction", line) for line in list_instructions(text, code)]
-    sentences = _SENTENCE.finditer(mask_foreign_text(text))
+    sentences = SENTENCE.finditer(mask_foreign_text(text))
     return list(dict.fromkeys(found for sentence in sentences if (found := _match_sentence(sentence, text))))
 
 

@@ -96,8 +96,12 @@ def render_tenet(part: IdentityPart, text: str, said_on: date | None = None) -> 
 def make_tenet(
     part: IdentityPart, text: str, count_tokens: TokenCounter, *, said_on: date | None = None
 ) -> IdentityTenet:
-    """Return a new tenet. Raises InputError for a text that is empty or too long for one line."""
-    line = one_line(hygiene.clean_name(text, what="line"))
+    """Return a new tenet. Raises InputError for a text that is empty or too long for one line.
+
+    What the user said in a conversation, on the day `said_on`, may be longer and have several lines, which are joined.
+    """
+    clean = hygiene.clean_text if said_on else hygiene.clean_name
+    line = one_line(clean(text, what="line"))
     tokens = count_tokens(render_tenet(part, line, said_on))
     if tokens > MAX_LINE_TOKENS:
         message = f"The line has {tokens} tokens; the maximum is {MAX_LINE_TOKENS}."
@@ -105,10 +109,10 @@ def make_tenet(
     return IdentityTenet(new_id(), part, line, tokens, said_on)
 
 
-def is_valid_line(part: IdentityPart, text: str, count_tokens: TokenCounter) -> bool:
+def is_valid_line(part: IdentityPart, text: str, count_tokens: TokenCounter, *, said_on: date | None = None) -> bool:
     """Return whether the text can be a line of the identity: one line that is not too long."""
     try:
-        make_tenet(part, text, count_tokens)
+        make_tenet(part, text, count_tokens, said_on=said_on)
     except InputError:
         return False
     return True

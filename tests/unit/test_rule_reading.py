@@ -1,0 +1,81 @@
+"""Rules and wishes that a message states or lifts, by patterns and by the model of sentences."""
+
+from datetime import date
+
+import pytest
+
+from newton.heart.identity.rule_model import split_sentences
+from newton.heart.identity.rule_reading import RulePlan, list_rule_texts, plan_rules
+from newton.heart.identity.tenets import IdentityTenet, make_tenet
+from newton.providers import token_counter
+from newton.providers.minilm import MiniLM
+
+DAY = date(2026, 11, 27)
+NUTS = "Never suggest anything with nuts"
+SHORT = "Keep your answers under three lines"
+SENDING = "Nothing goes out to customers without my ok"
+
+
+def rules(*texts: str) -> list[IdentityTenet]:
+    return [make_tenet("instruction", text, token_counter.count, said_on=DAY) for text in texts]
+
+
+def plan(text: str, *in_force: str) -> RulePlan:
+    known = [*list_rule_texts(text), *in_force]
+    vectors = dict(zip(known, MiniLM().embed_now(known), strict=True)) if known else {}
+    return plan_rules(text, rules(*in_force), vectors, said_on=DAY)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Nothing leaves for the printer before I have seen it.", "Nothing leaves for the printer"),
+        ("Did the parcel come? And messages to the lawyer, show me first, always.", "messages to the lawyer"),
+        ("Litres. Always. Pints are for the pub.", "Litres. Always."),
+        ("when i paste an invoice u check the vat number first", "check the vat number"),
+    ],
+)
+def test_a_rule_in_words_that_no_pattern_knows_is_stated(text: str, kept: str) -> None:
+    (rule,) = plan(text).stated
+    assert kept in rule.text and "parcel" not in rule.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Keep this one short, the bus is coming.",
+        "My surgeon said never lift anything heavy. For how long?",
+        "I must never forget the stove again.",
+        "The sign says: no dogs on the lawn. Does that hold at night?",
+        "In this card game nobody may speak. Who begins?",
+        "She wrote 'never call me Betty again'. What now?",
+        "Would you say that is rude?",
+    ],
+)
+def test_what_only_looks_like_a_rule_changes_nothing(text: str) -> None:
+    assert plan(text, NUTS, SHORT) == RulePlan()
+
+
+@pytest.mark.parametrize(
+    ("text", "lifted", "is_amended"),
+    [
+        ("You can suggest nuts again.", NUTS, False),
+        ("Longer answers are fine again.", SHORT, False),
+        ("Nuts are okay again, except walnuts.", NUTS, True),
+        ("Thank-you notes to customers you can send without asking me.", SENDING, True),
+    ],
+)
+def test_a_later_sentence_lifts_or_changes_the_rule_that_it_is_about(text: str, lifted: str, is_amended: bool) -> None:
+    ((rule, new_text),) = plan(text, NUTS, SHORT, SENDING).lifted
+    assert rule.text == lifted
+    assert (new_text is not None) == is_amended and (not new_text or new_text.startswith(f"{lifted} (since 2026"))
+
+
+def test_what_lifts_nothing_in_force_or_two_rules_alike_changes_nothing() -> None:
+    assert plan("Nuts are allowed again.", SHORT) == RulePlan()
+    assert plan("You can suggest nuts again.", NUTS, "Do not suggest any nuts").lifted == ()
+
+
+def test_pasted_text_has_no_sentences_of_the_user() -> None:
+    sentences = split_sentences("> Never call me.\nWho said that?")
+    assert [one.masked.strip("¤ ") for one in sentences] == ["", "Who said that?"]
