@@ -8,7 +8,7 @@ import pytest
 from newton.agent.loop.turn import TurnInput
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft
-from newton.agent.services.user_rules import NOTHING_HEARD
+from newton.agent.session_data.user_rules import NOTHING_HEARD
 from newton.errors import NotFoundError
 from newton.heart.censors import CensorRule
 from newton.heart.identity.identity_store import IdentityEdit, MessageRef

@@ -22,7 +22,7 @@ from newton.agent.loop.turn_state import PreparedTurn, RunningTurn
 from newton.agent.loop.turn_status import ProgressCallback
 from newton.agent.loop.turn_types import NO_USER_MESSAGE, TurnInput, TurnResult
 from newton.agent.scope import AgentScope
-from newton.agent.services.user_rules import NOTHING_HEARD, HeardRules
+from newton.agent.session_data.user_rules import NOTHING_HEARD, HeardRules
 from newton.cognition.bundles.bundle_store import AnsweredBy
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.session_context.service import SessionContext

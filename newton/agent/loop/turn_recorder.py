@@ -9,7 +9,7 @@ from uuid import UUID
 from newton.agent.loop.session_lock import SessionLease
 from newton.agent.loop.tool_loop import INTERRUPTED, to_tool_line
 from newton.agent.scope import AgentScope
-from newton.agent.services.user_rules import NOTHING_HEARD, HeardRules, RuleLine, hear_rules
+from newton.agent.session_data.user_rules import NOTHING_HEARD, HeardRules, RuleLine, hear_rules
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle_store import AnsweredBy, TurnRecord
 from newton.cognition.session_context.service import SessionContext

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from newton.agent.actions.approvals import ApprovalCallback
 from newton.agent.loop.prompt import MessageParts
-from newton.agent.services.user_rules import NOTHING_HEARD, HeardRules
+from newton.agent.session_data.user_rules import NOTHING_HEARD, HeardRules
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.bundle_store import AnsweredBy
 from newton.cognition.session_context.service import SessionContext

@@ -31,7 +31,7 @@ class RuleSource:
 
 
 class RuleChange(NamedTuple):
-    """What a message changed in the rules: the rule that it laid down, and the rules that hold no longer."""
+    """A change of the rules by a message: the rule that it laid down, and the rules that hold no longer."""
 
     added: IdentityTenet | None = None
     removed: tuple[IdentityTenet, ...] = ()

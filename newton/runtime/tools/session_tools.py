@@ -6,8 +6,8 @@ from datetime import datetime
 from newton.agent import context_inputs, session_inputs
 from newton.agent.exchange_inputs import NoteExchangeInput, ToolRunInput
 from newton.agent.loop.tools import ToolResult
-from newton.agent.services.user_rules import hear_messages
 from newton.agent.session_data.tasks import TaskService
+from newton.agent.session_data.user_rules import hear_messages
 from newton.dialogue.messages import Message
 from newton.dialogue.task_tree import Task
 from newton.heart.events.event_store import NewEvent

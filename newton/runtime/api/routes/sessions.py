@@ -11,7 +11,7 @@ from pydantic import Field
 from newton.agent.field_types import Ref, Strategy
 from newton.agent.loop.prompt import to_chat_messages
 from newton.agent.services.sessions import ClosedStatus, number_duplicates
-from newton.agent.services.user_rules import hear_messages
+from newton.agent.session_data.user_rules import hear_messages
 from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.dialogue import sessions
 from newton.memory import hygiene

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from newton.heart.identity.rule_model import split_sentences
-from newton.heart.identity.rule_reading import RulePlan, list_rule_texts, plan_rules
+from newton.heart.identity.rule_plan import RulePlan, list_rule_texts, plan_rules
 from newton.heart.identity.tenets import IdentityTenet, make_tenet
 from newton.providers import token_counter
 from newton.providers.minilm import MiniLM

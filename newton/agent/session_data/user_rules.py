@@ -15,7 +15,7 @@ from newton.errors import ConflictError, NotFoundError, ProviderError
 from newton.heart.identity import identity_store, user_rules
 from newton.heart.identity.identity_store import IdentityEdit, MessageRef, TenetProposal
 from newton.heart.identity.rule_model import load_rule_model
-from newton.heart.identity.rule_reading import RulePlan, list_rule_texts, plan_rules
+from newton.heart.identity.rule_plan import RulePlan, list_rule_texts, plan_rules
 from newton.heart.identity.standing_instructions import StandingInstruction
 from newton.heart.identity.tenets import is_valid_line
 from newton.heart.identity.user_rules import RuleChange, RuleSource
@@ -39,7 +39,7 @@ class RuleLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeardRules:
-    """What lines changed in the user's rules, and what was proposed because its speaker is not the user."""
+    """The changes of the user's rules by lines, and the rules proposed by speakers who are not the user."""
 
     changes: tuple[RuleChange, ...] = ()
     proposed: tuple[TenetProposal, ...] = ()

@@ -1,4 +1,4 @@
-"""What a message of the user changes in the user's rules: which it states, and which in force it lifts. Pure.
+"""Plan of what a message of the user changes in the user's rules: which it states, and which in force it lifts. Pure.
 
 Certain wordings are found by patterns, the others by the model of `rule_model`. A message lifts a rule only if one rule
 in force is clearly what it is about; otherwise it changes nothing.
@@ -25,7 +25,7 @@ MIN_STATING = 0.7
 MIN_LIFTING = 0.3
 MIN_FULL_LIFTING = 0.5  # from which a rule is removed and not only amended
 MIN_MATCH = 0.45  # of a message with the rule that it lifts
-MIN_CLOSE_LIFTING, MIN_CLOSE_MATCH = 0.15, 0.65  # of a message that is closer to the rule
+MIN_CLOSE_LIFTING, MIN_CLOSE_MATCH = 0.15, 0.65  # of one that less speaks for, or that has no word of the rule
 MAX_AMENDED_WORDS = 55  # of a rule with the message that changes it
 MATCH_MARGIN = 0.08  # by which the rule must match better than any other
 WORD_SHARE = 0.2  # that a common content word adds to the likeness
@@ -114,7 +114,8 @@ def _find_lifted(
         return ()
     scored = [(max(_match(one, rule, vectors) for one in sentences), rule) for rule in known]
     (score, rule), *others = sorted(scored, key=lambda pair: pair[0], reverse=True)
-    required = MIN_MATCH if chance >= MIN_LIFTING else MIN_CLOSE_MATCH
+    has_common_word = any(_list_content_words(one.text) & _list_content_words(rule.text) for one in sentences)
+    required = MIN_MATCH if chance >= MIN_LIFTING and has_common_word else MIN_CLOSE_MATCH
     if score < required or (others and others[0][0] > score - MATCH_MARGIN):
         return ()
     wording = " ".join(one.text for one in sentences)
