@@ -32,8 +32,7 @@ def test_the_system_prompt_is_short_and_names_every_operation_and_field() -> Non
     prompt = load_system_prompt()
     assert count(prompt) <= 800
     assert sorted(re.findall(r"^- (\w+):", prompt, re.MULTILINE)) == sorted(OPERATIONS)
-    (example,) = read_answer(prompt).items
-    assert (example.op, example.ids) == ("end", ("F7",))
+    assert read_answer(prompt).items == ()  # the form that it shows changes nothing in an answer that copies it
 
 
 def test_the_user_message_has_day_user_known_items_and_numbered_lines() -> None:
