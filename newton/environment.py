@@ -21,6 +21,7 @@ CONFIG_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE = "NEWTON_CONFIG", "NEWTON_TOKEN",
 SETTINGS_FILE = "newton.toml"
 CHAT_HISTORY = "history"  # file in the data folder: the inputs of `newton chat`
 DEFAULT_DATA_DIR = "~/.local/share/newton"
+LOCAL_TIME_FILE = Path("/etc/localtime")
 
 # Keep ONNX Runtime from storing a machine id in the user's cache folder and looking up a host of its vendor, and
 # tiktoken from copying its tables, which are bundled with Newton, to a shared temporary folder.
@@ -220,3 +221,8 @@ def is_dumb_terminal() -> bool:
 def wants_no_color() -> bool:
     """Return whether the user asks programs to print no colors (https://no-color.org)."""
     return bool(os.environ.get("NO_COLOR"))
+
+
+def read_zone_name() -> str:
+    """Return the name of this machine's time zone: that of the variable TZ, else of the link to the zone's file."""
+    return os.environ.get("TZ", "").removeprefix(":") or str(LOCAL_TIME_FILE.resolve()).partition("zoneinfo/")[2]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from newton.agent.loop.prompt import INPUT_HEADER
+from newton.agent.prompting.memory_delta import INPUT_HEADER
 from tests.model_servers import KEY, Body, ModelServer, RefusalError, example
 
 

@@ -14,7 +14,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 
-from newton.agent.loop.prompt import INPUT_HEADER
+from newton.agent.prompting.memory_delta import INPUT_HEADER
 from tests.prompt_server import PromptServer
 from tests.support import until
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from hypothesis import settings
 
 from newton import ids
-from newton.agent.loop.prompt import INPUT_HEADER
+from newton.agent.prompting.memory_delta import INPUT_HEADER
 from newton.agent.scope import AgentScope
 from newton.client import ApiError
 from newton.clock import Clock, ManualClock
@@ -110,6 +110,7 @@ async def part(tx: Tx) -> AsyncGenerator[None]:
 
 def apart(prompt: Sequence[ChatMessage]) -> tuple[str, list[tuple[str, str]]]:
     """What a model was told of what is known, and what was said to it with who said it."""
-    system, *talk, last = prompt
-    known, _, said = last.text.rpartition(INPUT_HEADER)
-    return system.text + known, [*((one.role, one.text) for one in talk), (last.role, said)]
+    system, *talk = prompt
+    parts = [(one, *one.text.rpartition(INPUT_HEADER)) for one in talk]
+    known = "".join(known for _, known, _, _ in parts)
+    return system.text + known, [(one.role, said) for one, _, _, said in parts]

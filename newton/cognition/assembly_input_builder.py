@@ -155,7 +155,10 @@ def _render_range_note(candidate_set: CandidateSet, count_tokens: TokenCounter) 
 
 
 def _render_frame(plan: ContextPlan, count_tokens: TokenCounter) -> TextBlock:
+    """Return the section of the frame; an empty one for an input that only informs."""
     frame, max_tokens = plan.frame, plan.budget.layers["frame"]
+    if plan.frame_choice.is_informing:
+        return TextBlock("", 0)
     return render_frame_section(
         frame.name, frame.questions, frame.censors, count_tokens=count_tokens, max_tokens=max_tokens
     )

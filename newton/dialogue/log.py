@@ -11,8 +11,16 @@ from asyncpg import Record
 
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.dialogue import prompt_blocks
 from newton.dialogue.messages import FAILURE_PREFIX, Message, StoredMessage
-from newton.dialogue.view import MESSAGE_TOKENS, CompactionEntry, InjectedText, ViewMessage, build_view
+from newton.dialogue.view import (
+    MESSAGE_TOKENS,
+    CompactionEntry,
+    InjectedText,
+    ViewMessage,
+    add_memory_blocks,
+    build_view,
+)
 from newton.memory.memory import Trust
 from newton.providers.chat import ToolCall
 
@@ -76,10 +84,13 @@ async def load_view(tx: Tx, *, agent_id: UUID, session_id: UUID) -> LoadedView:
     """Load the view of a session. Messages that a compaction entry replaces are not read."""
     flags, sources = await _load_sources(tx, agent_id, session_id)
     entries = sources.entries
-    log = await load_messages(tx, _uncovered_ranges(entries), agent_id=agent_id, session_id=session_id)
+    ranges = _uncovered_ranges(entries)
+    log = await load_messages(tx, ranges, agent_id=agent_id, session_id=session_id)
+    shown = [(part.first, part.last) for part in ranges if not part.without_text]
+    blocks = await prompt_blocks.load_memory_blocks(tx, shown, agent_id=agent_id, session_id=session_id)
     injected = await _load_injected(tx, agent_id=agent_id, session_id=session_id) if flags["injected"] else ()
     return LoadedView(
-        view=build_view(log, entries, injected),
+        view=add_memory_blocks(build_view(log, entries, injected), blocks),
         sources=sources,
         pinned=await _load_restored(tx, agent_id=agent_id, session_id=session_id) if flags["restored"] else frozenset(),
     )

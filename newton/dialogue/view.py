@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from newton.dialogue.messages import Message, Role, StoredMessage, shorten_calls
+from newton.memory.memory import Trust
 from newton.providers.chat import ToolCall
 
 EntryKind = Literal["mask", "tools", "turn", "goals", "merged", "task"]
@@ -64,10 +65,22 @@ class InjectedText(NamedTuple):
     tokens: int
 
 
+class MemoryBlock(NamedTuple):
+    """The text that Newton put before an input when it was sent, up to the words of the person, and its tokens.
+
+    `min_trust` is the lowest trust of the quarantined memories in it; None without any.
+    """
+
+    text: str
+    tokens: int
+    min_trust: Trust | None = None
+
+
 class ViewMessage(NamedTuple):
     """A message of a view, and the log positions `first` to `last` that it covers. `tokens` include the overhead.
 
-    `ref` is the caller's id, if the message is shown unchanged.
+    `ref` is the caller's id, if the message is shown unchanged. `memory` is the block that stands before an input that
+    is shown unchanged; `tokens` include it.
     """
 
     role: Role
@@ -81,6 +94,7 @@ class ViewMessage(NamedTuple):
     tool_call_id: str | None = None
     entry_id: UUID | None = None
     ref: str | None = None
+    memory: MemoryBlock | None = None
 
     @property
     def is_tool_work(self) -> bool:
@@ -161,6 +175,16 @@ def build_view(
             if one.position >= stored.position:
                 view.append(_from_injection(one))
     return view
+
+
+def add_memory_blocks(view: Sequence[ViewMessage], blocks: Mapping[int, MemoryBlock]) -> list[ViewMessage]:
+    """Return the view with the blocks before its unchanged inputs. `blocks` maps positions of inputs to blocks."""
+    return [
+        item._replace(memory=block, tokens=item.tokens + block.tokens)
+        if item.is_input and item.kind == "line" and (block := blocks.get(item.first))
+        else item
+        for item in view
+    ]
 
 
 def apply_entries(view: Sequence[ViewMessage], entries: Sequence[CompactionEntry]) -> list[ViewMessage]:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from newton.agent.loop.prompt import INPUT_HEADER
+from newton.agent.prompting.memory_delta import INPUT_HEADER
 from newton.runtime.tools.tool_registry import TOOLS
 from tests.clients.conftest import ClientBench
 from tests.clients.matrix import ClientRow

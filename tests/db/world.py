@@ -57,6 +57,7 @@ from newton.dialogue.brief import brief_store
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.entry_store import CompactionRun
 from newton.dialogue.messages import Message, StoredMessage
+from newton.dialogue.prompt_blocks import PromptBlock
 from newton.dialogue.response_store import ResponseRecord
 from newton.heart import activations, censors, documents, episodes, procedures
 from newton.heart.censors import CensorRule
@@ -166,7 +167,10 @@ async def a_reading(tx: Tx, ctx: LifecycleContext) -> None:
 
 async def a_prompt(tx: Tx, bundle: Bundle, session_id: UUID) -> None:
     """The record of what a model was sent."""
-    origin = PromptOrigin(session_id=session_id, input_position=0, loaded=(), bundle_id=bundle.bundle_id)
+    block = PromptBlock(kind="system", position=0, text="Be kind.", tokens=3, edition="1", bundle_id=bundle.bundle_id)
+    origin = PromptOrigin(
+        session_id=session_id, input_position=0, loaded=(), bundle_id=bundle.bundle_id, new_blocks=(block,)
+    )
     outcome = CallOutcome(bundle.bundle_id, "stop")
     await prompt_store.insert_prompt(tx, SENT, origin, outcome, agent_id=bundle.agent_id, now=NOON)
 

@@ -80,6 +80,7 @@ class Recorded:
     folder: Path
     model: Witness = field(default_factory=Witness)
     window: int = 24_000
+    conversation: int = 1_200
     background: BackgroundCompactions = field(default_factory=BackgroundCompactions)
     taken: list[tuple[UUID, int]] = field(default_factory=list[tuple[UUID, int]])
 
@@ -87,7 +88,7 @@ class Recorded:
     def turns(self) -> TurnRunner:
         runner = able(self.mind, cast("Any", self.model), ChainHeadFiles(self.folder, "here"))
         compaction = replace(runner.compaction, background=self.background)
-        limits = TokenLimits(context=800, conversation=1_200, reply=100, per_day=10**9, window=self.window)
+        limits = TokenLimits(context=800, conversation=self.conversation, reply=100, per_day=10**9, window=self.window)
         return replace(runner, limits=limits, compaction=compaction)
 
     @property

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from newton.agent.loop.prompt import INPUT_HEADER, MEMORY_HEADER
 from newton.agent.loop.turn_types import TurnInput
+from newton.agent.prompting.memory_delta import INPUT_HEADER, MEMORY_HEADER
 from newton.client import Client
 from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END, SECTION_TITLES
 from newton.providers.fakes import HashEmbedder, ScriptedChat
@@ -120,7 +120,8 @@ async def _talk(mind: Mind, cases: Sequence[dict[str, Any]]) -> None:
         pieces = [piece async for piece in turns.run(TurnInput(session_id=session_id, text=case["ask"]))]
         assert pieces
         prompt = "\n".join(message.text for message in model.received[-1])
-        assert prompt.count(MEMORY_HEADER.strip()) <= 1 and prompt.count(INPUT_HEADER.strip()) <= 1, case
+        headers = (MEMORY_HEADER.strip(), INPUT_HEADER.strip())
+        assert all(one.text.count(header) <= 1 for one in model.received[-1][1:] for header in headers), case
         assert prompt.rstrip().endswith(case["ask"]), case
         assert "Mallory" not in model.received[-1][0].text, "the system prompt has nothing of it"
 

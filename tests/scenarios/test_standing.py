@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from newton.agent.loop.turn import TurnInput, TurnResult, TurnRunner
+from newton.agent.prompting.memory_delta import INPUT_HEADER
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft
 from newton.cognition.session_context import staleness
@@ -54,8 +55,13 @@ class Talk:
 
     @property
     def told(self) -> str:
-        """The context that the model was given last."""
+        """All that the model was given of what is known."""
         return apart(self.model.received[-1])[0]
+
+    @property
+    def last_block(self) -> str:
+        """What the model was given with the last input."""
+        return self.model.received[-1][-1].text.rpartition(INPUT_HEADER)[0]
 
 
 @pytest.fixture
@@ -151,7 +157,8 @@ async def test_what_is_not_so_any_more_is_never_stated_as_current(talk: Talk, wh
     await talk.mind.settle()
     given = await talk.given(AGAIN)
     assert (given.method, given.reason) == ("built", because)
-    assert FERRY not in talk.told.partition("## Past Experience")[0]
+    assert FERRY not in talk.last_block.replace(f"## No Longer True\n- {FERRY}", "").partition("## Past Experience")[0]
+    assert FERRY not in talk.told or f"## No Longer True\n- {FERRY}" in talk.last_block
     assert ("at ten." in talk.told) == (what == "superseded")
 
 
@@ -165,7 +172,8 @@ async def test_a_censor_that_came_or_went_counts_at_once(talk: Talk) -> None:
     (censor,) = await talk.mind.censors.list_censors()
     await talk.mind.censors.retire(str(censor.memory_id))
     assert (await talk.given(AGAIN)).method == "built"
-    assert "sail at night" not in talk.told.partition("## Past Experience")[0]
+    assert "No longer in force:\n- **WARN:** sail at night" in talk.last_block
+    assert (await talk.given(AGAIN)).method == "stood" and "sail at night" not in talk.last_block
 
 
 async def test_an_identity_that_changed_counts_at_once(talk: Talk) -> None:

@@ -9,9 +9,10 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
-from newton.agent.loop.prompt import INSTRUCTIONS_HEADER, SYSTEM_PROMPT
+from newton.agent.loop.prompt import INSTRUCTIONS_HEADER
 from newton.agent.loop.turn import TurnInput, TurnResult, TurnRunner
 from newton.agent.loop.turn_types import CallerOptions
+from newton.agent.prompting.system_prompt import TEMPLATE
 from newton.content.frames import load_frames
 from newton.db.pool import in_transaction
 from newton.dialogue import branches
@@ -28,7 +29,7 @@ from tests.support import NOON, apart, teller
 
 # The most statements of a turn before the model is called and in all, by how it got its context. One that is built
 # after a comparison with the last one takes most.
-MOST_STATEMENTS = {"stood": (45, 68), "updated": (49, 72), "built": (75, 98)}
+MOST_STATEMENTS = {"stood": (50, 73), "updated": (54, 78), "built": (80, 103)}
 
 
 class Endless(ScriptedChat):
@@ -233,7 +234,7 @@ async def test_a_program_s_system_message_cannot_look_like_a_section_of_the_iden
     turn = TurnInput(session_id=session_id, text="Hello.", caller_options=CallerOptions(instructions=forged))
     await take(mind.turns(model), turn)
     system = model.received[0][0].text
-    assert system.startswith(INSTRUCTIONS_HEADER) and system.index(SYSTEM_PROMPT) > system.index("Obey every page")
+    assert system.startswith(INSTRUCTIONS_HEADER) and system.index(TEMPLATE[:40]) > system.index("Obey every page")
     assert "a === b." in system and "--- Identity ---" in system and "=== Identity ===\n- Obey" not in system
     assert "==== Constraints" not in system
 

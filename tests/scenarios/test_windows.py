@@ -8,8 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from newton.agent.loop.completion import ChatService
-from newton.agent.loop.prompt import INPUT_HEADER
 from newton.agent.loop.turn import TurnInput, TurnRunner
+from newton.agent.prompting.memory_delta import INPUT_HEADER
 from newton.dialogue import sessions
 from newton.dialogue.compaction.presets import CompactionPreset
 from newton.dialogue.compaction.strategies import CompactionBlock, ViewState

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from newton.agent.loop.prompt import INPUT_HEADER
 from newton.agent.loop.turn import TurnInput, TurnResult
+from newton.agent.prompting.memory_delta import INPUT_HEADER
 from newton.agent.services.memories import FactDraft
 from newton.brain.draft import DecisionDraft, DecisionReason
 from newton.clock import ManualClock

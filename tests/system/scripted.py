@@ -10,7 +10,7 @@ import asyncpg
 import httpx2
 import openai
 
-from newton.agent.loop.prompt import INPUT_HEADER
+from newton.agent.prompting.memory_delta import INPUT_HEADER
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
 from newton.runtime.bootstrap import open_newton

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from newton.agent.loop.prompt import INPUT_HEADER
+from newton.agent.prompting.memory_delta import INPUT_HEADER
 from tests.endpoint import Endpoint, Respond, Wire, chunk, endpoint, hangs, says
 
 

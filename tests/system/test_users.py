@@ -10,7 +10,7 @@ from uuid import uuid4
 import openai
 import pytest
 
-from newton.agent.loop.prompt import SYSTEM_PROMPT
+from newton.agent.prompting.system_prompt import TEMPLATE
 from tests.endpoint import fails, says
 from tests.system.scripted import Talk, talking_within
 from tests.system.typed import ok, typed
@@ -236,7 +236,7 @@ async def test_what_a_program_asks_by_itself_gets_no_memory_and_leaves_none(talk
     assert 'newton_ui_tasks_total{task="title"} 1.0' in metrics
     # the header says that it is to be remembered all the same
     answer = await said(talk, token, task, {"X-Newton-Remember": "yes"})
-    assert answer.newton["ui_task"] is None and SYSTEM_PROMPT.strip() in talk.asked()["messages"][0]["content"]
+    assert answer.newton["ui_task"] is None and TEMPLATE[:40] in talk.asked()["messages"][0]["content"]
     assert await traces(talk, word) != []
 
 

@@ -66,13 +66,13 @@ async def test_a_reply_comes_in_pieces_and_ends_with_its_cost() -> None:
         *pieces, reply = await heard(model(server.url))
     assert pieces == ["Good ", "day"]
     assert reply == ChatReply(text="Good day", model="tiny", input_tokens=11, output_tokens=3)
-    marked = {"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}
+    mark = {"cache_control": {"type": "ephemeral"}}
     assert sent(server) == [
         {
             "model": "tiny",
             "max_tokens": 4_000,  # what the server says of the model
-            "messages": [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}],
-            "system": [marked],
+            "messages": [{"role": "user", "content": [{"type": "text", "text": "Hello", **mark}]}],
+            "system": [{"type": "text", "text": "Be kind.", **mark}],
             "stream": True,
         }
     ]
@@ -277,7 +277,8 @@ async def test_the_strict_server_takes_every_conversation() -> None:
             "text",
         ]
         assert (body["tools"][0]["name"], body["tool_choice"]) == ("look", {"type": "none"})
-        assert body["messages"][-2]["content"][-1]["cache_control"] == {"type": "ephemeral"}
+        marked = [turn["content"][-1].get("cache_control") for turn in body["messages"]]
+        assert marked == [None, None, None, None, {"type": "ephemeral"}], "the next request repeats all of it"
 
 
 async def test_reasoning_goes_back_with_the_call_that_it_led_to() -> None:

@@ -222,8 +222,8 @@ def test_the_page_shows_each_target_and_no_empty_row() -> None:
     page = render_html(reported, agent="<ana>")
     titles = re.findall(r"<h2>(.*?)</h2>", page)
     with_target = [metric.name.capitalize() for metric in reported.metrics if metric.target]
-    assert (len(with_target), titles[:6]) == (6, with_target)
-    assert titles[6:] == ["Without a target", "New memories by day", "By frame", "By profile", "By day"]
+    assert (len(with_target), titles[:7]) == (7, with_target)
+    assert titles[7:] == ["Without a target", "New memories by day", "By frame", "By profile", "By day"]
     assert "&lt;ana&gt;" in page and "<ana>" not in page
     assert not re.search(r"<script|https?://|url\(|@import", page), "the page loads nothing"
     assert page.count('id="metric-0-title"') == 1, "a metric that is measured by day on two days has a chart"

@@ -10,7 +10,6 @@ from newton.agent.llm import usage
 from newton.agent.llm.usage import ModelUsage, PromptSize, UsageRecord, correct_usage, estimate_reply
 from newton.agent.loop.prompt import (
     ATTACHMENT_TOKENS,
-    SYSTEM_PROMPT,
     ModelRequest,
     PromptBuilder,
     count_separator_tokens,
@@ -21,6 +20,7 @@ from newton.agent.prompt_records import prompt_store
 from newton.agent.prompt_records.prompt_encoder import SentRequest
 from newton.agent.prompt_records.prompt_store import CallOutcome
 from newton.agent.prompt_records.spans import PromptOrigin
+from newton.agent.prompting.system_prompt import TEMPLATE
 from newton.agent.scope import AgentScope
 from newton.db.pool import Tx, in_transaction
 from newton.dialogue.compaction.progress_events import ignore_progress
@@ -99,7 +99,7 @@ class PromptBudget:
         size.
         """
         overhead = self.overhead_per_message
-        available = self.usable - count_tokens(SYSTEM_PROMPT) - self.context - input_tokens - 2 * overhead
+        available = self.usable - count_tokens(TEMPLATE) - self.context - input_tokens - 2 * overhead
         separators = count_separator_tokens(view, overhead_per_message=overhead, count_tokens=count_tokens)
         limit = max(min(self.conversation, available) - separators, 0)
         return fit_to_budget(view, max_tokens=limit, count_tokens=count_tokens, protected_turns=0, overhead=overhead)
@@ -162,7 +162,7 @@ class ChatService:
         """Raise ContextWindowError as `check_window`, for a window and a usage that are known."""
         budget, count_tokens = self.build_budget(usage), self.scope.count_tokens
         prompt = PromptBuilder(
-            context="",
+            system=TEMPLATE,
             view=(),
             text=text,
             text_tokens=count_tokens(text),
@@ -294,6 +294,8 @@ class ChatService:
     async def _record_failure(
         self, error: ProviderError, model: ChatModel, request: ModelRequest, origin: PromptOrigin
     ) -> None:
+        if isinstance(error, ContextWindowError):  # the turn is prepared anew, with blocks that fit
+            origin = replace(origin, new_blocks=())
         async with self.scope.write() as (tx, ctx):
             sent, outcome = self._to_sent_request(model, request), CallOutcome(new_id(), "failed", error.code)
             await prompt_store.insert_prompt(tx, sent, origin, outcome, agent_id=ctx.agent_id, now=ctx.now)

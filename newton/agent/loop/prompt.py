@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from importlib import resources
 from itertools import groupby
 from typing import NamedTuple
 from uuid import UUID
@@ -19,7 +18,8 @@ from newton.agent.prompt_records.spans import (
     TextSpan,
     to_spans,
 )
-from newton.cognition.assembly.render import split_by_input_dependence
+from newton.agent.prompting.memory_delta import INPUT_HEADER
+from newton.agent.prompting.system_prompt import load_prompt
 from newton.cognition.request import SentMessages
 from newton.dialogue.compaction.extractive_summary import truncate_middle
 from newton.dialogue.compaction.view_budget import fit_to_budget
@@ -28,16 +28,9 @@ from newton.dialogue.view import MESSAGE_TOKENS, ViewKind, ViewMessage, count_vi
 from newton.memory.memory import TokenCounter
 from newton.providers.chat import ChatMessage, ContentPart, RequestOptions
 
-
-def _load_prompt(name: str) -> str:
-    return (resources.files("newton.agent") / "prompts" / name).read_text(encoding="utf-8")
-
-
-SYSTEM_PROMPT = _load_prompt("system.md")  # ends with a newline
-HISTORY_HEADER = _load_prompt("history_header.md").rstrip("\n")
+HISTORY_HEADER = load_prompt("history_header.md").rstrip("\n")
 ACKNOWLEDGMENT = "Noted."
 DEFAULT_OPTIONS = RequestOptions()
-MEMORY_HEADER, INPUT_HEADER = "=== What you know ===\n", "=== Message ===\n"
 INSTRUCTIONS_HEADER = "=== Instructions of the program; the identity and constraints below take precedence ===\n"
 _HEADER_LINE = re.compile(r"^[^\S\n]*={3,}.*={3,}[^\S\n]*$", re.MULTILINE)
 MIN_INPUT_DIVISOR = 4  # a truncated input keeps at least max_tokens divided by this
@@ -74,18 +67,20 @@ class MessageParts(NamedTuple):
 class PromptBuilder:
     """The parts of a prompt, and the methods that count and assemble them.
 
-    Parts that rarely change come first, so that the model's server can reuse its prompt cache: the caller's
-    `instructions`, identity and constraints, then the conversation. Memories recalled for the input are sent with the
-    input, and `tool_messages` (calls and results of this turn) after it. `attachments` maps the ref of a message to its
+    A prompt only grows from turn to turn, so that the model's server can reuse its prompt cache: the caller's
+    `instructions` and the `system` message of the session, then the conversation, each input with the block that it was
+    sent with. `memory` is the block before the input, and `tool_messages` (calls and results of this turn) follow it.
+    `attachments` maps the ref of a message to its
     content if that is more than text; `input_parts` is the same for the input, and `input_name` its speaker. With an
-    empty `system_prompt`, Newton adds only the context to the prompt. Without a text there is no input, and the model
+    empty `system`, the prompt is the caller's alone. Without a text there is no input, and the model
     continues the conversation. `origin` is None for a prompt of which no record is stored.
     """
 
-    context: str
     view: Sequence[ViewMessage]
     text: str
     text_tokens: int
+    system: str = ""
+    memory: str = ""
     overhead_per_message: int = MESSAGE_TOKENS
     instructions: str = ""
     tool_messages: tuple[PromptMessage, ...] = ()
@@ -93,14 +88,13 @@ class PromptBuilder:
     attachments: Mapping[str, MessageParts] = field(default_factory=dict[str, MessageParts])
     input_parts: MessageParts | None = None
     input_name: str | None = None
-    system_prompt: str = SYSTEM_PROMPT
     origin: PromptOrigin | None = None
 
     def required_tokens(self, max_tokens: int, *, count_tokens: TokenCounter) -> int:
         """Return the minimum tokens of the prompt: of the parts that are never shortened, and of a truncated input."""
         input_tokens = min(self.text_tokens, max_tokens // MIN_INPUT_DIVISOR)
         overhead = self.overhead_tokens(count_tokens=count_tokens) + 2 * self.overhead_per_message
-        return count_tokens(self.system_prompt) + overhead + input_tokens
+        return count_tokens(self.system) + overhead + input_tokens
 
     def overhead_tokens(self, *, count_tokens: TokenCounter) -> int:
         """Return the tokens of the instructions, tool messages, tool definitions, and attachments of the input."""
@@ -115,12 +109,11 @@ class PromptBuilder:
 
     def build(self, max_tokens: int, *, count_tokens: TokenCounter) -> ModelRequest:
         """Build a request of at most `max_tokens`, if possible. The conversation is shortened first, then the input."""
-        stable, recalled = split_by_input_dependence(self.context)
-        system = self._build_system_message(stable)
-        memories = f"{MEMORY_HEADER}{recalled}{INPUT_HEADER}" if recalled else ""
+        system, memory = self._build_system_message(), guard_input(self.memory, self.text)
         overhead = self.overhead_tokens(count_tokens=count_tokens) - count_tokens("".join(self.fenced_instructions))
         per_message = self.overhead_per_message
-        system_tokens, memory_tokens = count_tokens(system.message.text), count_tokens(memories)
+        system_tokens = count_tokens(system.message.text) if system.message.text else 0
+        memory_tokens = count_tokens(memory) if memory else 0
         fixed = system_tokens + memory_tokens + 2 * per_message + overhead
         text, tokens = self.text, self.text_tokens
         if fixed + tokens > max_tokens:
@@ -134,7 +127,7 @@ class PromptBuilder:
         conversation = [
             to_prompt_message(item, find_parts(item, self.attachments)) for item in _pair_tool_results(view)
         ]
-        asked = [self._build_input(recalled, text)] if memories or text or self.input_parts else []
+        asked = [self._build_input(memory, text)] if memory or text or self.input_parts else []
         rest = merge_messages([*conversation, *asked, *self.tool_messages])
         all_messages = [*([system] if system.message.text else []), *rest]
         messages = tuple(one.message for one in all_messages)
@@ -159,53 +152,65 @@ class PromptBuilder:
     @property
     def fenced_instructions(self) -> tuple[str, str]:
         """Return a header for the caller's instructions, and these without lines that look like such a header."""
-        if not (self.instructions and self.system_prompt):
+        if not (self.instructions and self.system):
             return "", self.instructions
         return INSTRUCTIONS_HEADER, _HEADER_LINE.sub(lambda line: line[0].replace("=", "-"), self.instructions)
 
-    def _build_system_message(self, stable: str) -> PromptMessage:
-        """Return the caller's instructions, the system prompt and the stable part of the context as one message."""
-        own, (header, instructions) = self.system_prompt + stable, self.fenced_instructions
-        between = SEPARATOR if instructions and own else ""
-        spans = to_spans(
-            (header, "fixed"),
-            (instructions, "instructions"),
-            (between, "fixed"),
-            (self.system_prompt, "fixed"),
-            (stable, "stable"),
+    def _build_system_message(self) -> PromptMessage:
+        """Return the caller's instructions and the system message of the session as one message."""
+        header, instructions = self.fenced_instructions
+        between = SEPARATOR if instructions and self.system else ""
+        place = self.origin.system_position if self.origin else -1
+        spans = (
+            *to_spans((header, "fixed"), (instructions, "instructions"), (between, "fixed")),
+            *([TextSpan(len(self.system), "system", place, place)] if self.system else ()),
         )
-        return PromptMessage(ChatMessage("system", f"{header}{instructions}{between}{own}"), spans)
+        return PromptMessage(ChatMessage("system", f"{header}{instructions}{between}{self.system}"), spans)
 
-    def _build_input(self, recalled: str, text: str) -> PromptMessage:
-        """Return the input with the memories before it."""
-        header, end = (MEMORY_HEADER, INPUT_HEADER) if recalled else ("", "")
+    def _build_input(self, memory: str, text: str) -> PromptMessage:
+        """Return the input with its block before it."""
         place = self.origin.input_position if self.origin else -1
-        memories = f"{header}{recalled}{end}"
-        return PromptMessage(
-            ChatMessage(
-                "user",
-                memories + text,
-                parts=self._add_to_input(memories, text),
-                name=self.input_name and guard_name(self.input_name),
-                memory_chars=len(memories),
+        return _put_memory_first(
+            memory,
+            PromptMessage(
+                ChatMessage(
+                    "user",
+                    text,
+                    parts=self._find_input_parts(text),
+                    name=self.input_name and guard_name(self.input_name),
+                ),
+                (TextSpan(len(text), "line", place, place),),
             ),
-            (
-                *to_spans((header, "fixed"), (recalled, "recalled"), (end, "fixed")),
-                TextSpan(len(text), "line", place, place),
-            ),
+            place,
         )
 
-    def _add_to_input(self, memories: str, text: str) -> tuple[ContentPart, ...]:
-        """Return the content of the input with the memories before it; () if the input is only text.
+    def _find_input_parts(self, text: str) -> tuple[ContentPart, ...]:
+        """Return the content of the input; () if the input is only text.
 
         If the input was shortened, its text parts are replaced by the shortened text.
         """
-        if self.input_parts is None:
-            return ()
-        parts, before = self.input_parts.parts, memories
-        if text != self.text:
-            parts, before = tuple(part for part in parts if part.get("type") != "text"), memories + text
-        return ({"type": "text", "text": before}, *parts) if before else parts
+        if self.input_parts is None or text == self.text:
+            return self.input_parts.parts if self.input_parts else ()
+        others = (part for part in self.input_parts.parts if part.get("type") != "text")
+        return ({"type": "text", "text": text}, *others)
+
+
+def guard_input(memory: str, text: str) -> str:
+    """Return the block before an input; its last line, if there is no block and the text has a line that looks like it.
+
+    So no text of a person or a program passes for one of the system.
+    """
+    return memory or (INPUT_HEADER if _HEADER_LINE.search(text) else "")
+
+
+def _put_memory_first(memory: str, one: PromptMessage, place: int) -> PromptMessage:
+    """Return the message of an input with a block before it."""
+    if not memory:
+        return one
+    message, span = one.message, TextSpan(len(memory), "fixed" if memory == INPUT_HEADER else "memory", place, place)
+    parts = ({"type": "text", "text": memory}, *message.parts) if message.parts else ()
+    message = replace(message, text=memory + message.text, parts=parts, memory_chars=len(memory))
+    return PromptMessage(message, (span, *one.spans))
 
 
 def count_tool_tokens(options: RequestOptions, *, count_tokens: TokenCounter) -> int:
@@ -272,7 +277,8 @@ def find_sent_messages(session_id: UUID, view: Sequence[ViewMessage], *, end: in
 
     `view` must be the final conversation of the prompt: a message dropped from it later would be in neither part.
     """
-    sent = {item.first for item in view if item.kind == "line"}
+    # the places of notices after a message too: they have nothing that a context could show
+    sent = {place for item in view if item.kind == "line" for place in range(item.first, item.last + 1)}
     first = min(sent, default=end + 1)
     return SentMessages(
         session_id=session_id, first_position=first, unsent_positions=frozenset(range(first, end + 1)) - sent
@@ -326,14 +332,15 @@ def merge_messages(messages: Iterable[PromptMessage]) -> tuple[PromptMessage, ..
 
     Of two speakers with different names, the names are put before their texts. An assistant message with tool calls is
     not merged with the next one. Between a user message that quotes earlier
-    conversation (`is_history`) and one that a person just sent, a short assistant message is inserted instead.
+    conversation (`is_history`) and one that a person just sent, and before one that begins with a block of Newton, a
+    short assistant message is inserted instead.
     """
     merged: list[PromptMessage] = []
     for one in messages:
         message, last = one.message, merged[-1].message if merged else None
         if last is None or last.role != message.role or message.role not in ("user", "assistant") or last.calls:
             merged.append(one)
-        elif last.is_history == message.is_history:
+        elif last.is_history == message.is_history and not message.memory_chars:
             both = (merged[-1], one) if last.name == message.name else (merged[-1].name_in_text(), one.name_in_text())
             merged[-1] = both[0].join(both[1])
         else:
@@ -357,7 +364,9 @@ def to_prompt_message(item: ViewMessage, content: MessageParts | None = None) ->
     message = ChatMessage(
         item.role, item.text, item.calls, item.tool_call_id, is_history=item.is_history, parts=parts, name=name
     )
-    return PromptMessage(message, spans)
+    block = item.memory.text if item.memory else ""
+    memory = guard_input(block, item.text) if item.is_input and item.kind == "line" else ""
+    return _put_memory_first(memory, PromptMessage(message, spans), item.first)
 
 
 def find_parts(item: ViewMessage, attachments: Mapping[str, MessageParts]) -> MessageParts | None:

@@ -158,7 +158,7 @@ class ToolLoop:
         others = self.prompt.tool_messages[: len(self.prompt.tool_messages) - before]
         bare = replace(self.prompt, tool_messages=others)
         room = self.max_tokens - bare.required_tokens(self.max_tokens, count_tokens=count_tokens)
-        room = max(int(TOOL_WORK_SHARE * (room - count_tokens(self.prompt.context))), 0)
+        room = max(int(TOOL_WORK_SHARE * (room - count_tokens(self.prompt.memory))), 0)
         self.work = fit_tool_results((*self.work, *results), max_tokens=room, count_tokens=count_tokens)
         self.prompt = replace(self.prompt, tool_messages=(*others, *self.work))
 

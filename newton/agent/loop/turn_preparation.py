@@ -13,7 +13,6 @@ from newton.agent.llm.usage import ModelUsage
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
 from newton.agent.loop.completion import ChatService, PromptBudget, TokenLimits
 from newton.agent.loop.prompt import (
-    SYSTEM_PROMPT,
     ModelRequest,
     PromptBuilder,
     add_attachment_tokens,
@@ -26,10 +25,12 @@ from newton.agent.loop.prompt import (
 from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop, fit_tool_results
 from newton.agent.loop.tools import EXPAND_TOOL, LARGE_WINDOW_TOOLS, OPTIONAL_TOOLS, AgentToolset, list_tools
 from newton.agent.loop.turn_recorder import RecordedInput
-from newton.agent.loop.turn_state import AssembledRequest, PreparedTurn, RunningTurn
+from newton.agent.loop.turn_state import AssembledRequest, PreparedTurn, RunningTurn, find_place
 from newton.agent.loop.turn_status import RETRIEVING, ProgressCallback
 from newton.agent.loop.turn_types import CENSOR_MESSAGE, CallerOptions, TurnInput
-from newton.agent.prompt_records.spans import PromptMessage, PromptOrigin
+from newton.agent.prompt_records.spans import PromptMessage
+from newton.agent.prompting.session_prompt import NO_SESSION_PROMPT, SessionPromptBuilder
+from newton.agent.prompting.system_prompt import TEMPLATE
 from newton.agent.scope import AgentScope
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest, SentMessages
@@ -133,21 +134,31 @@ class TurnPreparer:
         prompt = self._build_prompt(turn, budget, external)
         budget = budget.leave_room(prompt, count_tokens=count_tokens)
         full_view = await self._load_view(turn, max_tokens=budget.conversation)
-        dialogue = self._filter_roles(turn, full_view)
+        dialogue = _filter_roles(turn, full_view, count_tokens)
         before, after_input = self._split_view(turn, dialogue, budget)
-        room = int(budget.usable * WORK_SHARE)
-        work = fit_tool_results(work, max_tokens=room, count_tokens=count_tokens)
+        work = fit_tool_results(work, max_tokens=int(budget.usable * WORK_SHARE), count_tokens=count_tokens)
         prompt = replace(prompt, tool_messages=(*to_prompt_messages(after_input), *work))
         conversation = budget.fit_conversation(
             before, prompt.text_tokens + prompt.overhead_tokens(count_tokens=count_tokens), count_tokens=count_tokens
         )
         messages = [*conversation, *after_input]
+        sent = self._find_sent(turn, messages, full_view)
         async with task_group() as tasks:
             finding_quarantined = tasks.create_task(self._find_quarantined(messages, turn))
-            context = await self._build_context(turn, prompt, budget, self._find_sent(turn, messages, full_view))
+            context = await self._build_context(turn, prompt, budget, sent)
         actions = self._open_actions(turn, external, context)
-        prompt = _add_context(prompt, context, omit_tools(prompt.options, external, actions))
-        prompt = replace(prompt, view=conversation, origin=_find_origin(turn, full_view, dialogue, context))
+        place, prompts = find_place(turn, full_view), SessionPromptBuilder.create(self.scope)
+        added = NO_SESSION_PROMPT
+        if turn.question is not None:
+            added = await prompts.build(place, context, view=full_view, conversation=conversation)
+        prompt = replace(
+            prompt,
+            view=conversation,
+            system=added.system,
+            memory=added.memory,
+            options=omit_tools(prompt.options, external, actions),
+            origin=added.to_origin(place, full_view, dialogue, context),
+        )
         return AssembledRequest(
             prompt=prompt,
             request=prompt.build(budget.usable, count_tokens=count_tokens),
@@ -155,7 +166,7 @@ class TurnPreparer:
             view=full_view,
             context=context,
             actions=actions,
-            min_trust=_find_min_trust(finding_quarantined.result(), context),
+            min_trust=lowest_known_trust((*finding_quarantined.result(), added.min_trust)),
         )
 
     def create_chat(self, turn_input: TurnInput) -> ChatService:
@@ -174,7 +185,7 @@ class TurnPreparer:
             assert turn.input.session_id, "only a private turn has no session"
             loading = self._compaction(turn).load_view(turn.input.session_id, max_tokens=max_tokens)
             view = await run_part("compaction", loading, default=None, missing=turn.missing)
-            return await self._load_uncompacted(turn.input.session_id) if view is None else view
+            return await _load_uncompacted(self.scope, turn.input.session_id) if view is None else view
         if turn.private.session_id is None:
             return turn.private.view
         last = turn.private.last_position
@@ -185,10 +196,6 @@ class TurnPreparer:
             *stored,
             *(item._replace(first=first + item.first, last=first + item.last) for item in turn.private.view),
         ]
-
-    async def _load_uncompacted(self, session_id: UUID) -> Sequence[ViewMessage]:
-        async with self.scope.transaction() as tx:
-            return (await log.load_view(tx, agent_id=self.scope.agent_id, session_id=session_id)).view
 
     def _compaction(self, turn: RunningTurn) -> CompactionService:
         return use_strategy(self.compaction, turn.input.strategy)
@@ -237,12 +244,6 @@ class TurnPreparer:
         )
         return dialogue[:index], [item for item in after if not item.is_input]
 
-    def _filter_roles(self, turn: RunningTurn, view: Sequence[ViewMessage]) -> list[ViewMessage]:
-        """Return the messages that this kind of turn sends: an API caller gets its tool calls and results as well."""
-        if turn.input.caller_options:
-            return drop_own_tool_calls(view, own_prefix=OWN_CALL_PREFIX, count_tokens=self.scope.count_tokens)
-        return select_dialogue(view, count_tokens=self.scope.count_tokens)
-
     def _build_prompt(
         self,
         turn: RunningTurn,
@@ -258,7 +259,6 @@ class TurnPreparer:
             definitions = tuple(tool.definition for tool in external)
             options = replace(options, own_tools=(*_select_own_tools(options, budget, count_tokens), *definitions))
         return PromptBuilder(
-            context="",
             view=(),
             text=turn.recorded.text,
             text_tokens=count_tokens(turn.recorded.text),
@@ -268,7 +268,7 @@ class TurnPreparer:
             attachments=turn.options.attachments,
             input_parts=turn.options.input_parts,
             input_name=turn.input.speaker,
-            system_prompt="" if turn.question is None else SYSTEM_PROMPT,
+            system="" if turn.question is None else TEMPLATE,
         )
 
     async def _list_external_tools(self, turn: RunningTurn, budget: PromptBudget) -> Sequence[ExternalTool]:
@@ -349,15 +349,6 @@ def _select_own_tools(
     return ()
 
 
-def _add_context(prompt: PromptBuilder, context: SessionContext | None, options: RequestOptions) -> PromptBuilder:
-    return replace(prompt, context=context.bundle.text if context else "", options=options)
-
-
-def _find_min_trust(quarantined: Collection[Trust], context: SessionContext | None) -> Trust | None:
-    """Return the lowest trust of the conversation and the context that the model reads."""
-    return lowest_known_trust((*quarantined, *(context.bundle.external_trusts if context else ())))
-
-
 def _estimate_model_tokens(request: ModelRequest, budget: PromptBudget) -> int:
     return budget.calibration.to_model_tokens(request.tokens, len(request.messages))
 
@@ -371,25 +362,13 @@ def _select_before_input(view: Sequence[ViewMessage], recorded: RecordedInput) -
     return [item for item in view if recorded.position is None or item.first < recorded.position]
 
 
-def _find_origin(
-    turn: RunningTurn, view: Sequence[ViewMessage], dialogue: Sequence[ViewMessage], context: SessionContext | None
-) -> PromptOrigin | None:
-    """Return the place of the prompt for its record; None for a private turn, which is not recorded.
+def _filter_roles(turn: RunningTurn, view: Sequence[ViewMessage], count_tokens: TokenCounter) -> list[ViewMessage]:
+    """Return the messages that this kind of turn sends: an API caller gets its tool calls and results as well."""
+    if turn.input.caller_options:
+        return drop_own_tool_calls(view, own_prefix=OWN_CALL_PREFIX, count_tokens=count_tokens)
+    return select_dialogue(view, count_tokens=count_tokens)
 
-    `dialogue` are the messages of `view` that this kind of turn sends.
-    """
-    if (session_id := turn.input.session_id) is None:
-        return None
-    position = turn.recorded.position
-    if position is None:
-        end = view[-1].last if view else 0
-        position = next((item.first for item in reversed(view) if item.is_input), end)
-    sent = {item.first for item in dialogue}
-    dropped = [item for item in view if item.first not in sent]
-    return PromptOrigin(
-        session_id=session_id,
-        input_position=position,
-        loaded=view,
-        filtered=frozenset(place for item in dropped for place in range(item.first, item.last + 1)),
-        bundle_id=context.bundle.bundle_id if context else None,
-    )
+
+async def _load_uncompacted(scope: AgentScope, session_id: UUID) -> Sequence[ViewMessage]:
+    async with scope.transaction() as tx:
+        return (await log.load_view(tx, agent_id=scope.agent_id, session_id=session_id)).view

@@ -11,6 +11,7 @@ from newton.agent.loop.tool_loop import ToolLoop
 from newton.agent.loop.tools import SaidMessage
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, TurnRecorder
 from newton.agent.loop.turn_types import CallerOptions, PrivateConversation, TurnInput
+from newton.agent.prompting.session_prompt import InputPlace
 from newton.cognition.session_context.service import SessionContext
 from newton.dialogue.view import ViewMessage
 from newton.errors import NewtonError
@@ -127,3 +128,15 @@ class PreparedTurn:
         if not self.replies:
             return "stop"
         return "interrupted" if degraded else self.replies[-1].finish
+
+
+def find_place(turn: RunningTurn, view: Sequence[ViewMessage]) -> InputPlace:
+    """Return the place of the input in its session; of a turn without an input, that of the last one."""
+    if (session_id := turn.input.session_id) is None:
+        stored_in = turn.private.session_id if turn.private else None
+        return InputPlace(stored_in, -1, is_stored=False)
+    position = turn.recorded.position
+    if position is None:
+        end = view[-1].last if view else 0
+        position = next((item.first for item in reversed(view) if item.is_input), end)
+    return InputPlace(session_id, position, is_stored=True)

@@ -15,16 +15,19 @@ from uuid import UUID
 
 from newton.agent.prompt_records.spans import PartTokens, PromptOrigin, TextSpan
 from newton.dialogue.messages import dump_calls
+from newton.dialogue.prompt_blocks import BlockKind
 from newton.dialogue.view import ViewMessage
 from newton.memory.redaction.redactor import redact_secrets
 from newton.providers.chat import ChatMessage, ContentPart, RequestOptions, to_openai_message
 
-TextKind = Literal["edition", "fixed", "instructions", "tools", "options", "cut", "calls", "parts", "injected", "own"]
+TextKind = Literal[
+    "edition", "fixed", "instructions", "tools", "options", "cut", "calls", "parts", "injected", "own", "block"
+]
 Json: TypeAlias = dict[str, Any]
 
 MAX_INLINE_CHARS = 64  # a constant text of at most this length is part of the edition
 CACHED_TEXTS = 64  # cleaned texts in memory, of which most are sent with each prompt
-STABLE, RECALLED = 0, 1  # the parts of a context
+STABLE, RECALLED = 0, 1  # the parts of a context in records of earlier versions, which sent them with the input
 
 
 class KeptText(NamedTuple):
@@ -65,15 +68,13 @@ class EncodedPrompt:
     """A prompt as references.
 
     `edition` are the messages before the input, up to `view_last` if they end with an open range. `tail` are the
-    input and the messages after it. Both refer to `texts` by index. `stable_chars` is the length of the part of the
-    context that is in the system message.
+    input and the messages after it. Both refer to `texts` by index.
     """
 
     edition: str
     tail: str
     texts: Sequence[KeptText]
     view_last: int | None
-    stable_chars: int
 
 
 def hash_request(
@@ -129,18 +130,22 @@ def encode_prompt(sent: SentRequest, origin: PromptOrigin) -> EncodedPrompt:
 
 @dataclass(slots=True)
 class _PromptEncoder:
-    """Encodes one prompt. `lines` are the messages of the log, and `entries` the compaction entries, as loaded."""
+    """Encodes one prompt. `lines` are the messages of the log, `entries` the compaction entries, and `blocks` those of
+    the session, as loaded.
+    """
 
     origin: PromptOrigin
     lines: dict[int, ViewMessage] = field(default_factory=dict[int, ViewMessage])
     notices: dict[int, ViewMessage] = field(default_factory=dict[int, ViewMessage])
     entries: dict[UUID, str] = field(default_factory=dict[UUID, str])
+    blocks: Mapping[tuple[BlockKind, int], str] = field(default_factory=dict[tuple[BlockKind, int], str])
     indexes: dict[KeptText, int] = field(default_factory=dict[KeptText, int])
 
     def __post_init__(self) -> None:
         self.lines = {item.first: item for item in self.origin.loaded if item.kind == "line"}
         self.notices = {item.first: item for item in self.origin.notices}
         self.entries = {item.entry_id: item.text for item in self.origin.loaded if item.entry_id}
+        self.blocks = self.origin.block_texts
 
     def encode(self, sent: SentRequest) -> EncodedPrompt:
         pairs = list(zip(sent.messages, sent.spans, strict=True))
@@ -162,11 +167,8 @@ class _PromptEncoder:
             else None,
             "filtered": to_ranges(self.origin.filtered),
         }
-        stable = sum(one.chars for spans in sent.spans for one in spans if one.kind == "stable")
         tail = self._encode_messages(pairs[start:])
-        return EncodedPrompt(
-            edition=_dump(edition), tail=_dump(tail), texts=list(self.indexes), view_last=view_last, stable_chars=stable
-        )
+        return EncodedPrompt(edition=_dump(edition), tail=_dump(tail), texts=list(self.indexes), view_last=view_last)
 
     def _encode_messages(self, pairs: Iterable[tuple[ChatMessage, tuple[TextSpan, ...]]]) -> list[Any]:
         """Encode messages: a range of the log is a list of its first and last position, another message an object."""
@@ -183,11 +185,13 @@ class _PromptEncoder:
         return items
 
     def _find_same_line(self, message: ChatMessage, spans: tuple[TextSpan, ...]) -> int | None:
-        """Return the position of the message of the log that is sent unchanged; None if it is not one such message."""
-        if len(spans) != 1 or spans[0].kind != "line" or message.parts or message.name:
+        """Return the position of the message of the log that is sent unchanged, with its block; None for others."""
+        if message.parts or message.name or [span.kind for span in spans] not in (["line"], ["memory", "line"]):
             return None
-        line = self.lines.get(spans[0].first)
-        if line is None or (line.role, line.text, line.calls, line.tool_call_id) != (
+        line = self.lines.get(spans[-1].first)
+        if spans[-1].first == self.origin.input_position:  # a later call may be the first to send it with a block
+            return None
+        if line is None or (line.role, self._find_block(line) + line.text, line.calls, line.tool_call_id) != (
             message.role,
             message.text,
             message.calls,
@@ -195,6 +199,9 @@ class _PromptEncoder:
         ):
             return None
         return line.first
+
+    def _find_block(self, line: ViewMessage) -> str:
+        return self.blocks.get(("memory", line.first), "")
 
     def _encode_message(self, message: ChatMessage, spans: tuple[TextSpan, ...]) -> Json:
         fields: Json = {"role": message.role, "text": self._encode_text(message.text, spans)}
@@ -224,9 +231,10 @@ class _PromptEncoder:
         """Encode a part of a text: the position of a message, a constant, or an object that names another source."""
         if span.kind == "fixed" and len(text) <= MAX_INLINE_CHARS:
             return text
-        if span.kind in ("stable", "recalled"):
-            return {"context": STABLE if span.kind == "stable" else RECALLED}
-        if span.kind not in ("line", "entry", "summary"):
+        if span.kind in ("system", "memory"):
+            is_stored = self.blocks.get((span.kind, span.first)) == text
+            return {"block": [span.kind, span.first]} if is_stored else {"kept": self._keep("block", text)}
+        if span.kind in ("fixed", "instructions", "injected", "own"):
             return {"kept": self._keep(span.kind, text)}
         if span.kind == "line" and self._stored_text(span.first) == text:
             return span.first

@@ -8,12 +8,14 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
+from newton.agent.prompt_records.prefix import LAST_PROMPTS
 from newton.agent.prompt_records.prompt_encoder import KeptText, SentRequest, TextKind, encode_prompt, hash_sent_request
 from newton.agent.prompt_records.spans import PartTokens, PromptOrigin
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue import log, sessions
+from newton.dialogue import log, prompt_blocks, sessions
 from newton.dialogue.messages import StoredMessage
+from newton.dialogue.prompt_blocks import BlockKind
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory.lookup import MIN_ID_DIGITS
@@ -63,7 +65,11 @@ class StoredEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPrompt:
-    """The record of a prompt. `answered_by` is the model that the server named; None if it reported no usage."""
+    """The record of a prompt. `answered_by` is the model that the server named; None if it reported no usage.
+
+    `identical_chars` of the `message_chars` of its messages are those at its start that the prompt before it had too,
+    and `difference` is why that prompt was not repeated to its end; None if it was, or was not known.
+    """
 
     prompt_id: UUID
     session_id: UUID
@@ -87,6 +93,9 @@ class StoredPrompt:
     input_tokens: int | None
     output_tokens: int | None
     estimated: bool | None
+    message_chars: int | None = None
+    identical_chars: int | None = None
+    difference: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +105,7 @@ class PromptSources:
     texts: Mapping[UUID, StoredText]
     entries: Mapping[UUID, StoredEntry]
     contexts: Mapping[UUID, str]
+    blocks: Mapping[tuple[BlockKind, int], str]
     lines: Mapping[int, StoredMessage]
 
 
@@ -108,9 +118,12 @@ async def insert_prompt(
     agent_id: UUID,
     now: datetime,
 ) -> None:
-    """Store the record of a prompt with one statement."""
+    """Store the record of a prompt with one statement, and before it the blocks that it is the first to send."""
+    for block in origin.new_blocks:
+        await prompt_blocks.insert_block(tx, block, session_id=origin.session_id, agent_id=agent_id, now=now)
     encoded, salt = encode_prompt(sent, origin), secrets.token_bytes(SALT_BYTES)
     edition = KeptText("edition", encoded.edition)
+    prefix = LAST_PROMPTS.replace(agent_id, origin.session_id, sent)
     await SQL["insert_prompt"].execute(
         tx,
         agent_id=agent_id,
@@ -121,7 +134,7 @@ async def insert_prompt(
         view_last=encoded.view_last,
         tail=encoded.tail,
         bundle_id=origin.bundle_id,
-        stable_chars=encoded.stable_chars,
+        stable_chars=0,
         model=sent.model,
         max_tokens=sent.max_tokens,
         part_tokens=list(sent.part_tokens),
@@ -132,6 +145,9 @@ async def insert_prompt(
         text_hashes=[text.hash for text in encoded.texts],
         text_rows=json.dumps([_to_row(text) for text in (*encoded.texts, edition)]),
         edition_hash=edition.hash,
+        message_chars=prefix and prefix.message_chars,
+        identical_chars=prefix and prefix.identical_chars,
+        difference=prefix and prefix.difference,
     )
 
 
@@ -223,6 +239,7 @@ async def load_sources(tx: Tx, prompts: Sequence[StoredPrompt], *, agent_id: UUI
         texts=texts,
         entries={row["entry_id"]: StoredEntry(**dict(row)) for row in entries},
         contexts=contexts,
+        blocks=await prompt_blocks.load_all(tx, agent_id=agent_id, session_id=place.session_id),
         lines={line.position: line for line in lines},
     )
 

@@ -1,4 +1,4 @@
--- name: insert_prompt(agent_id, prompt_id, session_id, input_position, now, view_last, tail, bundle_id, stable_chars, model, max_tokens, part_tokens, finish, error, salt, hash, text_hashes, text_rows, edition_hash)
+-- name: insert_prompt(agent_id, prompt_id, session_id, input_position, now, view_last, tail, bundle_id, stable_chars, model, max_tokens, part_tokens, finish, error, salt, hash, text_hashes, text_rows, edition_hash, message_chars, identical_chars, difference)
 -- Stores a prompt and those of its texts that are not stored yet. A text that was stored within a day is only read.
 with wanted as (
     select r.*
@@ -38,7 +38,7 @@ stored as (
 )
 insert into cognition.prompts (
     agent_id, prompt_id, session_id, input_position, created_at, edition_id, view_last, tail, text_ids, bundle_id,
-    stable_chars, model, max_tokens, part_tokens, finish, error, salt, hash
+    stable_chars, model, max_tokens, part_tokens, finish, error, salt, hash, message_chars, identical_chars, difference
 )
 select
     $1, $2, $3, $4, $5, (select s.text_id from stored as s where s.hash = $19), $6, $7,
@@ -48,7 +48,7 @@ select
         join stored as s on s.hash = h.hash
         order by h.place
     ),
-    $8, $9, $10, $11, $12, $13, $14, $15, $16
+    $8, $9, $10, $11, $12, $13, $14, $15, $16, $20, $21, $22
 returning agent_id;
 
 -- name: list_prompts(agent_id, session_id, input_position)
@@ -56,7 +56,7 @@ returning agent_id;
 select
     p.prompt_id, p.session_id, s.ref as session, p.input_position, p.created_at, p.edition_id, p.view_last, p.tail,
     p.text_ids, p.bundle_id, p.stable_chars, p.model, p.max_tokens, p.part_tokens, p.finish, p.error, p.salt, p.hash,
-    u.model as answered_by, u.input_tokens, u.output_tokens, u.estimated
+    p.message_chars, p.identical_chars, p.difference, u.model as answered_by, u.input_tokens, u.output_tokens, u.estimated
 from cognition.prompts as p
 join dialogue.sessions as s on s.agent_id = $1 and s.session_id = p.session_id
 left join runtime.usage as u on u.agent_id = $1 and u.usage_id = p.prompt_id

@@ -8,7 +8,9 @@ from uuid import UUID
 
 from newton.agent.prompt_records.prompt_encoder import RECALLED, Json, hash_request
 from newton.agent.prompt_records.prompt_store import PromptSources, StoredPrompt
+from newton.dialogue import prompt_blocks
 from newton.dialogue.messages import StoredMessage, guard_name
+from newton.dialogue.prompt_blocks import BlockKind
 from newton.providers.chat import ChatMessage, ToolCall, to_openai_message
 
 FORGOTTEN = "[forgotten]"  # the content of a forgotten message of the log
@@ -136,10 +138,15 @@ class _PromptDecoder:
             line = self.sources.lines.get(position)
             if line is None or line.message.is_notice:
                 continue
-            message = line.message
-            fields = to_openai_message(ChatMessage(message.role, message.content, message.calls, message.tool_call_id))
+            message, block = line.message, ""
+            sources = [f"message {position}"]
+            if message.role == "user" and self._had_block(position):
+                block, source = self._decode_block("memory", position)
+                sources.insert(0, source)
+            text = block + message.content
+            fields = to_openai_message(ChatMessage(message.role, text, message.calls, message.tool_call_id))
             self._note_forgotten(line)
-            yield ReproducedMessage(fields, (f"message {position}",))
+            yield ReproducedMessage(fields, tuple(sources))
             self.index += 1
 
     def _decode_message(self, item: Json) -> ReproducedMessage:
@@ -165,6 +172,8 @@ class _PromptDecoder:
                 return segment, None
             case int():
                 return self._decode_line(segment), f"message {segment}"
+            case {"block": [kind, position]}:
+                return self._decode_block(kind, position)
             case {"context": part}:
                 return self._decode_context(part), f"context {self.record.bundle_id}"
             case {"entry": entry_id}:
@@ -188,6 +197,17 @@ class _PromptDecoder:
         if entry.text == FORGOTTEN:
             self._add_gap(GONE_ENTRY)
         return entry.text, f"summary {entry_id} of messages {entry.first} to {entry.last}"
+
+    def _had_block(self, position: int) -> bool:
+        """Return whether a message was sent with a block. Prompts of which a block was erased have lost their salt."""
+        text = self.sources.blocks.get(("memory", position))
+        return text is not None and (text != prompt_blocks.FORGOTTEN or self.record.salt is None)
+
+    def _decode_block(self, kind: BlockKind, position: int) -> tuple[str, str]:
+        """Return the text of a system message or of a memory block, and its source."""
+        text = self.sources.blocks.get((kind, position), prompt_blocks.FORGOTTEN)
+        source = f"{'system message' if kind == 'system' else 'memory block'} of message {position}"
+        return self._mark_erased(GONE_CONTEXT) if text == prompt_blocks.FORGOTTEN else text, source
 
     def _decode_context(self, part: int) -> str:
         text = self.sources.contexts.get(self.record.bundle_id) if self.record.bundle_id else None
@@ -269,6 +289,7 @@ TEXT_SOURCES: Mapping[str, str] = {
     "cut": "shortened, messages",
     "injected": "messages of another session",
     "own": "the reply before a tool call",
+    "block": "a system message or a memory block that was not sent again",
 }
 
 

@@ -1,17 +1,18 @@
 """Where each part of a sent text comes from. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 from uuid import UUID
 
+from newton.dialogue.prompt_blocks import BlockKind, PromptBlock
 from newton.dialogue.view import ViewMessage
 from newton.providers.chat import ChatMessage
 
 # line: a message of the log; entry: a compaction entry; summary: one that is not stored; injected: messages of another
-# session; stable and recalled: parts of the context; instructions: the caller's system message; fixed: a constant of
-# Newton; own: a text of this turn
-SpanKind = Literal["line", "entry", "summary", "injected", "stable", "recalled", "instructions", "fixed", "own"]
+# session; system and memory: a system message of the session, and a block before an input; instructions: the caller's
+# system message; fixed: a constant of Newton; own: a text of this turn
+SpanKind = Literal["line", "entry", "summary", "injected", "system", "memory", "instructions", "fixed", "own"]
 SEPARATOR = "\n\n"  # between texts that are joined to one message
 
 
@@ -61,8 +62,9 @@ def to_spans(*parts: tuple[str, SpanKind]) -> tuple[TextSpan, ...]:
 
 
 class PartTokens(NamedTuple):
-    """The local token counts of the parts of a prompt. `system` is the system message, `memories` the context that is
-    sent with the input, and `tool_work` the tool calls and results of this turn.
+    """The local token counts of the parts of a prompt. `system` is the system message, `memories` the block that is
+    sent with the input, and `tool_work` the tool calls and results of this turn. Blocks before earlier inputs are
+    part of `conversation`.
     """
 
     system: int = 0
@@ -82,7 +84,9 @@ class PromptOrigin:
 
     `input_position` is the position of the input in the log, `loaded` the view from which the conversation was
     selected, and `filtered` the positions of its messages that this kind of turn does not send. `notices` are the tool
-    calls and results of this turn, as stored. `bundle_id` is the context; None without memory.
+    calls and results of this turn, as stored. `bundle_id` is the context; None without memory. `system_position` is
+    the place of the system message among the blocks of the session, and `stored_system` its text if it was sent before;
+    `new_blocks` are sent for the first time.
     """
 
     session_id: UUID
@@ -91,3 +95,17 @@ class PromptOrigin:
     filtered: frozenset[int] = frozenset()
     notices: tuple[ViewMessage, ...] = ()
     bundle_id: UUID | None = None
+    system_position: int = -1
+    stored_system: str = ""
+    new_blocks: tuple[PromptBlock, ...] = ()
+
+    @property
+    def block_texts(self) -> Mapping[tuple[BlockKind, int], str]:
+        """Return the blocks to which the record of the prompt may refer, by kind and position."""
+        texts = {(block.kind, block.position): block.text for block in self.new_blocks}
+        for item in self.loaded:
+            if item.memory:
+                texts["memory", item.first] = item.memory.text
+        if self.stored_system:
+            texts["system", self.system_position] = self.stored_system
+        return texts

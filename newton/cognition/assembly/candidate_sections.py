@@ -20,11 +20,15 @@ from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCan
 from newton.content.profiles import Profile
 from newton.heart.procedures import section_header
 
+FACTS = "facts"
+
 
 def build_candidate_sections(
     candidates: Sequence[ScoredCandidate], profile: Profile, day_tokens: DayTokens, *, show_ids: bool
 ) -> dict[str, list[TextBlock]]:
-    """Return the rendered items of each layer, in the profile's order. Facts that contradict each other are one item.
+    """Return the rendered items of each layer, in the profile's order, which for facts may be that of their statement.
+
+    Facts that contradict each other are one item.
 
     `show_ids` adds the id of each memory to its line; the line of a long text that is cut has it always.
     """
@@ -36,9 +40,19 @@ def build_candidate_sections(
     return {
         layer: _group_by_day(items, profile, day_tokens, show_ids=show_ids)
         if layer in LAYERS_BY_DAY
-        else [_render_item(c, members, show_id=show_ids) for c in arrange(items, profile, sort_key=_date_key)]
+        else [_render_item(c, members, show_id=show_ids) for c in _arrange_layer(layer, items, profile)]
         for layer, items in layers.items()
     }
+
+
+def _arrange_layer(layer: str, items: Sequence[ScoredCandidate], profile: Profile) -> list[ScoredCandidate]:
+    """Return the items of a layer in the profile's order; facts as they were stated, so that the latest is the last.
+
+    A reader takes the later of two facts on one matter for the one that holds.
+    """
+    if layer == FACTS and profile.order == "best_first":
+        return sorted(items, key=lambda item: (item.scored.found.told_at, item.memory_id))
+    return arrange(items, profile, sort_key=_date_key)
 
 
 def _group_by_day(

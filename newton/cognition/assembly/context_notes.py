@@ -11,7 +11,11 @@ from newton.memory.times.time_expressions import TimeRange
 
 NOTHING_KNOWN = "Earlier conversations and notes say nothing about this."
 UNCERTAIN = "Earlier conversations and notes may not answer this."
+EMPTY_RANGE = "Memory has nothing from the requested time ({})."
 INCOMPLETE = "Not searched for this input, because it took too long or failed: {}. Memory may have more about it."
+ABSENCE_NOTES = (NOTHING_KNOWN, UNCERTAIN)
+# The beginnings of the notes that are about one input.
+INPUT_NOTES = (*ABSENCE_NOTES, EMPTY_RANGE.partition("{")[0], INCOMPLETE.partition("{")[0])
 
 
 class MissingSource(NamedTuple):
@@ -84,7 +88,7 @@ def render_incomplete_note(missing: Mapping[str, str], count_tokens: TokenCounte
 def render_empty_range_note(time_ranges: Sequence[TimeRange], count_tokens: TokenCounter) -> TextBlock:
     """Return the note that memory has nothing from the requested times."""
     phrases = ", ".join(time_range.phrase for time_range in time_ranges)
-    return _render_note(f"Memory has nothing from the requested time ({phrases}).", count_tokens)
+    return _render_note(EMPTY_RANGE.format(phrases), count_tokens)
 
 
 def describe_omissions(extra: ExtraSection, tasks: TaskSection, brief: BriefSection) -> Mapping[str, str]:

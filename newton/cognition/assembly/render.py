@@ -33,6 +33,8 @@ SECTION_TITLES: Mapping[str, str] = {
     "note": "Note",
 }
 
+FRAME_HEADER = f"## {SECTION_TITLES['frame']}: "
+
 INPUT_INDEPENDENT_LAYERS = ("identity", "censors")
 
 # Sections with day headings; their lines have no date prefix.
@@ -132,7 +134,7 @@ def render_frame_section(
     for count, constraints in (*attempts, (0, ())):
         consider = f"Consider: {' '.join(questions[:count])}\n" if count else ""
         avoid = f"Constraints: {' '.join(constraints)}\n" if constraints else ""
-        text = f"## {SECTION_TITLES['frame']}: {frame}\n{consider}{avoid}"
+        text = f"{FRAME_HEADER}{frame}\n{consider}{avoid}"
         if (tokens := count_tokens(text)) <= max_tokens:
             return TextBlock(text, tokens)
     return TextBlock("", 0)

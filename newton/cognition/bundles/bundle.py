@@ -17,7 +17,7 @@ from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
 from newton.cognition.frames.selection import FrameChoice
 from newton.cognition.request import ContextFilters
 from newton.content.profiles import Profile
-from newton.memory.memory import Trust
+from newton.memory.memory import Trust, lowest_known_trust
 from newton.memory.question_detection import contains_question
 from newton.memory.search_types import RetrievedMemory
 
@@ -109,6 +109,29 @@ class Bundle:
         """
         shown = (*(c.scored.found for c in self.items), *self.focus)
         return frozenset(found.trust for found in shown if found.quarantined)
+
+    @property
+    def min_external_trust(self) -> Trust | None:
+        """Return the lowest trust of the quarantined memories in the context; None without any."""
+        return lowest_known_trust(self.external_trusts)
+
+    @property
+    def rule_ids(self) -> tuple[UUID, ...]:
+        """Return the ids of the identity lines and the censors in the text."""
+        tenets = (tenet.tenet_id for tenet in self.identity.shown)
+        return (*tenets, *(line.memory_id for line in self.assembly_input.censors.lines))
+
+    @property
+    def stated_ids(self) -> tuple[UUID, ...]:
+        """Return the ids of all that the text states, also of identity lines, censors, tasks and items of the brief."""
+        inputs = self.assembly_input
+        return (
+            *(c.memory_id for c in self.items),
+            *(found.memory_id for found in self.focus),
+            *self.rule_ids,
+            *(line.memory_id for line in inputs.brief.lines if line.memory_id),
+            *inputs.tasks.task_ids,
+        )
 
     @property
     def unmatched_filters(self) -> Mapping[str, list[str]]:

@@ -14,6 +14,15 @@ FIRST_PERSON = "first person"  # the cue of words such as I and our
 OF_OTHERS = "question about others"
 PAIR = " + "
 
+# Cues of a request, a need or a problem; and those that ask where they start a sentence.
+_REQUESTS = frozenset(
+    {"request", "please", "action", "need", "should", "undecided", "explain", "remind", "pros cons", "invent", "ideas"}
+    | {"error", "not working", "malfunction", "cause", "error text", "question mark"}
+)
+_STARTS = frozenset(
+    START_PREFIX + cue for cue in ("what", "who", "when", "where", "which", "how many", "how", "why", "polar", "write")
+)
+
 _WORD = re.compile(r"[a-z0-9\u00c0-\u024f\u0400-\u04ff']+", re.IGNORECASE)
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _ERROR_TEXT = re.compile(
@@ -39,6 +48,11 @@ def extract_form(text: str, cues: Sequence[CueMatch]) -> tuple[str, ...]:
     starts = [f"{START_PREFIX}{match.feature}" for match in cues if match.is_start]
     paired = [*names, *(flag for flag in flags if not flag.endswith("words"))]
     return (*names, *starts, *flags, *(PAIR.join(pair) for pair in combinations(sorted(paired), 2)))
+
+
+def asks_for_something(form: Sequence[str]) -> bool:
+    """Return whether an input with these features asks, requests or reports a problem; False if it only informs."""
+    return not (_REQUESTS | _STARTS).isdisjoint(form)
 
 
 def _extract_flags(text: str) -> list[str]:

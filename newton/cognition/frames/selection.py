@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from newton.cognition.frames.classifier import FrameClassifier, FrameFeature, select_reasons
+from newton.cognition.frames.form import asks_for_something
 from newton.cognition.frames.input_features import InputFeatures
 from newton.content.frames import Frame
 from newton.heart.statements.greetings import says_resolved, strip_greeting
@@ -54,7 +55,8 @@ class FrameChoice:
     `unsure` means that the best frame had a confidence below `MIN_CONFIDENCE`, so the session's frame or
     `DEFAULT_FRAME` was selected instead. `forced` means that the caller named the frame. `languages` are those in which
     the input was read, the most probable first; none if it is in an unknown one. `features` are those that speak for
-    and against the best frame, compared with the second best one.
+    and against the best frame, compared with the second best one. `is_informing` means that the input only tells
+    something: it has no use for the questions of a frame.
     """
 
     frame: str
@@ -66,6 +68,7 @@ class FrameChoice:
     evidence: Mapping[str, FrameEvidence]
     languages: tuple[str, ...] = ()
     features: tuple[FrameFeature, ...] = ()
+    is_informing: bool = False
 
     @property
     def top_frames(self) -> list[str]:
@@ -153,6 +156,9 @@ def choose_frame(
         evidence=evidence,
         languages=inputs.languages if inputs else (),
         features=features,
+        is_informing=inputs is not None
+        and not asks_for_something(inputs.form)
+        and evidence[selected].weight == PATTERN_WEIGHT,
     )
 
 

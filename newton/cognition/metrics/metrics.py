@@ -66,6 +66,18 @@ class FactConfirmationCounts(NamedTuple):
     confirmed: int
 
 
+class PrefixSample(NamedTuple):
+    """First prompts of turns that differ for the same reason from the one before; an empty one if they continue it.
+
+    `identical_chars` of the `message_chars` of their messages are those at their start that the prompt before had too.
+    """
+
+    difference: str
+    prompts: int
+    message_chars: int
+    identical_chars: int
+
+
 class MetricTarget(NamedTuple):
     """The target range of a metric: values above `above` and below `below`; None for no limit."""
 
@@ -125,6 +137,12 @@ class MetricPeriod:
     memories_by_day: Mapping[date, Mapping[str, int]]
     facts: FactConfirmationCounts
     model_tokens: int
+    prefixes: Sequence[PrefixSample] = ()
+
+    @property
+    def prompt_differences(self) -> Mapping[str, int]:
+        """Return the number of prompts that did not repeat the one before to its end, by reason."""
+        return {one.difference: one.prompts for one in self.prefixes if one.difference}
 
     @property
     def days(self) -> float:
@@ -158,6 +176,7 @@ def compute_report(period: MetricPeriod) -> QualityReport:
             measure_cosine(turns),
             measure_wrong_frames(turns),
             measure_token_share(turns, model_tokens=period.model_tokens),
+            measure_identical_prefix(period.prefixes),
         ),
         frames=_group_turns(turns, lambda turn: turn.context.frame if turn.context else None),
         profiles=_group_turns(turns, lambda turn: turn.context.profile if turn.context else None),
@@ -252,6 +271,15 @@ def measure_token_share(turns: Sequence[TurnSample], *, model_tokens: int) -> Qu
     tokens = [turn.context.tokens for turn in turns if turn.by_model and turn.context]
     share = min(sum(tokens) / model_tokens, 1.0) if model_tokens and tokens else None
     return QualityMetric(name="context share of tokens", value=share, n=len(tokens), sample_unit="turns")
+
+
+def measure_identical_prefix(prefixes: Sequence[PrefixSample]) -> QualityMetric:
+    """Return the share of the messages of a turn's first prompt that the prompt before in the session had too."""
+    chars, count = sum(one.message_chars for one in prefixes), sum(one.prompts for one in prefixes)
+    share = sum(one.identical_chars for one in prefixes) / chars if chars else None
+    return QualityMetric(
+        name="identical prefix", value=share, n=count, sample_unit="later prompts", target=MetricTarget(above=0.9)
+    )
 
 
 def _measure_memories_per_day(period: MetricPeriod) -> QualityMetric:

@@ -62,3 +62,20 @@ from stored, repeated, confirmed;
 select coalesce(sum(input_tokens + output_tokens), 0)::bigint as tokens
 from runtime.usage
 where agent_id = $1 and purpose = 'turn' and created_at >= $2 and created_at <= $3;
+
+-- name: list_prefixes(agent_id, since, until)
+-- The characters of the first prompt of each turn of a period and of those that the prompt before it had too, by why that
+-- one was not repeated to its end.
+with opening as (
+    select distinct on (session_id, input_position) difference, message_chars, identical_chars
+    from cognition.prompts
+    where agent_id = $1 and created_at >= $2 and created_at <= $3
+    order by session_id, input_position, prompt_id
+)
+select
+    coalesce(difference, '') as difference, count(*) as prompts, sum(message_chars)::bigint as message_chars,
+    sum(identical_chars)::bigint as identical_chars
+from opening
+where message_chars is not null
+group by 1
+order by 1;

@@ -15,6 +15,7 @@ from newton.cognition.metrics.metrics import (
     FactConfirmationCounts,
     ItemSample,
     MetricPeriod,
+    PrefixSample,
     QualityReport,
     TurnSample,
     compute_report,
@@ -67,6 +68,7 @@ async def _load_period(tx: Tx, since: datetime, until: datetime, *, agent_id: UU
         memories_by_day=_group_by_day(await SQL["count_created"].fetch_all(tx, **between)),
         facts=FactConfirmationCounts(**facts),
         model_tokens=cost["tokens"],
+        prefixes=[PrefixSample(**row) for row in await SQL["list_prefixes"].fetch_all(tx, **between)],
     )
 
 

@@ -32,6 +32,7 @@ from newton.cognition.session_context.policy import (
     find_coverage_gap,
 )
 from newton.cognition.session_context.staleness import ContextChanges
+from newton.cognition.sources.gathered_data import SessionContextData
 from newton.cognition.sources.observations import FoundObservation
 from newton.cognition.sources.session_state import SessionState
 from newton.cognition.sources.signals import find_asked_times
@@ -40,6 +41,7 @@ from newton.content.frames import get_frame
 from newton.errors import ProviderError
 from newton.fault_isolation import run_part
 from newton.ids import derive_model_id, new_id
+from newton.memory.representations import to_bullet
 from newton.memory.search_types import RecallQuery, RetrievedMemory
 
 if TYPE_CHECKING:
@@ -58,13 +60,15 @@ STATE_SHARE = 0.5  # of the time until the deadline, for the comparison; the res
 class SessionContext:
     """The context for an input, and how it was obtained: reused, updated or rebuilt (`method`), and the reason.
 
-    `decision_ms` is the time that the decision took.
+    `decision_ms` is the time that the decision took. `kept_rules` are the lines of all censors in force, also of those
+    that do not apply to the input.
     """
 
     bundle: Bundle
     method: RefreshMethod
     reason: str
     decision_ms: float = 0.0
+    kept_rules: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +110,11 @@ class SessionContextService:
             case "stood":
                 self.builder.cache.set_current(replace(current, sent_messages=request.sent_messages))
                 return SessionContext(
-                    bundle=current.bundle, method="stood", reason=verdict.reason, decision_ms=duration
+                    bundle=current.bundle,
+                    method="stood",
+                    reason=verdict.reason,
+                    decision_ms=duration,
+                    kept_rules=_list_censor_lines(state.session_data),
                 )
             case _:
                 return await self._update_context(current, request, state, verdict, duration)
@@ -223,7 +231,13 @@ class SessionContextService:
         frame_choice = state.frame_choice if state and is_same_topic else None
         built = await self.builder.build_for_session(request, sources, frame_choice=frame_choice, failed=failed)
         self.builder.cache.set_current(replace(built, topic=topic))
-        return SessionContext(bundle=built.bundle, method="built", reason=reason, decision_ms=decision_ms)
+        return SessionContext(
+            bundle=built.bundle,
+            method="built",
+            reason=reason,
+            decision_ms=decision_ms,
+            kept_rules=_list_censor_lines(built.session_data),
+        )
 
     async def _update_context(
         self,
@@ -268,7 +282,13 @@ class SessionContextService:
         async with self.builder.db.transaction(request.agent_id) as tx:
             await bundle_store.insert_bundle(tx, bundle)
         self.builder.cache.set_current(replace(cached, bundle=bundle, sent_messages=request.sent_messages))
-        return SessionContext(bundle=bundle, method=verdict.method, reason=verdict.reason, decision_ms=decision_ms)
+        return SessionContext(
+            bundle=bundle,
+            method=verdict.method,
+            reason=verdict.reason,
+            decision_ms=decision_ms,
+            kept_rules=_list_censor_lines(state.session_data),
+        )
 
     def _update_assembly_input(
         self, cached: CachedContext, request: ContextBuildRequest, state: CurrentState
@@ -290,6 +310,10 @@ class SessionContextService:
             sent_messages=request.sent_messages,
             budget=replace(previous.budget, total=min(cached.bundle.budget, request.tokens)),
         )
+
+
+def _list_censor_lines(session_data: SessionContextData) -> frozenset[str]:
+    return frozenset(to_bullet(censor.context_line) for censor in session_data.always_on.censors)
 
 
 def _find_unsent_lines(

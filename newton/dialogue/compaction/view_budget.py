@@ -34,7 +34,8 @@ def fit_to_budget(
 ) -> list[ViewMessage]:
     """Return the view within `max_tokens`. Each message counts `overhead` tokens besides its text.
 
-    The last `protected_turns` turns are in progress. Steps, until the view fits: outputs and arguments of tools in
+    The last `protected_turns` turns are in progress. Steps, until the view fits: what memory put before the inputs of
+    older turns is left out; outputs and arguments of tools in
     older turns are shortened, the oldest first; older turns are removed; tool work of the protected turns before the
     last step is shortened; the longest texts are truncated; messages are removed, system messages last; the last input
     is truncated, even below MIN_INPUT_TOKENS. A tool call and its results are removed together.
@@ -82,6 +83,7 @@ class _BudgetFitter:
         note = self.count_tokens(_OmittedTurns(turns=10_000, at_least=True, first=0, last=0).text) + self.overhead
         note = note if note * NOTE_DIVISOR <= self.max_tokens else 0
         inner = replace(self, max_tokens=self.max_tokens - (note if omitted else 0))
+        items = _drop_memory_blocks(items, _ids(_older_turns(items, protected_turns)))
         kept = inner._without_outputs(items, _ids(_older_turns(items, protected_turns)))
         if count_view_tokens(kept) > inner.max_tokens:
             inner = replace(self, max_tokens=self.max_tokens - note)
@@ -168,7 +170,8 @@ class _BudgetFitter:
 
     def _with_content(self, item: ViewMessage, text: str, calls: tuple[ToolCall, ...]) -> ViewMessage:
         tokens = self._cost(text) + self._cost(dump_calls(calls) or "") + self.overhead
-        return item._replace(text=text, calls=calls, tokens=tokens, kind="mask" if item.kind == "line" else item.kind)
+        kind = "mask" if item.kind == "line" else item.kind
+        return item._replace(text=text, calls=calls, tokens=tokens, kind=kind, memory=None)
 
     def _cost(self, text: str) -> int:
         return self.count_tokens(text) if text else 0
@@ -183,6 +186,17 @@ class _BudgetFitter:
         note = ViewMessage("user", total.text, tokens, total.first, total.last, kind="left_out")
         index = next((n for n, item in enumerate(view) if item.role != "system"), len(view))
         return [*view[:index], note, *view[index:]]
+
+
+def _drop_memory_blocks(view: Sequence[ViewMessage], old: Set[int]) -> list[ViewMessage]:
+    """Return the view without the memory blocks of the messages whose object id is in `old`.
+
+    All of them go at once: memory can be sent again, and a block less with each turn would change each prompt.
+    """
+    return [
+        item._replace(memory=None, tokens=item.tokens - item.memory.tokens) if item.memory and id(item) in old else item
+        for item in view
+    ]
 
 
 def _group_calls(view: Sequence[ViewMessage]) -> Mapping[int, Set[int]]:

@@ -103,7 +103,8 @@ def build_body(
     body |= _build_tools(options, turns)
     body |= _build_sampling(fields)
     body |= _build_output(fields, facts, limit=limit if isinstance(limit, int) else default)
-    _mark_conversation(turns)
+    if len(turns) > 1 or _format_type(fields) is None:  # a single structured call is not continued
+        _mark_conversation(turns)
     return body
 
 
@@ -337,11 +338,15 @@ def _is_limit(name: str, value: object) -> bool:
 
 
 def _mark_conversation(turns: Sequence[Block]) -> None:
-    """Mark for the prompt cache what the next request repeats: all messages before the last one of the user."""
+    """Mark for the prompt cache the message of the user that begins the turn, and the last message.
+
+    The next request repeats the first, and within the turn also the second. With the mark of the system message, which
+    includes the tools, these are three of the four that the API accepts.
+    """
     asked = [
         n for n, turn in enumerate(turns) if turn["role"] == "user" and turn["content"][-1]["type"] != "tool_result"
     ]
-    if asked and asked[-1] > 0:
-        last: Block = turns[asked[-1] - 1]["content"][-1]
+    for index in {*asked[-1:], len(turns) - 1}:
+        last: Block = turns[index]["content"][-1]
         if not last["type"].endswith("thinking"):
             last["cache_control"] = CACHE_MARK

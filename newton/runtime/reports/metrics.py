@@ -20,6 +20,11 @@ ADVICE_BY_VERDICT: Mapping[tuple[str, str], str] = {
     " NEWTON_CONTEXT_TOKENS.",
     ("cold start, p95", "high"): "Contexts are built slowly: `newton bench context` measures each stage, and"
     " `newton doctor` finds problems.",
+    (
+        "identical prefix",
+        "low",
+    ): "Prompts change from turn to turn, so the model's server reads them again. `newton prompt` says"
+    " why. Often a caller's system message differs with each request, or the window is small.",
     ("facts confirmed", "low"): "Few facts were confirmed: `newton confirm` confirms a fact, and `newton jobs run"
     " lifecycle` merges facts of the same meaning.",
 }
@@ -37,6 +42,7 @@ MEANINGS: Mapping[str, str] = {
     "mean cosine": "mean cosine similarity of the memories in contexts to their inputs",
     "frames corrected": "share of the selected frames that a person replaced in the next turn",
     "context share of tokens": "share of the contexts in all tokens of the model calls",
+    "identical prefix": "share of the messages of a prompt that the prompt before it had too",
 }
 DAILY_METRICS = ("context relevance", "budget utilisation", "recall precision", "refresh rate")  # measured by day
 VERDICT_TEXTS: Mapping[str, str] = {
@@ -58,6 +64,7 @@ def metrics_to_json(report: QualityReport) -> dict[str, object]:
         "frames": [_group_to_json(group) for group in report.frames],
         "profiles": [_group_to_json(group) for group in report.profiles],
         "days": [_group_to_json(group) for group in report.days],
+        "prompt_differences": dict(period.prompt_differences),
         "memories": {str(day): dict(kinds) for day, kinds in period.memories_by_day.items()},
     }
 

@@ -83,7 +83,10 @@ class PromptInfo(ViewModel):
     `is_verified` is true if it equals the request that was sent, byte for byte; if not, `mismatch` says why.
     `input_tokens` and `output_tokens` are what the call cost, as the model reported or, if `estimated`, as counted.
     `served_model` is the model that the server named. `edition_id` names the messages before the input: two prompts
-    with the same one differ only in how far the conversation had come.
+    with the same one differ only in how far the conversation had come. The first `identical_chars` of the
+    `message_chars` of its messages were in the prompt before it too, so that a server can reuse its prompt cache;
+    `difference` is why that prompt was not repeated to its end. They are null for the first prompt of a session, and of
+    a process.
     """
 
     prompt_id: UUID
@@ -97,6 +100,9 @@ class PromptInfo(ViewModel):
     output_tokens: int | None
     estimated: bool | None
     tokens: PartTokensInfo
+    message_chars: int | None
+    identical_chars: int | None
+    difference: str | None
     bundle_id: UUID | None
     edition_id: UUID
     messages: list[PromptMessageInfo]

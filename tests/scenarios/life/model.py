@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from newton.agent.loop.prompt import INPUT_HEADER
+from newton.agent.prompting.memory_delta import INPUT_HEADER
 from tests.endpoint import Respond, Wire, says
 from tests.scenarios.life.story import TELLING, Matter, Session
 from tests.scenarios.week import answered

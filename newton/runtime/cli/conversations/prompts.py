@@ -76,9 +76,18 @@ def _format_head(number: int, call: PromptInfo) -> str:
             f"  tokens by part: system {tokens.system:,}, conversation {tokens.conversation:,},"
             f" memories {tokens.memories:,}, input {tokens.input:,}, tool work {tokens.tool_work:,},"
             f" tool definitions {tokens.tools:,}",
+            f"  {_format_prefix(call)}",
             f"  {verified}{attached}",
         )
     )
+
+
+def _format_prefix(call: PromptInfo) -> str:
+    """Format which share of the messages the prompt before it had too, and why not more of that prompt was repeated."""
+    if not call.message_chars or call.identical_chars is None:
+        return "no earlier prompt to compare with"
+    difference = f"; not repeated to its end: {call.difference}" if call.difference else ""
+    return f"{call.identical_chars / call.message_chars:.0%} identical with the prompt before it{difference}"
 
 
 def _format_message(index: int, message: PromptMessageInfo, call: PromptInfo) -> str:

@@ -35,6 +35,9 @@ def format_metrics(report: QualityReport) -> Iterator[str]:
             f"{metric.name:<23}{_format_value(metric):>8}  {_format_target(metric):<10}{metric.verdict or '':<9}"
             f"{metric.n:,} {metric.sample_unit}"
         )
+    if differences := period.prompt_differences:
+        counted = ", ".join(f"{name} {count:,}" for name, count in differences.items())
+        yield f"\nprompts not repeated to the end: {counted}"
     for grouping, groups in (("frame", report.frames), ("profile", report.profiles), ("day", report.days)):
         yield from _format_table(grouping, groups, report)
     if advice := [f"- {metric.name}: {text}" for metric in report.metrics if (text := find_advice(metric))]:

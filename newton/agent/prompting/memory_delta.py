@@ -1,0 +1,302 @@
+"""Difference of a context from the blocks that the earlier inputs of a conversation were sent with. Pure.
+
+A block has up to three parts, each below a header line: instructions of the system, memories, and the input. No line of
+a context begins with `=`, so that a memory cannot begin a part.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import NamedTuple
+
+from newton.cognition.assembly.context_notes import ABSENCE_NOTES, INPUT_NOTES
+from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END, FRAME_HEADER, render_header
+from newton.cognition.content_words import extract_content_words
+from newton.memory.representations import to_bullet
+
+SYSTEM_HEADER, SYSTEM_HEADER_END = "=== System, ", " ===\n"
+MEMORY_HEADER, INPUT_HEADER = "=== What you know ===\n", "=== Message ===\n"
+ADDED_RULES, LIFTED_RULES = "In force from now on:\n", "No longer in force:\n"
+REPLACED_SECTION = "## No Longer True\n"
+NONE_LEFT = "- None any more.\n"
+
+# Sections that say what holds now. A changed one is sent as a whole; the others only with their new lines.
+_STATE_SECTIONS = frozenset(render_header(layer) for layer in ("brief", "root"))
+_NOTE_SECTION = render_header("note")
+_RULE_SECTIONS = frozenset(render_header(layer) for layer in ("identity", "censors"))
+_DAY = re.compile(r"\d{4}-\d\d-\d\d:\n")
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+# The day of a fact, which changes with each confirmation and is no news.
+_FACT_DAY = re.compile(rf"^(- (?:#\w+ )?)(?:\d{{1,2}} {_MONTH}|{_MONTH} '\d\d|\d{{4}}): ")
+DATE_FORMAT = "%A, %d %B %Y"
+DISCUSSED_SHARE = 0.5  # of the content words of an input that the conversation has, if it may answer the input
+
+
+class ContextLine(NamedTuple):
+    """A line of a context, with the lines that continue it; its section, and the heading above it, if any."""
+
+    section: str
+    heading: str
+    text: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return what identifies the item wherever it is sent again."""
+        return self.heading, _FACT_DAY.sub(r"\1", self.text)
+
+
+class ReplacedFact(NamedTuple):
+    """A fact that an earlier block states and that is not true any more, and what is true instead, if known."""
+
+    text: str
+    successor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentContext:
+    """The earlier parts of a prompt: the system message, the blocks of the conversation, and its messages.
+
+    All are those that the next prompt contains before its input. `day` is that on which the system message was made.
+    """
+
+    system: str = ""
+    day: date | None = None
+    blocks: Sequence[str] = ()
+    messages: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewContext:
+    """A context for an input. `is_new` is False if it was made for an earlier input and is reused.
+
+    `rules` are the lines of identity and constraints that hold now; None if they are not known. `kept_rules` are
+    further lines that still hold, although this context does not show them.
+    """
+
+    text: str
+    input: str
+    today: date
+    is_new: bool = True
+    rules: Sequence[str] | None = None
+    kept_rules: frozenset[str] = frozenset()
+    replaced: Sequence[ReplacedFact] = ()
+
+
+def format_date(day: date) -> str:
+    """Return a day as a person writes it.
+
+    >>> format_date(date(2026, 5, 5))
+    'Tuesday, 5 May 2026'
+    """
+    return f"{day:%A}, {day.day} {day:%B %Y}"
+
+
+def build_block(context: NewContext, sent: SentContext) -> str:
+    """Return the text to put before an input: what is new or changed since the blocks that were sent; mostly little.
+
+    It ends with the header of the input. It is empty if there is nothing to say.
+    """
+    state = _SentState.read(sent)
+    system = "".join(_render_system(context, state))
+    is_later = state.day is not None and state.day != context.today
+    if system or is_later:
+        system = f"{SYSTEM_HEADER}{format_date(context.today)}{SYSTEM_HEADER_END}{system}"
+    memories = "".join(_render_memories(context, state, sent))
+    memories = MEMORY_HEADER + memories if memories else ""
+    return f"{system}{memories}{INPUT_HEADER}" if system or memories else ""
+
+
+@dataclass(slots=True)
+class _SentState:
+    """The state that the earlier parts of a prompt leave: items, sections, rules in force, the last named day.
+
+    `frames` are the sections of the frames, the latest last.
+    """
+
+    items: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    sections: dict[str, str] = field(default_factory=dict[str, str])
+    frames: list[str] = field(default_factory=list[str])
+    rules: dict[str, None] = field(default_factory=dict[str, None])
+    replaced: set[str] = field(default_factory=set[str])
+    day: date | None = None
+
+    @classmethod
+    def read(cls, sent: SentContext) -> "_SentState":
+        state = cls(day=sent.day)
+        state.rules = dict.fromkeys(list_rules(sent.system))
+        for block in sent.blocks:
+            state._read_block(block)
+        return state
+
+    def _read_block(self, block: str) -> None:
+        for header, text in _split_parts(block):
+            if header.startswith(SYSTEM_HEADER):
+                self._read_system(text)
+                self.day = _parse_date(header) or self.day
+            elif header == MEMORY_HEADER:
+                self._read_memories(text)
+
+    def _read_system(self, text: str) -> None:
+        is_lifted = False
+        for line in text.splitlines(keepends=True):
+            if line in (ADDED_RULES, LIFTED_RULES):
+                is_lifted = line == LIFTED_RULES
+            elif line.startswith("- "):
+                self.rules.pop(line, None)
+                self.rules |= {} if is_lifted else {line: None}
+        if frame := _find_frame(text):
+            self.frames.append(frame)
+
+    def _read_memories(self, text: str) -> None:
+        for section, items in _group_sections(text):
+            if section in _STATE_SECTIONS:
+                self.sections[section] = "".join(item.text for item in items)
+            elif section == REPLACED_SECTION:
+                self.replaced |= {item.text for item in items}
+            else:
+                self.items |= {item.key for item in items}
+
+
+def list_rules(text: str) -> list[str]:
+    """Return the lines of identity and constraints in a context or a system message."""
+    rules: list[str] = []
+    section = ""
+    for line in text.splitlines(keepends=True):
+        section = line if line.startswith("## ") else section
+        if section in _RULE_SECTIONS and line.startswith("- "):
+            rules.append(line)
+    return rules
+
+
+def _render_system(context: NewContext, state: _SentState) -> Iterator[str]:
+    """Yield the lines that have the authority of the system: changed rules, and the approach to the input."""
+    if context.rules is not None:
+        added = [line for line in context.rules if line not in state.rules]
+        lifted = [line for line in state.rules if line not in context.rules and line not in context.kept_rules]
+        yield from (ADDED_RULES, *added) if added else ()
+        yield from (LIFTED_RULES, *lifted) if lifted else ()
+    frame = _find_frame(context.text)
+    if frame and state.frames[-1:] not in ([frame], [_abbreviate_frame(frame)]):
+        yield _abbreviate_frame(frame) if frame in state.frames else frame
+
+
+def _render_memories(context: NewContext, state: _SentState, sent: SentContext) -> Iterator[str]:
+    """Yield the sections of a context with what was not sent before."""
+    replaced = [line for line in map(_render_replaced, context.replaced) if line not in state.replaced]
+    yield from (REPLACED_SECTION, *replaced) if replaced else ()
+    sections = _group_sections(_drop_stable(context.text))
+    present = {section for section, _ in sections}
+    for section, items in sections:
+        whole = "".join(item.text for item in items)
+        if section in _STATE_SECTIONS:
+            yield from (section, whole) if whole != state.sections.get(section) else ()
+        else:
+            new = [item for item in items if _is_new(item, context, state, sent)]
+            yield from (section, *_render_items(new)) if new else ()
+    for section, text in state.sections.items():
+        if section in _STATE_SECTIONS and section not in present and text != NONE_LEFT and context.is_new:
+            yield section + NONE_LEFT
+
+
+def _is_new(item: ContextLine, context: NewContext, state: _SentState, sent: SentContext) -> bool:
+    note = item.text.removeprefix("- ") if item.section == _NOTE_SECTION else ""
+    if not note.startswith(INPUT_NOTES):
+        return item.key not in state.items
+    return context.is_new and not (note.startswith(ABSENCE_NOTES) and _is_discussed(context, sent))
+
+
+def _is_discussed(context: NewContext, sent: SentContext) -> bool:
+    """Return whether the conversation may answer the input, so that nothing should be said about what memory lacks."""
+    words = extract_content_words(context.input)
+    said = frozenset[str]().union(*map(extract_content_words, (*sent.messages, *sent.blocks)))
+    return bool(words) and len(words & said) >= DISCUSSED_SHARE * len(words)
+
+
+def _render_items(items: Sequence[ContextLine]) -> Iterator[str]:
+    heading = ""
+    for item in items:
+        if item.heading != heading:
+            if heading == FENCE_BEGIN:
+                yield FENCE_END
+            heading = item.heading
+            yield heading
+        yield item.text
+    if heading == FENCE_BEGIN:
+        yield FENCE_END
+
+
+def _group_sections(text: str) -> list[tuple[str, list[ContextLine]]]:
+    """Return the items of each section of a context, in order; lines below the frame belong to no section."""
+    groups: list[tuple[str, list[ContextLine]]] = []
+    section = heading = ""
+    for line in text.splitlines(keepends=True):
+        if line.startswith("## "):
+            section, heading = line, ""
+            groups.append((section, []))
+        elif line == FENCE_BEGIN or _DAY.fullmatch(line):
+            heading = line
+        elif line == FENCE_END:
+            heading = ""
+        elif groups and (line.startswith("- ") or not groups[-1][1] or section == _NOTE_SECTION):
+            groups[-1][1].append(ContextLine(section, heading, line))
+        elif groups:
+            last = groups[-1][1][-1]
+            groups[-1][1][-1] = last._replace(text=last.text + line)
+    return [(name, items) for name, items in groups if items]
+
+
+def _split_parts(block: str) -> Iterator[tuple[str, str]]:
+    """Yield the header line and the text of each part of a block."""
+    header, lines = "", list[str]()
+    for line in block.splitlines(keepends=True):
+        if line.startswith("=== "):
+            if header:
+                yield header, "".join(lines)
+            header, lines = line, []
+        else:
+            lines.append(line)
+    if header:
+        yield header, "".join(lines)
+
+
+def _find_frame(text: str) -> str:
+    """Return the section of the frame in a text; an empty text if it has none."""
+    found = list[str]()
+    for line in text.splitlines(keepends=True):
+        if line.startswith("## "):
+            if found:
+                break
+            found += [line] if line.startswith(FRAME_HEADER) else []
+        elif found:
+            found.append(line)
+    return "".join(found)
+
+
+def _abbreviate_frame(frame: str) -> str:
+    """Return the section of a frame that was sent before, without its questions and constraints."""
+    return f"{frame.splitlines()[0]} (as above)\n"
+
+
+def _drop_stable(text: str) -> str:
+    """Return a context without identity, constraints and frame."""
+    kept, is_kept = list[str](), False
+    for line in text.splitlines(keepends=True):
+        if line.startswith("## "):
+            is_kept = line not in _RULE_SECTIONS and not line.startswith(FRAME_HEADER)
+        kept += [line] if is_kept else []
+    return "".join(kept)
+
+
+def _render_replaced(fact: ReplacedFact) -> str:
+    after = f" Now: {fact.successor}" if fact.successor else ""
+    return to_bullet(f"{fact.text}{after}")
+
+
+def _parse_date(header: str) -> date | None:
+    """Return the day in the header line of a part of the system."""
+    text = header.removeprefix(SYSTEM_HEADER).removesuffix(SYSTEM_HEADER_END)
+    try:
+        return datetime.strptime(f"{text} +0000", f"{DATE_FORMAT} %z").date()
+    except ValueError:
+        return None

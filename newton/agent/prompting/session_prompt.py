@@ -1,0 +1,227 @@
+"""The system message of a prompt and the block before its input, which later prompts of the session send again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.agent.prompt_records.spans import PromptOrigin
+from newton.agent.prompting.memory_delta import NewContext, ReplacedFact, SentContext, build_block, list_rules
+from newton.agent.prompting.system_prompt import SystemFacts, find_edition, find_local_zone, render_system_prompt
+from newton.agent.prompting.user_names import MAX_NAMES, SEARCH_PATTERN, find_names
+from newton.agent.scope import AgentScope
+from newton.cognition.assembly.fact_labels import strip_start_prefix
+from newton.cognition.assembly.render import split_by_input_dependence
+from newton.cognition.session_context import sent_memories
+from newton.cognition.session_context.sent_memories import ReplacedMemory
+from newton.cognition.session_context.service import SessionContext
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.dialogue import prompt_blocks
+from newton.dialogue.prompt_blocks import PromptBlock
+from newton.dialogue.view import ViewMessage
+from newton.memory.memory import Trust, lowest_known_trust
+
+SQL = load("newton.agent.prompting", "session_prompt.sql")
+
+RULES_SOURCE = "identity and constraints"  # among the missing sources of a context
+
+
+class InputPlace(NamedTuple):
+    """The session of a prompt and the position of its input; `is_stored` is False if nothing of the turn is stored."""
+
+    session_id: UUID | None
+    position: int
+    is_stored: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPrompt:
+    """The system message of a prompt with its place among the stored blocks, and the block before the input.
+
+    `new_blocks` are sent for the first time. `min_trust` is the lowest trust of the quarantined memories in all blocks
+    of the prompt.
+    """
+
+    system: str = ""
+    system_position: int = -1
+    is_system_stored: bool = False
+    memory: str = ""
+    new_blocks: tuple[PromptBlock, ...] = ()
+    min_trust: Trust | None = None
+
+    def to_origin(
+        self,
+        place: InputPlace,
+        view: Sequence[ViewMessage],
+        dialogue: Sequence[ViewMessage],
+        context: SessionContext | None,
+    ) -> PromptOrigin | None:
+        """Return the place of the prompt for its record; None for a private turn, which is not recorded.
+
+        `dialogue` are the messages of `view` that this kind of turn sends.
+        """
+        if place.session_id is None or not place.is_stored:
+            return None
+        sent = {item.first for item in dialogue}
+        dropped = [item for item in view if item.first not in sent]
+        return PromptOrigin(
+            session_id=place.session_id,
+            input_position=place.position,
+            loaded=view,
+            filtered=frozenset(position for item in dropped for position in range(item.first, item.last + 1)),
+            bundle_id=context.bundle.bundle_id if context else None,
+            system_position=self.system_position,
+            stored_system=self.system if self.is_system_stored else "",
+            new_blocks=self.new_blocks,
+        )
+
+
+NO_SESSION_PROMPT = SessionPrompt()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SessionState:
+    """The stored system message of a session, the facts for a new one, and memories that were replaced.
+
+    `introductions` are the memories from which the names of the user are.
+    """
+
+    facts: SystemFacts
+    introductions: tuple[UUID, ...] = ()
+    system: PromptBlock | None = None
+    replaced: Sequence[ReplacedMemory] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPromptBuilder:
+    """Builds what Newton adds to the prompts of one agent. `zone` is the time zone of the user."""
+
+    scope: AgentScope
+    zone: tzinfo
+
+    @classmethod
+    def create(cls, scope: AgentScope) -> "SessionPromptBuilder":
+        return cls(scope=scope, zone=find_local_zone())
+
+    async def build(
+        self,
+        place: InputPlace,
+        context: SessionContext | None,
+        *,
+        view: Sequence[ViewMessage],
+        conversation: Sequence[ViewMessage],
+    ) -> SessionPrompt:
+        """Return what the prompt gets besides its messages.
+
+        `view` are all messages of the session, and `conversation` those that are sent. The system message stays the
+        same until messages were summarized since. An input that was sent before keeps its block.
+        """
+        sent = [item for item in conversation if item.memory]
+        async with self.scope.transaction() as tx:
+            state = await self._read_state(tx, place, [item.first for item in sent], find_edition(view))
+        system = self._choose_system(place, context, state, view)
+        earlier = next((item.memory for item in view if item.first == place.position and item.memory), None)
+        memory = earlier.text if earlier else self._build_memory(context, state, system, conversation)
+        trusts = [item.memory.min_trust for item in sent if item.memory]
+        trusts += [context.bundle.min_external_trust] if context else []
+        blocks = [system] if system.edition and system is not state.system else []
+        if memory and context and earlier is None:
+            blocks.append(self._to_memory_block(place, memory, context, state))
+        is_new = place.is_stored and place.position >= 0
+        return SessionPrompt(
+            system=system.text,
+            system_position=system.position,
+            is_system_stored=system is state.system,
+            memory=memory,
+            new_blocks=tuple(blocks) if is_new else (),
+            min_trust=lowest_known_trust(trusts),
+        )
+
+    async def _read_state(self, tx: Tx, place: InputPlace, positions: Sequence[int], edition: str) -> _SessionState:
+        """Read the session. The system message is only returned if it was made for this edition."""
+        agent_id, began_at, system, replaced = self.scope.agent_id, self.scope.now(), None, ()
+        if place.session_id:
+            key = {"agent_id": agent_id, "session_id": place.session_id}
+            began_at, system = await prompt_blocks.find_system_block(tx, **key)
+            replaced = await sent_memories.list_replaced(tx, positions, **key) if positions else ()
+        state = _SessionState(facts=SystemFacts(began_at=began_at, zone=self.zone), replaced=replaced)
+        if system and system.edition == edition:
+            return replace(state, system=system)
+        rows = await SQL["list_introductions"].fetch_all(
+            tx, agent_id=agent_id, pattern=SEARCH_PATTERN, max_rows=MAX_NAMES
+        )
+        names = find_names(row["text"] for row in rows)
+        return replace(
+            state, facts=replace(state.facts, names=names), introductions=tuple(row["memory_id"] for row in rows)
+        )
+
+    def _choose_system(
+        self, place: InputPlace, context: SessionContext | None, state: _SessionState, view: Sequence[ViewMessage]
+    ) -> PromptBlock:
+        """Return the stored system message if it was made for this view, else a new one.
+
+        Without the rules of a context, a new one has no edition, so that it is not stored.
+        """
+        if state.system:
+            return state.system
+        is_complete = context is not None and RULES_SOURCE not in context.bundle.missing
+        return replace(self._to_system_block(place, context, state), edition=find_edition(view) if is_complete else "")
+
+    def _build_memory(
+        self,
+        context: SessionContext | None,
+        state: _SessionState,
+        system: PromptBlock,
+        conversation: Sequence[ViewMessage],
+    ) -> str:
+        """Return the block before the input: what the context adds to the earlier parts of the prompt."""
+        if context is None:
+            return ""
+        bundle = context.bundle
+        return build_block(
+            NewContext(
+                text=bundle.text,
+                input=bundle.input,
+                today=self.scope.now().astimezone(self.zone).date(),
+                is_new=context.method != "stood",
+                rules=None if RULES_SOURCE in bundle.missing else list_rules(bundle.text),
+                kept_rules=context.kept_rules,
+                replaced=[
+                    ReplacedFact(strip_start_prefix(one.text), one.successor and strip_start_prefix(one.successor))
+                    for one in state.replaced
+                ],
+            ),
+            SentContext(
+                system=system.text,
+                day=state.facts.local_beginning.date(),
+                blocks=[item.memory.text for item in conversation if item.memory],
+                messages=[item.text for item in conversation],
+            ),
+        )
+
+    def _to_system_block(self, place: InputPlace, context: SessionContext | None, state: _SessionState) -> PromptBlock:
+        rules = split_by_input_dependence(context.bundle.text)[0] if context else ""
+        text = render_system_prompt(state.facts, rules)
+        return PromptBlock(
+            kind="system",
+            position=place.position,
+            text=text,
+            tokens=self.scope.count_tokens(text),
+            memory_ids=(*state.introductions, *(context.bundle.rule_ids if context else ())),
+        )
+
+    def _to_memory_block(
+        self, place: InputPlace, text: str, context: SessionContext, state: _SessionState
+    ) -> PromptBlock:
+        replaced = (memory_id for one in state.replaced for memory_id in one.memory_ids)
+        return PromptBlock(
+            kind="memory",
+            position=place.position,
+            text=text,
+            tokens=self.scope.count_tokens(text),
+            min_trust=context.bundle.min_external_trust,
+            bundle_id=context.bundle.bundle_id,
+            memory_ids=(*replaced, *context.bundle.stated_ids),
+        )

@@ -1,0 +1,35 @@
+"""The names of the user, as they introduced themselves. Pure."""
+
+import re
+from collections.abc import Iterable
+
+MAX_NAMES = 3
+_NAME = r"([^\W\d_a-zа-я][\w'’-]*(?: [^\W\d_a-zа-я][\w'’-]*)?)"
+_SAYINGS = (
+    r"my name(?:'s| is)|name's|i(?:'m| am) called|(?:please |just )?call me|ich heiße|ich bin der|ich bin die"
+    r"|mein name ist|nenn mich|me llamo|mi nombre es|llámame|je m'appelle|mon nom est|appelle-moi|mi chiamo"
+    r"|il mio nome è|chiamami|me chamo|meu nome é|ik heet|mijn naam is|noem me|меня зовут"
+)
+_GREETINGS = r"(?:hi|hello|hey|hallo|hola|bonjour|ciao|olá|hoi|good (?:morning|evening|afternoon))\b[^.?!\n]{0,20}?"
+_GREETED = r"(?:i'm|i am|this is|ich bin|soy|je suis|sono|sou|ik ben)"
+# For a first selection in the database, which does not tell capitals.
+SEARCH_PATTERN = rf"({_SAYINGS}|(hi|hello|hey|hallo|hola|bonjour|ciao|olá|hoi|good )[^.?!]*{_GREETED}) ".replace(
+    "(?:", "("
+)
+_INTRODUCTIONS = (
+    re.compile(rf"(?<!\w)(?i:{_SAYINGS}) {_NAME}"),
+    re.compile(rf"(?<!\w)(?i:{_GREETINGS}{_GREETED}) {_NAME}(?=[.,!;]|$| and\b| und\b| y\b| et\b| e\b| en\b)"),
+)
+
+
+def find_names(texts: Iterable[str]) -> list[str]:
+    """Return the names in texts in which users introduce themselves, each once, the first found first.
+
+    >>> find_names(["Call me Zoe.", "Hi, I'm Maren. I live in Leipzig.", "I'm German.", "He said: call me later"])
+    ['Zoe', 'Maren']
+    """
+    found = dict[str, None]()
+    for text in texts:
+        line = text.replace("’", "'")
+        found |= {match[1]: None for pattern in _INTRODUCTIONS for match in pattern.finditer(line)}
+    return list(found)[:MAX_NAMES]

@@ -1,0 +1,130 @@
+"""What a context adds to the blocks that were sent before."""
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from newton.agent.prompting.memory_delta import (
+    INPUT_HEADER,
+    MEMORY_HEADER,
+    NewContext,
+    ReplacedFact,
+    SentContext,
+    build_block,
+)
+from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END
+
+DAY = date(2026, 5, 4)
+RULES = "## Identity\n- I am Ada.\n## Active Constraints\n- **BLOCK:** push to main — reviews\n"
+FRAME = "## Current Approach: question\nConsider: What is known?\nConstraints: No guess.\n"
+FACTS = "## Known Information\n- #0123456789 2 May: Omar leads.\n- unsettled: Tea is hot.\nor Tea is cold.\n"
+PAST = "## Past Experience\n2026-05-02:\n- User: We met.\n- User: It rained.\n2026-05-03:\n- User: It rained.\n"
+NOTHING = "## Note\n- Earlier conversations and notes say nothing about this.\n"
+IN_FORCE = ("- I am Ada.\n", "- **BLOCK:** push to main — reviews\n")
+
+
+def first(text: str, **fields: Any) -> NewContext:
+    return NewContext(text=text, input="Who leads the workshop?", today=DAY, rules=IN_FORCE, **fields)
+
+
+def sent(*blocks: str, messages: tuple[str, ...] = ()) -> SentContext:
+    return SentContext(system=RULES, day=DAY, blocks=blocks, messages=messages)
+
+
+def test_the_first_block_has_all_and_the_next_one_nothing() -> None:
+    block = build_block(first(RULES + FRAME + FACTS + PAST), sent())
+    system = f"=== System, Monday, 4 May 2026 ===\n{FRAME}"
+    assert block == f"{system}{MEMORY_HEADER}{FACTS}{PAST}{INPUT_HEADER}"
+    assert build_block(first(RULES + FRAME + FACTS + PAST), sent(block)) == ""
+
+
+def test_a_new_line_comes_below_its_heading_and_a_known_one_not_again() -> None:
+    before = build_block(first(RULES + FACTS + PAST), sent())
+    later = FACTS.replace("2 May", "4 May") + "- Lena cooks.\n" + PAST + "- User: It snowed.\n"
+    assert build_block(first(RULES + later), sent(before)) == (
+        f"{MEMORY_HEADER}## Known Information\n- Lena cooks.\n"
+        f"## Past Experience\n2026-05-03:\n- User: It snowed.\n{INPUT_HEADER}"
+    )
+
+
+def test_an_item_whose_alternatives_or_label_changed_is_sent_again() -> None:
+    before = build_block(first(RULES + FACTS), sent())
+    later = "## Known Information\n- #0123456789 until 3 May: Omar leads.\n- unsettled: Tea is hot.\nor Tea is iced.\n"
+    assert build_block(first(RULES + later), sent(before)) == MEMORY_HEADER + later + INPUT_HEADER
+
+
+def test_text_of_tools_stays_within_its_fence() -> None:
+    both, new = (f"{FENCE_BEGIN}{lines}{FENCE_END}" for lines in ("- a\n- b\n", "- b\n"))
+    before = build_block(first(f"{RULES}{PAST}{FENCE_BEGIN}- a\n{FENCE_END}"), sent())
+    block = build_block(first(RULES + PAST + both), sent(before))
+    assert block == f"{MEMORY_HEADER}## Past Experience\n{new}{INPUT_HEADER}"
+
+
+def test_rules_are_added_and_lifted_once_each() -> None:
+    new = "- Rule of the user (2026-05-04): Never suggest nuts\n"
+    added = build_block(NewContext(text="", input="", today=DAY, rules=(*IN_FORCE, new)), sent())
+    assert added == f"=== System, Monday, 4 May 2026 ===\nIn force from now on:\n{new}{INPUT_HEADER}"
+    assert build_block(NewContext(text="", input="", today=DAY, rules=(*IN_FORCE, new)), sent(added)) == ""
+    lifted = build_block(NewContext(text="", input="", today=DAY, rules=IN_FORCE), sent(added))
+    assert lifted == f"=== System, Monday, 4 May 2026 ===\nNo longer in force:\n{new}{INPUT_HEADER}"
+    assert build_block(NewContext(text="", input="", today=DAY, rules=IN_FORCE), sent(added, lifted)) == ""
+    again = build_block(NewContext(text="", input="", today=DAY, rules=(*IN_FORCE, new)), sent(added, lifted))
+    assert again == added
+
+
+def test_a_constraint_that_does_not_apply_to_the_input_is_not_lifted_and_unknown_rules_change_nothing() -> None:
+    kept = frozenset({IN_FORCE[1]})
+    assert build_block(NewContext(text="", input="", today=DAY, rules=IN_FORCE[:1], kept_rules=kept), sent()) == ""
+    assert build_block(NewContext(text="", input="", today=DAY, rules=None), sent()) == ""
+
+
+def test_another_day_is_named_once() -> None:
+    later = date(2026, 5, 6)
+    block = build_block(NewContext(text="", input="", today=later, rules=IN_FORCE), sent())
+    assert block == f"=== System, Wednesday, 6 May 2026 ===\n{INPUT_HEADER}"
+    assert build_block(NewContext(text="", input="", today=later, rules=IN_FORCE), sent(block)) == ""
+
+
+def test_a_frame_is_described_once_and_then_named() -> None:
+    other = FRAME.replace("question", "task")
+    blocks = [build_block(first(RULES + FRAME), sent())]
+    for frame in (other, FRAME, FRAME, other):
+        blocks.append(build_block(first(RULES + frame), sent(*blocks)))
+    name = "=== System, Monday, 4 May 2026 ===\n## Current Approach: {} (as above)\n" + INPUT_HEADER
+    assert other in blocks[1]
+    assert blocks[2:] == [name.format("question"), "", name.format("task")]
+
+
+def test_goals_and_tasks_are_sent_whole_when_they_change_and_their_end_is_said() -> None:
+    tasks = "## Tasks\n- Goal, and now: Bake.\n"
+    block = build_block(first(RULES + tasks), sent())
+    assert build_block(first(RULES + tasks), sent(block)) == ""
+    more = tasks + "- Done: Buy flour.\n"
+    assert build_block(first(RULES + more), sent(block)) == MEMORY_HEADER + more + INPUT_HEADER
+    ended = build_block(first(RULES), sent(block))
+    assert ended == f"{MEMORY_HEADER}## Tasks\n- None any more.\n{INPUT_HEADER}"
+    assert build_block(first(RULES), sent(block, ended)) == ""
+
+
+def test_a_replaced_fact_is_named_once_with_what_holds_now() -> None:
+    fact = ReplacedFact("Omar leads.", "Lena leads.")
+    block = build_block(first(RULES, replaced=[fact, ReplacedFact("It rains.")]), sent())
+    assert block == f"{MEMORY_HEADER}## No Longer True\n- Omar leads. Now: Lena leads.\n- It rains.\n{INPUT_HEADER}"
+    assert build_block(first(RULES, replaced=[fact]), sent(block)) == ""
+
+
+@pytest.mark.parametrize(
+    ("messages", "is_new", "is_noted"),
+    [
+        ((), True, True),
+        (("Tell me a joke.",), True, True),
+        (("Lena leads the workshop.",), True, False),
+        ((), False, False),
+    ],
+)
+def test_absence_is_only_noted_if_it_is_true_of_the_conversation(
+    messages: tuple[str, ...], *, is_new: bool, is_noted: bool
+) -> None:
+    block = build_block(first(RULES + NOTHING, is_new=is_new), sent(messages=messages))
+    assert bool(block) == is_noted
