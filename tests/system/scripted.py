@@ -11,6 +11,7 @@ import httpx2
 import openai
 
 from newton.agent.prompting.memory_delta import INPUT_HEADER
+from newton.heart.reconciliation.prompt import QUESTION
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
 from newton.runtime.bootstrap import open_newton
@@ -22,7 +23,7 @@ from tests.system.served import OPERATOR, serving
 
 @dataclass(slots=True)
 class Talk:
-    """Newton, the endpoint behind it, and what that answers next."""
+    """Newton, the endpoint behind it, and what that answers next; `reading` if it is asked what new lines change."""
 
     url: str
     token: str
@@ -30,6 +31,7 @@ class Talk:
     dsn: str
     script: list[Respond]
     usual: list[Respond]
+    reading: list[Respond]
 
     def client(self, token: str | None = None, **headers: str) -> openai.AsyncOpenAI:
         """The client of OpenAI, pointed at Newton."""
@@ -95,13 +97,17 @@ class Talk:
 async def _scripted(dsn: str) -> AsyncGenerator[Talk]:
     """Such an endpoint, without anybody yet who asks it."""
     script: list[Respond] = []
-    usual: list[Respond] = [says(["Fine."])]
+    usual, reading = [says(["Fine."])], [says(['{"items": []}'])]
 
     async def respond(wire: Wire) -> None:
-        await (script.pop(0) if script else usual[0])(wire)
+        if str(wire.body["messages"][-1]["content"]).endswith(QUESTION):  # in the background, at any time
+            behind.asked.pop()
+            await reading[0](wire)
+        else:
+            await (script.pop(0) if script else usual[0])(wire)
 
     async with endpoint(respond) as behind:
-        yield Talk("", "", behind, dsn, script, usual)
+        yield Talk("", "", behind, dsn, script, usual, reading)
 
 
 @asynccontextmanager

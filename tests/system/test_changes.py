@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +11,6 @@ import pytest
 
 from newton.content.yaml_source import parse_trusted
 from newton.ids import derive_agent_id
-from tests.endpoint import Respond, Wire, says
 from tests.support import until
 from tests.system.lines import fact
 from tests.system.scripted import Talk, talking
@@ -41,27 +39,7 @@ class Ending(NamedTuple):
 @pytest.fixture(scope="module")
 async def talk(home: Path, behind: str) -> AsyncIterator[Talk]:
     async with talking(home, behind, NEWTON_EMBEDDING_PROVIDER="local") as (made, _):
-        made.always(answer_as_told("unsure"))
         yield made
-
-
-def answer_as_told(relation: str) -> Respond:
-    """Answer as a model that extracts each line of a user as a fact, and finds this relation in every pair."""
-
-    async def respond(wire: Wire) -> None:
-        prompt = str(wire.body["messages"][-1]["content"])
-        if "<lines>" in prompt:
-            lines = re.findall(r"(?m)^User: (.*)$", prompt)
-            reply = json.dumps(
-                {"title": "Talk", "summary": "They talked.", "facts": [{"content": one} for one in lines]}
-            )
-        elif pairs := re.findall(r"(?m)^\d+\. earlier", prompt):
-            reply = json.dumps({"relations": [relation] * len(pairs)})
-        else:
-            reply = "Noted."
-        await says([reply])(wire)
-
-    return respond
 
 
 def told_texts(names: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -156,19 +134,3 @@ async def test_the_same_statements_end_the_same_through_every_interface(talk: Ta
     assert expected.superseded <= set(olders) and set(newers) <= expected.current
     assert len(settled & set(olders[:9])) >= 7
     assert not settled & set(olders[9:])
-
-
-@pytest.mark.slow
-async def test_a_model_settles_what_the_statements_leave_open(talk: Talk) -> None:
-    await talk.post("/v1/agents", {"name": "judged"})
-    (name,) = ("smoke-hab",)
-    told_once = await tell_http(talk, "judged", [name])
-    assert told_once.contested == {(PAIRS[name]["older"], PAIRS[name]["newer"])}
-    talk.always(answer_as_told("update"))
-    assert (await talk.post("/v1/jobs/judge/run", {}, **{"X-Newton-Agent": "judged"})).status_code == 202
-
-    async def settled() -> bool:
-        return not (await ending(talk, "judged", facts=2)).contested
-
-    await until(settled)
-    assert (await ending(talk, "judged", facts=2)).superseded == {PAIRS[name]["older"]}

@@ -1,7 +1,6 @@
 """What is said to Newton is learnt, whichever interface it comes by."""
 
 import asyncio
-import json
 import tomllib
 from collections.abc import Iterator
 from functools import partial
@@ -107,10 +106,12 @@ async def test_a_session_that_is_closed_is_learnt_at_once_by_the_daemon(served: 
 
 @pytest.mark.slow
 async def test_with_a_model_every_interface_hands_it_the_same_lines(home: Path, behind: str) -> None:
+    asked: list[str] = []
+
     async def respond(wire: Wire) -> None:
-        prompt = json.dumps(model.asked[-1]["messages"])
-        facts = [{"content": fact} for fact in FACTS if fact in prompt]
-        await says([json.dumps({"facts": facts}) if "<lines>" in prompt else "I see."])(wire)
+        prompt = str(wire.body["messages"][-1]["content"])
+        asked.extend([prompt] if "<lines>" in prompt else [])
+        await says(['{"items": []}' if "<lines>" in prompt else "I see."])(wire)
 
     async with endpoint(respond) as model:
         address = {"OPENAI_BASE_URL": model.url, "OPENAI_MODEL": "scripted"}
@@ -119,4 +120,5 @@ async def test_with_a_model_every_interface_hands_it_the_same_lines(home: Path, 
             await complete(served, "modelled")
             await becomes_idle(home, "modelled", **address)
     facts, episodes, trusts = await learnt(behind, "modelled")
-    assert (sorted(facts), episodes, trusts) == (sorted(FACTS), 1, {"agent"})
+    assert (sorted(facts), episodes, trusts) == (sorted(FACTS), 1, {"user"})
+    assert all(any(said in prompt for prompt in asked) for said in SAID)
