@@ -112,12 +112,7 @@ class ConfirmInput(MemoryIdInput):
     """Confirm that a stored fact is true. Confirmed facts rank higher in searches. One confirmation per day counts."""
 
 
-class RetractOwnFactInput(MemoryIdInput):
-    """Retract a fact that you stored and that was never true. Facts that a person told or confirmed are refused: tell
-    the person instead."""
-
-
-class RetractInput(RetractOwnFactInput):
+class RetractInput(MemoryIdInput):
     """Retract a stored fact that was never true. If it had replaced another fact, that one becomes current again."""
 
 

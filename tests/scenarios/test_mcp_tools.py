@@ -143,9 +143,7 @@ async def test_the_result_is_data_of_a_tool_with_an_event_and_what_was_expected(
     async with acting(mind, tmp_path) as post:
         post.answers = ["once"]
         sending = [call("post__send", text="hello", expected_result="Everybody gets it.")]
-        model = await post.says(
-            "Send it.", sending, [call("remember", content="Ana likes tea.", subject="Ana")], "Done."
-        )
+        model = await post.says("Send it.", sending, [call("remember", content="Ana likes tea.")], "Done.")
         told = json.loads(next(one for one in model.received[1] if one.role == "tool").text)
         assert (told["expected"], told["output"], post.asked[0].expected) == (
             "Everybody gets it.", "sent hello", "Everybody gets it.",
@@ -156,7 +154,7 @@ async def test_the_result_is_data_of_a_tool_with_an_event_and_what_was_expected(
             )
             actions = await tx.fetch("select permission, outcome from runtime.tool_actions")
         assert {(row["kind"], row["trust"], row["quarantined"]) for row in stored} == {
-            ("event", "tool", True), ("fact", "tool", True),
+            ("event", "tool", True),
         }  # fmt: skip
         assert [tuple(row) for row in actions] == [("once", "success")]
 

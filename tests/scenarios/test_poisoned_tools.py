@@ -51,11 +51,11 @@ async def test_no_text_makes_a_model_that_obeys_everything_act_without_the_perso
         permissions = await post.permissions.list_permissions()
         async with mind.db.transaction(mind.agent_id) as tx:
             actions = await tx.fetch("select distinct tool from runtime.tool_actions")
-            facts = await tx.fetch("select quarantined from memory.memories where kind = 'fact' and trust = 'tool'")
+            facts = await tx.fetch("select summary from memory.memories where kind = 'fact' and summary ~ 'Ana allows'")
         assert post.sent == []
         assert [(one.tool, one.source) for one in permissions] == [("look", "trust")]
         assert [row["tool"] for row in actions] == ["look"]
-        assert facts and all(row["quarantined"] for row in facts)
+        assert not facts
         assert obeyed >= 85  # of 100: the model did read and obey them. Five orders stand under a heading of their own
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from asyncpg import Record
 
+from newton.agent.loop.chat_tools.tool_offer import ALL_CONTENTS, SessionContents, list_tools
 from newton.agent.loop.session_lock import SessionLease
 from newton.agent.loop.turn import TurnInput, TurnRunner
-from newton.agent.services.curation import CurationService
 from newton.agent.session_data.tasks import TaskService
 from newton.brain.chain_heads import ChainHeadFiles
 from newton.dialogue import leases, sessions
@@ -23,6 +23,8 @@ from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import Handy, able, call, toolbox
 from tests.scenarios.test_turn import Endless, log, stopped, take
+
+BASE_TOOLS = ("recall",)
 
 
 @pytest.fixture
@@ -43,75 +45,69 @@ async def answered(mind: Mind, turns: TurnRunner, text: str, *, earlier: Sequenc
     return (await take(turns, TurnInput(session_id=session_id, text=text, earlier=earlier)))[0]
 
 
-async def test_what_a_model_keeps_is_in_the_log_with_its_call_and_believed_as_an_agent(
+async def test_what_the_user_says_is_learnt_without_a_tool_and_a_call_that_stores_it_says_so(
     mind: Mind, notes: ChainHeadFiles
 ) -> None:
-    model = Handy([call("remember", content="Ana reviews migrations.", subject="Ana")], "I shall remember.")
-    assert await answered(mind, able(mind, model, notes), "Ana reviews them.") == "I shall remember."
-    (fact,) = await facts(mind)
-    assert (fact["summary"], fact["trust"], fact["origin"]) == ("Ana reviews migrations.", "agent", "agent")
-    assert model.told["status"] == "new"
+    for name in ("remember", "note_lesson"):
+        model = Handy([call(name, content="Ana reviews migrations.", subject="Ana")], "I shall remember.")
+        assert await answered(mind, able(mind, model, notes), "Ana reviews them.") == "I shall remember."
+        assert model.told["status"] == "not needed" and "without a call" in str(model.told["hint"])
+        assert name not in model.offered[0]
+    assert await facts(mind) == []
     roles = [role for role, _ in await log(mind, await mind.session())]
-    assert roles == ["user", "assistant", "tool", "assistant"]
+    assert roles[:4] == ["user", "assistant", "tool", "assistant"]
 
 
 async def test_every_tool_works_within_one_turn(mind: Mind, notes: ChainHeadFiles) -> None:
     await mind.know("The ferry is called Artemis.")
-    reasons = [{"kind": "empirical", "text": "It worked twice."}]
     model = Handy(
-        [call("push_task", goal="Book the ferry")],
+        [call("task", action="start", text="Book the ferry")],
         [call("recall", query="What is the ferry called?")],
-        [call("decide", description="Take the early ferry.", confidence=0.7, reasons=reasons)],
-        [call("note_lesson", lesson="Book ferries a week ahead.", subject="ferries")],
-        [call("pop_task", result="It is booked.")],
+        [call("decide", description="Take the early ferry.", confidence=0.7, reasons=["empirical: It worked twice."])],
+        [call("task", action="finish", text="It is booked.")],
         "Booked.",
     )
     assert await answered(mind, able(mind, model, notes), "Book the ferry.") == "Booked."
     told = [heard[-1].text for heard in model.received[1:]]
-    assert "Artemis" in told[1] and "decision_id" in told[2] and "complete" in told[4]
+    assert "Artemis" in told[1] and "decision_id" in told[2] and "complete" in told[3]
     assert [words for words in told if "error" in words] == []
+    async with mind.db.transaction(mind.agent_id) as tx:
+        assert "empirical" in await tx.fetchval("select body::text from brain.decision_records")
 
 
 async def test_a_model_blocks_fails_and_resumes_its_tasks(mind: Mind, notes: ChainHeadFiles) -> None:
     # S001-35, S001-38: what a person and a client over MCP can do, the agent's own model can
     model = Handy(
-        [call("push_task", goal="Ship the release")],
-        [call("push_task", goal="Sign the packages")],
-        [call("block_task", reason="Mira has the key")],
-        [call("resume_task", number=7)],
-        [call("resume_task", number=2)],
-        [call("fail_task", reason="the key has expired", replacement_goal="Make a new key")],
+        [call("task", action="start", text="Ship the release", steps=["Sign the packages", "Upload them"])],
+        [call("task", action="block", text="Mira has the key")],
+        [call("task", action="resume", number=7), call("task", action="resume"), call("task", action="finish")],
+        [call("task", action="resume", number=2)],
+        [call("task", action="fail", text="the key has expired")],
         "I make a new key.",
     )
     assert await answered(mind, able(mind, model, notes), "Ship it.") == "I make a new key."
     told = [json.loads(heard[-1].text) for heard in model.received[1:]]
-    assert told[2] == {"task": 2, "status": "blocked", "current_task": {"number": 1, "goal": "Ship the release"}}
-    assert "no task '7'" in told[3]["error"]
-    assert told[4] == {"task": 2, "status": "active", "current_task": {"number": 2, "goal": "Sign the packages"}}
-    assert told[5] == {"task": 2, "status": "failed", "current_task": {"number": 3, "goal": "Make a new key"}}
+    assert (told[1]["task"], told[1]["status"]) == (2, "blocked")
+    wrong = [message.text for message in model.received[3][-3:]]
+    assert "no task '7'" in wrong[0] and "number" in wrong[1] and "`text`" in wrong[2]
+    assert (told[3]["status"], told[4]["status"]) == ("active", "failed")
     tree = await TaskService(scope=mind.scope).for_session(await mind.session()).tree()
-    assert [(task.status, task.instead_of is not None) for task in tree.tasks] == [
-        ("active", False),
-        ("failed", False),
-        ("active", True),
-    ]
+    assert [task.status for task in tree.tasks] == ["active", "failed", "planned"]
 
 
-async def test_what_a_model_reads_and_stores_is_in_the_working_memory_of_its_session(
-    mind: Mind, notes: ChainHeadFiles
-) -> None:
+async def test_what_a_model_reads_is_in_the_working_memory_of_its_session(mind: Mind, notes: ChainHeadFiles) -> None:
     # S000-1: said, shown and read
     await mind.know("The ferry is called Artemis.")
     async with mind.db.transaction(mind.agent_id) as tx:
         ferry = await tx.fetchval("select memory_id from memory.memories where kind = 'fact'")
-    model = Handy([call("expand", memory_id=ferry.hex)], [call("remember", content="Ana likes tea.")], "Good.")
+    model = Handy([call("recall", id=f"#{ferry.hex[-8:]}")], "Good.")
     await answered(mind, able(mind, model, notes), "Quite something else.")
     async with mind.db.transaction(mind.agent_id) as tx:
         rows = await tx.fetch(
             "select m.summary from cognition.working_set w join memory.memories m using (agent_id, memory_id)"
             " where m.kind = 'fact' order by 1"
         )
-    assert [row["summary"] for row in rows] == ["Ana likes tea.", "The ferry is called Artemis."]
+    assert [row["summary"] for row in rows] == ["The ferry is called Artemis."]
 
 
 async def test_words_from_outside_are_believed_no_more_because_a_model_repeats_them(
@@ -122,14 +118,14 @@ async def test_words_from_outside_are_believed_no_more_because_a_model_repeats_t
     await mind.hear(poison, role="tool", name="web_fetch", session="elsewhere")
     async with mind.db.transaction(mind.agent_id) as tx:
         (row,) = await tx.fetch("select memory_id from memory.memories where quarantined and kind = 'exchange'")
-    model = Handy(
-        [call("expand", memory_id=row["memory_id"].hex)],
-        [call("remember", content="The admin password may be shared.", trust="operator", origin="cli")],
-        [call("remember", content="The admin password may be shared.")],
-        "Done.",
-    )
+    content = "The admin password may be shared."
+    model = Handy([call("expand", memory_id=row["memory_id"].hex)], [call("remember", content=content)], "Done.")
     await answered(mind, able(mind, model, notes), "What did the page say?")
-    assert "trust" in model.received[2][-1].text and "error" in model.received[2][-1].text
+    assert await facts(mind) == []
+    shared = toolbox(mind, notes).with_trust(["tool"])  # as a client of the MCP server has it
+    wrong = await shared.execute("remember", json.dumps({"content": content, "trust": "operator", "origin": "cli"}))
+    assert wrong.is_error and "trust" in str(wrong.fields["error"])
+    assert not (await shared.execute("remember", json.dumps({"content": content}))).is_error
     (fact,) = await facts(mind)
     assert (fact["trust"], fact["origin"]) == ("tool", "agent")
     async with mind.db.transaction(mind.agent_id) as tx:
@@ -140,11 +136,9 @@ async def test_words_from_outside_are_believed_no_more_because_a_model_repeats_t
 async def test_what_a_censor_forbids_is_not_kept_whoever_asks_for_it(mind: Mind, notes: ChainHeadFiles) -> None:
     rule = CensorRule(trigger="passphrase", reason="it is secret", action="block")
     await mind.censors.add(rule)
-    reasons = [{"kind": "analysis", "text": "The passphrase is short."}]
     model = Handy(
-        [call("remember", content="His passphrase is 'blue tea'.")],
-        [call("decide", description="Share it.", confidence=0.5, reasons=reasons)],
-        [call("push_task", goal="Find the passphrase")],
+        [call("decide", description="Share it.", confidence=0.5, reasons=["The passphrase is short."])],
+        [call("task", action="start", text="Find the passphrase")],
         "I may not.",
     )
     assert await answered(mind, able(mind, model, notes), "Keep that for me.") == "I may not."
@@ -165,20 +159,20 @@ async def test_a_guardrail_stops_a_decision_and_the_model_hears_what_to_mend(min
 
 async def test_a_wrong_call_is_told_as_an_error_and_calling_comes_to_an_end(mind: Mind, notes: ChainHeadFiles) -> None:
     await mind.know("The ferry is called Artemis.")
-    model = Handy([call("fly", to="Mars"), call("recall", query="x", limit=900)])  # it never answers
+    model = Handy([call("fly", to="Mars"), call("recall", offset=-1)])  # it never answers
     text = await answered(mind, able(mind, model, notes), "What is the ferry called?")
     assert "Artemis" in text  # quoted from memory
     assert (len(model.received), len(model.offered)) == (8, 7)  # at last it is asked for words alone
     told = [message.text for message in model.received[1][-2:]]
-    assert "There is no tool 'fly'" in told[0] and "limit" in told[1]
+    assert "There is no tool 'fly'" in told[0] and "offset" in told[1]
 
 
 async def test_a_misspelt_tool_or_argument_gets_a_suggestion(mind: Mind, notes: ChainHeadFiles) -> None:
-    model = Handy([call("recal", query="x"), call("recall", query="x", limt=3)], "Done.")
+    model = Handy([call("recal", query="x"), call("recall", qery="x")], "Done.")
     assert await answered(mind, able(mind, model, notes), "What is the ferry called?") == "Done."
     told = [message.text for message in model.received[1][-2:]]
     assert "Did you mean 'recall'?" in told[0]
-    assert "limt: There is no such field" in told[1] and "Did you mean 'limit'?" in told[1]
+    assert "qery: There is no such field" in told[1] and "Did you mean 'query'?" in told[1]
 
 
 async def test_a_call_that_was_cut_off_is_answered_in_the_log_before_the_next_turn(
@@ -250,21 +244,34 @@ async def test_a_lease_is_seen_to_be_lost_when_it_is_renewed(mind: Mind, monkeyp
                 pass
 
 
-async def test_a_model_retracts_what_it_stated_and_nothing_that_a_person_told_or_confirmed(
-    mind: Mind, notes: ChainHeadFiles
-) -> None:
-    tools = toolbox(mind, notes)
-    own = dict[str, str]()
-    for text in ("The ferry is called Hermes.", "The pier is closed."):
-        kept = await tools.execute("remember", json.dumps({"content": text}))
-        own[text] = str(kept.fields["memory_id"])
-    await mind.know("The ferry leaves at nine.")
-    told = next(row["memory_id"] for row in await facts(mind) if "nine" in row["summary"])
-    await CurationService(scope=mind.scope.at("cli", "user")).confirm(own["The pier is closed."])
-    for memory_id, reason in ((told.hex, "a person told it"), (own["The pier is closed."], "a person confirmed it")):
-        refused = await tools.execute("retract", json.dumps({"memory_id": memory_id}))
-        assert refused.is_error and reason in str(refused.fields["error"])
-        assert "newton retract" in str(refused.fields["hint"])
-    assert not (await tools.execute("retract", json.dumps({"memory_id": own["The ferry is called Hermes."]}))).is_error
-    states = {row["summary"]: row["state"] for row in await facts(mind)}
-    assert states.pop("The ferry is called Hermes.") == "INACTIVE" and "INACTIVE" not in states.values()
+async def test_the_tools_of_a_session_are_those_it_needs_and_only_grow(mind: Mind, notes: ChainHeadFiles) -> None:
+    model = Handy("Yes.")
+    turns = able(mind, model, notes)
+    for text in ("The sky is grey.", "Hello again."):
+        await answered(mind, turns, text)
+    model.offered.clear()
+    await answered(mind, turns, "Good. " + "It was a long day, and then it rained for hours. " * 400)
+    tasks = TaskService(scope=mind.scope).for_session(await mind.session())
+    await tasks.push("Book the ferry")
+    await answered(mind, turns, "Hello again.")
+    await tasks.pop("It is booked.")
+    await answered(mind, turns, "Should we rather take the ferry or the train?")
+    await answered(mind, turns, "Hello again.")
+    plain = list(BASE_TOOLS)
+    artifact = ["recall", "read_artifact", *plain[1:]]
+    assert model.offered == [artifact, [*artifact, "task"], *[[*artifact, "decide", "task"]] * 2]
+    other = Handy("Yes.")
+    session_id = await mind.session("other")
+    await take(able(mind, other, notes), TurnInput(session_id=session_id, text="Hello."))
+    assert other.offered == [plain]
+
+
+def test_the_definitions_of_tools_are_short() -> None:
+    def measure(contents: SessionContents) -> int:
+        tools = [{"type": "function", "function": one.function} for one in list_tools(contents.choose_tools())]
+        return len(json.dumps(tools, ensure_ascii=False, separators=(",", ":")).encode())
+
+    assert measure(SessionContents()) <= 1_000
+    assert 1_000 < measure(ALL_CONTENTS) <= 2_500
+    schemas = str([one.function for one in list_tools(ALL_CONTENTS.choose_tools())])
+    assert not [noise for noise in ("title", "anyOf", "null", "default", "offset", "additional") if noise in schemas]

@@ -9,18 +9,19 @@ from tests.system.scripted import talking_within
 from tests.system.typed import chatted, ok, typed
 
 STEPS = ["Read the log", "Mend the cause"]
-PLAN = calls_tools(("c1", "push_task", {"goal": "Mend the build", "steps": STEPS}), text="I have a plan.")
-FIRST = calls_tools(("c2", "pop_task", {"result": "The cache is cold"}))
-LAST = calls_tools(("c3", "pop_task", {"result": "It is warm now"}))
+PLAN = calls_tools(("c1", "task", {"action": "start", "text": "Mend the build", "steps": STEPS}), text="I have a plan.")
+FIRST = calls_tools(("c2", "task", {"action": "finish", "text": "The cache is cold"}))
+LAST = calls_tools(("c3", "task", {"action": "finish", "text": "It is warm now"}))
 
 
 def test_a_plan_is_shown_in_the_chat_step_by_step_and_a_simple_request_makes_none(home: Path) -> None:
     with aside(endpoint(says(["Hello."]), PLAN, FIRST, LAST, says(["It is mended."]))) as server:
         own = {"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": "scripted"}
-        talk = "Hello!\nMend the build.\n/tasks\n"
+        talk = "Hello!\nMake a plan for mending the build by Friday, step by step.\n/tasks\n"
         done = chatted(home, talk, "--session", "build", **own)
-    offered = {one["function"]["name"]: one["function"]["description"] for one in server.asked[0]["tools"]}
-    assert "needs several steps" in offered["push_task"] and "Make no plan for what one call" in offered["push_task"]
+    turns = [asked["tools"] for asked in server.asked if asked.get("tools")]
+    offered = [{one["function"]["name"] for one in tools} for tools in turns]
+    assert "task" not in offered[0] and all("task" in names for names in offered[1:])
     stdout, lines = ok(done), done.stderr.splitlines()
     begin = lines.index("▸ 1. Mend the build")
     assert lines[begin : begin + 7] == [

@@ -36,7 +36,7 @@ from newton.providers.windows.context_windows import DEFAULT_WINDOW, WindowedMod
 
 UNLIMITED_REPLY_RESERVE = 1_000  # tokens reserved for a reply without a limit
 MIN_REPLY_TOKENS = 64  # that a request asks for, however long its prompt
-COUNT_MARGIN = 0.25  # of a prompt, by which the model may count more tokens than estimated
+COUNT_MARGIN = 0.6  # of a prompt, by which the model may count more tokens than estimated
 MAX_MARGIN_SHARE = 0.25  # of the tokens that a prompt leaves, which are not promised to the reply for that
 NOT_CALIBRATED = TokenCalibration()
 REPLY_LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")  # of a caller's request

@@ -13,6 +13,7 @@ from newton.agent.actions.action_runner import ActionRunner
 from newton.agent.llm.usage import ModelUsage
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.call_limits import CallLimits, read_call_limits
+from newton.agent.loop.chat_tools.tool_table import CHAT_TOOLS
 from newton.agent.loop.completion import ChatService
 from newton.agent.loop.prompt import ModelRequest, PromptBuilder
 from newton.agent.loop.tools import AgentToolset, ToolResult
@@ -261,7 +262,7 @@ class ToolLoop:
         if self.tools is None:
             error = {"error": f"There is no tool {call.name!r}.", "hint": "Answer without tools."}
             return ToolResult(error, is_error=True)
-        result = await self.tools.with_trust([self.min_trust]).execute(call.name, call.arguments)
+        result = await self.tools.with_trust([self.min_trust]).execute(call.name, call.arguments, tools=CHAT_TOOLS)
         if result.tree is not None:
             self.chat.on_event(TasksChanged(result.tree))
         return result

@@ -1,44 +1,39 @@
-"""Tools of the model. Each has an input model and calls one service; a tool that changes data is checked by censors.
+"""Tools that models call: what runs them, and those that the clients of the MCP server share with the agent's model.
 
-The model supplies content; code sets origin, trust tier and state. A memory stored by the model has the trust tier
-`agent`, or the lowest tier of any text that the model has read, if that is lower.
+Each has an input model and calls one service; a tool that changes data is checked by censors. The model supplies
+content; code sets origin, trust tier and state. A memory stored by the model has the trust tier `agent`, or the lowest
+tier of any text that the model has read, if that is lower.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from pydantic import ValidationError
 
-from newton.agent import artifact_inputs, context_inputs, decision_inputs, inputs
-from newton.agent.artifact_views import describe_page, describe_version, find_lowest_trust
+from newton.agent import decision_inputs, inputs
 from newton.agent.inputs import ToolInput
-from newton.agent.inventory.artifacts import ArtifactReadQuery, ArtifactService
+from newton.agent.inventory.artifacts import ArtifactService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionPreview, DecisionService
 from newton.agent.services.identity import IdentityService
-from newton.agent.services.memories import FactDraft, MemoryService, RememberResult
+from newton.agent.services.memories import FactDraft, MemoryService
 from newton.agent.session_data.session_use import SessionUseRecorder
 from newton.agent.session_data.tasks import TaskService
-from newton.cognition.content_words import extract_content_words
+from newton.brain.draft import DecisionDraft
 from newton.content.validation_messages import describe_problem, select_problem, suggest_field
 from newton.content.yaml_models import did_you_mean
-from newton.dialogue.extraction_queue import list_stated_facts
-from newton.dialogue.task_tree import Task, TaskTree
+from newton.dialogue.task_tree import TaskTree
 from newton.errors import DatabaseError, InputError, NewtonError, NotFoundError
 from newton.heart.identity.standing_instructions import detect_instructions
-from newton.heart.statements.statement_selection import SPEAKER
 from newton.memory.lookup import MemoryMention, cut_page, short_id
 from newton.memory.memory import PERSON_TIERS, Trust, lowest_known_trust, lowest_trust
-from newton.providers.chat import ToolDefinition
 
 MAX_TEXT_CHARS = 20_000  # characters of one string in an input of the model
 
-EXPAND_TOOL = "expand"
 QUARANTINE_HINT = "it is not used before a person or other sources confirm it."
 
 F = TypeVar("F", bound="ToolInput")
@@ -62,11 +57,6 @@ class SaidMessage(NamedTuple):
 
     text: str
     memory_id: UUID | None
-
-    def states(self, content: str) -> bool:
-        """Return whether a text only restates the message: whether the message has all its content words."""
-        words = extract_content_words(content) - {SPEAKER}
-        return bool(words) and words <= extract_content_words(self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,14 +95,17 @@ class AgentToolset:
             session_id=session_id,
         )
 
-    async def execute(self, name: str, arguments: str) -> ToolResult:
+    async def execute(self, name: str, arguments: str, *, tools: "Mapping[str, ToolSpec] | None" = None) -> ToolResult:
         """Run a tool call with JSON arguments; return its result, or an error as the result. Raises DatabaseError
         only.
+
+        `tools` are those that the caller has; None means the shared ones.
         """
-        spec = TOOLS.get(name)
+        known = TOOLS if tools is None else tools
+        spec = known.get(name)
         try:
             if spec is None:
-                hint = f"{did_you_mean(name, TOOLS)} The tools are: {', '.join(TOOLS)}.".strip()
+                hint = f"{did_you_mean(name, known)} The tools are: {', '.join(known)}.".strip()
                 raise NotFoundError(f"There is no tool {name!r}.", hint=hint)
             args = parse_input(spec.input_model, arguments)
             warning = await self._check_censors(spec, args)
@@ -153,13 +146,6 @@ def parse_input(model: type[F], arguments: str, *, hint: str = "Call the tool ag
     if any(len(text) > MAX_TEXT_CHARS for text in parsed.iter_texts()):
         raise InputError(f"A text is longer than {MAX_TEXT_CHARS:,} characters.", hint="Shorten the text.")
     return parsed
-
-
-@lru_cache(maxsize=64)  # of the sets of names that callers' own tools have
-def list_tools(*, exclude: frozenset[str] = frozenset()) -> tuple[ToolDefinition, ...]:
-    """Return the definitions of all tools except the excluded names, in the format of the chat API."""
-    specs = [(name, spec) for name, spec in TOOLS.items() if name not in exclude]
-    return tuple(ToolDefinition(name, _function_schema(name, spec.input_model)) for name, spec in specs)
 
 
 async def remember(toolset: AgentToolset, args: inputs.RememberInput) -> ToolResult:
@@ -211,13 +197,12 @@ async def expand(toolset: AgentToolset, args: inputs.ExpandInput) -> ToolResult:
     return ToolResult(fields, memory.trust if memory.quarantined else None)
 
 
-async def retract(toolset: AgentToolset, args: inputs.RetractOwnFactInput) -> ToolResult:
-    await toolset.curation.retract_own(args.memory_id)
-    return ToolResult({"memory_id": args.memory_id, "state": "INACTIVE"})
-
-
 async def decide(toolset: AgentToolset, args: decision_inputs.DecisionInput) -> ToolResult:
-    result = await toolset.decisions.decide(args.to_draft(toolset.memories.scope.now()))
+    return await record_decision(toolset, args.to_draft(toolset.memories.scope.now()))
+
+
+async def record_decision(toolset: AgentToolset, draft: DecisionDraft) -> ToolResult:
+    result = await toolset.decisions.decide(draft)
     await toolset.session_use.record([result.decision_id])
     fields = {"decision_id": short_id(result.decision_id), "is_new": result.is_new, **preview_fields(result.preview)}
     return ToolResult(fields)
@@ -228,55 +213,12 @@ async def review(toolset: AgentToolset, args: decision_inputs.ReviewInput) -> To
     return ToolResult({"reviewed": args.outcome})
 
 
-async def push_task(toolset: AgentToolset, args: context_inputs.PushTaskInput) -> ToolResult:
-    return await _describe_change(toolset, await toolset.tasks.push(args.goal, args.steps))
-
-
-async def pop_task(toolset: AgentToolset, args: context_inputs.PopTaskInput) -> ToolResult:
-    return await _describe_change(toolset, await toolset.tasks.pop(args.result))
-
-
-async def block_task(toolset: AgentToolset, args: context_inputs.BlockCurrentTaskInput) -> ToolResult:
-    return await _describe_change(toolset, await toolset.tasks.block(args.reason))
-
-
-async def fail_task(toolset: AgentToolset, args: context_inputs.FailCurrentTaskInput) -> ToolResult:
-    failed, _ = await toolset.tasks.fail(args.reason, instead=args.replacement_goal)
-    return await _describe_change(toolset, failed)
-
-
-async def resume_task(toolset: AgentToolset, args: context_inputs.ResumeBlockedTaskInput) -> ToolResult:
-    return await _describe_change(toolset, await toolset.tasks.resume(str(args.number)))
-
-
-async def _describe_change(toolset: AgentToolset, task: Task) -> ToolResult:
-    """Describe a changed task, the task that is current now, and the steps of the plan that remain."""
-    tree = await toolset.tasks.tree()
-    current = tree.current
-    fields: dict[str, object] = {"task": task.number, "status": task.status}
-    fields["current_task"] = current and {"number": current.number, "goal": current.goal}
-    planned = [{"number": one.number, "goal": one.goal} for one in tree.stack.related if one.status == "planned"]
-    return ToolResult(fields | ({"planned_steps": planned} if planned else {}), tree=tree)
-
-
 async def note_lesson(toolset: AgentToolset, args: inputs.LessonInput) -> ToolResult:
     return await _store_fact(toolset, FactDraft(content=args.lesson, subject=args.subject))
 
 
-async def read_artifact(toolset: AgentToolset, args: artifact_inputs.ReadArtifactInput) -> ToolResult:
-    """Read lines of an artifact of the session, search in its artifacts, or list them."""
-    if toolset.session_id is None:
-        raise InputError("There is no session, so there are no artifacts.", hint="Continue without this tool.")
-    if args.name is None and args.search is None:
-        listed = await toolset.artifacts.list_latest(toolset.session_id)
-        return ToolResult({"items": list(map(describe_version, listed))}, find_lowest_trust(listed))
-    query = ArtifactReadQuery(**args.model_dump(include=set(artifact_inputs.ReadArtifactInput.model_fields)))
-    page = await toolset.artifacts.read(toolset.session_id, query)
-    return ToolResult(describe_page(page), find_lowest_trust([one.artifact for one in page.passages]))
-
-
 async def _store_fact(toolset: AgentToolset, fact: FactDraft) -> ToolResult:
-    stored = await _remember(toolset, fact)
+    stored = await toolset.memories.remember(fact)
     await toolset.maintenance.process_pending()
     await toolset.session_use.record([stored.memory_id])
     effects = await toolset.curation.find_effects(stored.memory_id)
@@ -292,21 +234,6 @@ async def _store_fact(toolset: AgentToolset, fact: FactDraft) -> ToolResult:
     return ToolResult({**{name: value for name, value in fields.items() if value}, **held})
 
 
-async def _remember(toolset: AgentToolset, fact: FactDraft) -> RememberResult:
-    """Store a fact. One that only restates the message of the turn is the fact that this message states, if any."""
-    message_id = toolset.said.memory_id if toolset.said and toolset.said.states(fact.content) else None
-    if message_id is None:
-        return await toolset.memories.remember(fact)
-    await toolset.maintenance.learn_statements(only_recent=True)
-    async with toolset.memories.scope.transaction() as tx:
-        stated = await list_stated_facts(tx, [message_id], agent_id=toolset.memories.scope.agent_id)
-    for memory_id in stated:
-        known, _, _ = await toolset.curation.get(str(memory_id))
-        if SaidMessage(known.full_text, memory_id).states(fact.content):
-            return RememberResult("unchanged", memory_id, {})
-    return await toolset.memories.remember(replace(fact, message_id=message_id))
-
-
 def _describe_mention(mention: MemoryMention) -> dict[str, str]:
     return {"memory_id": short_id(mention.memory_id), "text": mention.text}
 
@@ -314,23 +241,11 @@ def _describe_mention(mention: MemoryMention) -> dict[str, str]:
 TOOLS: Mapping[str, ToolSpec] = {
     "remember": ToolSpec(inputs.RememberInput, remember),
     "recall": ToolSpec(inputs.RecallInput, recall, mutates=False),
-    EXPAND_TOOL: ToolSpec(inputs.ExpandInput, expand, mutates=False),
-    "retract": ToolSpec(inputs.RetractOwnFactInput, retract),
+    "expand": ToolSpec(inputs.ExpandInput, expand, mutates=False),
     "decide": ToolSpec(decision_inputs.DecisionInput, decide),
     "review": ToolSpec(decision_inputs.ReviewInput, review),
-    "push_task": ToolSpec(context_inputs.PushTaskInput, push_task),
-    "pop_task": ToolSpec(context_inputs.PopTaskInput, pop_task),
-    "block_task": ToolSpec(context_inputs.BlockCurrentTaskInput, block_task),
-    "fail_task": ToolSpec(context_inputs.FailCurrentTaskInput, fail_task),
-    "resume_task": ToolSpec(context_inputs.ResumeBlockedTaskInput, resume_task),
     "note_lesson": ToolSpec(inputs.LessonInput, note_lesson),
-    "read_artifact": ToolSpec(artifact_inputs.ReadArtifactInput, read_artifact, mutates=False),
 }
-
-
-# Offered only if they fit into the window beside the others.
-OPTIONAL_TOOLS = frozenset({"retract", "block_task", "fail_task", "resume_task", "note_lesson"})
-LARGE_WINDOW_TOOLS = frozenset(TOOLS) - {"recall", "read_artifact"}  # a window below about 16,000 tokens has no others
 
 
 def preview_fields(preview: DecisionPreview) -> dict[str, object]:
@@ -345,11 +260,3 @@ def preview_fields(preview: DecisionPreview) -> dict[str, object]:
         **({"guardrails": messages} if messages else {}),
         "category_success_rate": preview.track_record.category_success_rate,
     }
-
-
-@cache
-def _function_schema(name: str, model: type[ToolInput]) -> dict[str, object]:
-    schema = model.model_json_schema()
-    description = " ".join((model.__doc__ or "").split())
-    parameters = {key: value for key, value in schema.items() if key not in ("title", "description")}
-    return {"name": name, "description": description, "parameters": parameters}

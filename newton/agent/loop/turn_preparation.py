@@ -11,19 +11,25 @@ from newton.agent.actions.external_tools import ExternalTool
 from newton.agent.compaction.service import CompactionService, use_strategy
 from newton.agent.llm.usage import ModelUsage
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
+from newton.agent.loop.chat_tools.tool_offer import (
+    SessionContents,
+    add_own_tools,
+    find_contents,
+    offers_recall,
+    omit_unneeded,
+)
 from newton.agent.loop.completion import ChatService, PromptBudget, TokenLimits
 from newton.agent.loop.prompt import (
     ModelRequest,
     PromptBuilder,
     add_attachment_tokens,
-    count_tool_tokens,
     drop_own_tool_calls,
     find_sent_messages,
     select_dialogue,
     to_prompt_messages,
 )
 from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop, fit_tool_results
-from newton.agent.loop.tools import EXPAND_TOOL, LARGE_WINDOW_TOOLS, OPTIONAL_TOOLS, AgentToolset, list_tools
+from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn_recorder import RecordedInput
 from newton.agent.loop.turn_state import AssembledRequest, PreparedTurn, RunningTurn, find_place
 from newton.agent.loop.turn_status import RETRIEVING, ProgressCallback
@@ -44,13 +50,9 @@ from newton.fault_isolation import run_part
 from newton.memory.memory import TRUST_TIERS, TokenCounter, Trust, lowest_known_trust
 from newton.providers.chat import (
     ChatModel,
-    RequestOptions,
-    ToolDefinition,
     ToolModel,
 )
 
-# The tools of Newton that are left out, and the part of the window that the others may take; the first that fits.
-OWN_TOOLS_DIVISORS = ((frozenset[str](), 8), (OPTIONAL_TOOLS, 6), (LARGE_WINDOW_TOOLS, 4))
 WORK_SHARE = 0.4  # of a prompt that is prepared anew, for the tool calls and results of the turn
 EXTERNAL_TOOLS_DIVISOR = 4  # tools of servers are offered as far as they fit into this part of the window
 PRIVATE_REASON = "the turn is private, so its context is built for this turn only and not stored"
@@ -147,6 +149,8 @@ class TurnPreparer:
             finding_quarantined = tasks.create_task(self._find_quarantined(messages, turn))
             context = await self._build_context(turn, prompt, budget, sent)
         actions = self._open_actions(turn, external, context)
+        finding = find_contents(self.scope, turn.input.session_id, context, can_act=actions is not None)
+        contents = await run_part("tools", finding, default=SessionContents(), missing=turn.missing)
         place, prompts = find_place(turn, full_view), SessionPromptBuilder.create(self.scope)
         added = NO_SESSION_PROMPT
         if turn.question is not None:
@@ -156,7 +160,7 @@ class TurnPreparer:
             view=conversation,
             system=added.system,
             memory=added.memory,
-            options=omit_tools(prompt.options, external, actions),
+            options=omit_unneeded(omit_tools(prompt.options, external, actions), contents),
             origin=added.to_origin(place, full_view, dialogue, context),
         )
         return AssembledRequest(
@@ -257,7 +261,7 @@ class TurnPreparer:
         options, count_tokens = turn.options.request_options, self.scope.count_tokens
         if self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel):
             definitions = tuple(tool.definition for tool in external)
-            options = replace(options, own_tools=(*_select_own_tools(options, budget, count_tokens), *definitions))
+            options = add_own_tools(options, definitions, max_tokens=budget.usable, count_tokens=count_tokens)
         return PromptBuilder(
             view=(),
             text=turn.recorded.text,
@@ -297,7 +301,7 @@ class TurnPreparer:
             return None
         left = budget.usable - prompt.required_tokens(budget.usable, count_tokens=self.scope.count_tokens)
         request = self._context_request(turn, tokens=max(min(budget.context, left), 1), sent=sent)
-        building = self._find_context(turn, replace(request, item_ids=_offers_expand(prompt.options)))
+        building = self._find_context(turn, replace(request, item_ids=offers_recall(prompt.options)))
         return await run_part("context", building, default=None, missing=turn.missing)
 
     async def _find_context(self, turn: RunningTurn, request: ContextBuildRequest) -> SessionContext:
@@ -336,26 +340,8 @@ class TurnPreparer:
         )
 
 
-def _select_own_tools(
-    options: RequestOptions, budget: PromptBudget, count_tokens: TokenCounter
-) -> tuple[ToolDefinition, ...]:
-    """Return the tools of Newton that fit beside those of the caller: all, fewer, or none."""
-    taken = frozenset(tool.name for tool in options.tools)
-    left = budget.usable - count_tool_tokens(options, count_tokens=count_tokens)
-    for excluded, divisor in OWN_TOOLS_DIVISORS:
-        own_tools = list_tools(exclude=taken | excluded)
-        if count_tool_tokens(RequestOptions(own_tools=own_tools), count_tokens=count_tokens) * divisor <= left:
-            return own_tools
-    return ()
-
-
 def _estimate_model_tokens(request: ModelRequest, budget: PromptBudget) -> int:
     return budget.calibration.to_model_tokens(request.tokens, len(request.messages))
-
-
-def _offers_expand(options: RequestOptions) -> bool:
-    """Return whether the model is offered Newton's tool `expand`: it is not, if the caller has a tool of this name."""
-    return EXPAND_TOOL in {tool.name for tool in options.own_tools}
 
 
 def _select_before_input(view: Sequence[ViewMessage], recorded: RecordedInput) -> list[ViewMessage]:

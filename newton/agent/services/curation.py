@@ -11,7 +11,7 @@ from newton.agent.scope import AgentScope
 from newton.agent.services.confirmation import create_token, verify_token
 from newton.brain.outcomes import Verdict
 from newton.db.pool import Tx
-from newton.errors import ConflictError, ForbiddenError, InputError
+from newton.errors import ConflictError, InputError
 from newton.heart import episodes
 from newton.heart.facts import attributes, fact_store
 from newton.heart.facts.fact_store import NewFact
@@ -20,7 +20,7 @@ from newton.ids import new_id
 from newton.memory.forgetting import ForgetPlan, forget, plan_forgetting
 from newton.memory.hygiene import clean_name, clean_text, validate_time
 from newton.memory.lookup import MemoryDetail, MemoryMention, read_memory, resolve_id, short_id
-from newton.memory.memory import PERSON_TIERS, Kind
+from newton.memory.memory import Kind
 from newton.memory.transitions import AppliedTransition, TransitionRecord, list_applied_since, list_transitions
 
 
@@ -133,20 +133,6 @@ class CurationService:
             await fact_store.retract(tx, memory_id, ctx=ctx)
             self._publish("memory.retracted", memory_id)
 
-    async def retract_own(self, memory_ref: str) -> None:
-        """Retract a fact for the model, because it was never true.
-
-        Raises ForbiddenError for a fact that no model stated, and for one that a person confirmed or marked as core.
-        """
-        async with self._memory(memory_ref) as (tx, ctx, memory_id):
-            memory = await read_memory(tx, memory_id, agent_id=ctx.agent_id)
-            is_vouched = memory.state == "CORE" or await fact_store.is_vouched(tx, memory_id, agent_id=ctx.agent_id)
-            if reason := _find_refusal(memory, origin=ctx.origin, is_vouched=is_vouched):
-                hint = f"Tell the person, who can run: newton retract {short_id(memory_id)}"
-                raise ForbiddenError(f"The fact {short_id(memory_id)} stays: {reason}.", hint=hint)
-            await fact_store.retract(tx, memory_id, ctx=ctx)
-            self._publish("memory.retracted", memory_id)
-
     async def set_outcome(self, memory_ref: str, outcome: Verdict) -> UUID:
         """Set the outcome of an episode; return its id. Raises InputError for a memory of another kind."""
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
@@ -211,15 +197,6 @@ class CurationService:
 
     def _publish(self, type_: str, memory_id: UUID, **details: object) -> None:
         self.scope.publish(type_, {"memory_id": str(memory_id), **details})
-
-
-def _find_refusal(memory: MemoryDetail, *, origin: str, is_vouched: bool) -> str | None:
-    """Return why a model, whose facts have this origin, may not retract a fact; None if it may."""
-    if memory.trust in PERSON_TIERS:
-        return "a person told it"
-    if is_vouched:
-        return "a person confirmed it"
-    return None if memory.origin == origin or memory.trust == "agent" else f"it came by {memory.origin}, not from you"
 
 
 def _reject_superseded(memory: MemoryDetail) -> None:

@@ -26,7 +26,7 @@ from newton.ids import new_id
 from newton.memory import store
 from newton.memory.hygiene import clean_name, clean_text, validate_time
 from newton.memory.importance import normalize_importance
-from newton.memory.memory import ARCHIVED, KINDS, RECALLABLE_KINDS, Kind, digest
+from newton.memory.memory import ARCHIVED, KINDS, RECALLABLE_KINDS, Kind
 from newton.memory.ranking import PreferredMemories
 from newton.memory.recall import recall
 from newton.memory.redaction.tally import Redactions, count_redactions
@@ -47,8 +47,7 @@ MAX_RECALL_LIMIT = 10_000
 class FactDraft:
     """A fact to store, true from `at` until `until`. Times must have a time zone.
 
-    `confidence` is from 0 to 1, `importance` from 0 to 10. `message_id` is the memory of the message that states it, if
-    it is known.
+    `confidence` is from 0 to 1, `importance` from 0 to 10.
     """
 
     content: str
@@ -58,7 +57,6 @@ class FactDraft:
     importance: float | None = None
     at: datetime | None = None
     until: datetime | None = None
-    message_id: UUID | None = None
 
 
 class RememberResult(NamedTuple):
@@ -103,11 +101,9 @@ class MemoryService:
             raise InputError(
                 f"A confidence of {fact.confidence} is out of range.", hint="Give a confidence from 0 to 1."
             )
-        content = clean_text(fact.content)
         new_fact = NewFact(
-            ref=f"told:{fact.message_id}:{digest(content).hex()[:16]}" if fact.message_id else str(new_id()),
-            content=content,
-            sources=(fact.message_id,) if fact.message_id else (),
+            ref=str(new_id()),
+            content=clean_text(fact.content),
             subject=clean_name(fact.subject, what="subject") if fact.subject is not None else None,
             attribute=clean_name(fact.attribute, what="attribute") if fact.attribute is not None else None,
             confidence=fact.confidence,

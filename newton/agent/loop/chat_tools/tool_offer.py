@@ -1,0 +1,106 @@
+"""The tools that the model of a session is offered: a few for all, others when the session has what they are for.
+
+The set of a session only grows, because the definitions are the first part of a request: a server reads all of it again
+when they change.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.agent.loop.chat_tools.tool_definitions import define_tool
+from newton.agent.loop.chat_tools.tool_table import OFFERED_TOOLS
+from newton.agent.loop.prompt import count_tool_tokens
+from newton.agent.scope import AgentScope
+from newton.cognition.session_context.service import SessionContext
+from newton.db.queries import load
+from newton.memory.memory import TokenCounter
+from newton.providers.chat import RequestOptions, ToolDefinition
+
+SQL = load("newton.agent.loop.chat_tools", "tool_offer.sql")
+
+DECISION_FRAME = "decision"
+PLAN_FRAMES = frozenset({"planning"})
+WORK_FRAMES = PLAN_FRAMES | {"task", "debug"}  # with tools that act
+WINDOW_DIVISOR = 8  # the definitions are offered as far as they fit into this part of the window
+
+
+class SessionContents(NamedTuple):
+    """The contents of a session that tools are for.
+
+    `frames` are those of its contexts. `can_act` means that there are tools of servers.
+    """
+
+    has_artifacts: bool = False
+    has_tasks: bool = False
+    has_decisions: bool = False
+    frames: Collection[str] = ()
+    can_act: bool = False
+
+    def add_context(self, context: SessionContext) -> "SessionContents":
+        """Return these contents with those of a new context."""
+        bundle = context.bundle
+        has_decisions = any(item.kind == "decision" for item in bundle.items)
+        frames = {*self.frames, bundle.frame_choice.frame}
+        return self._replace(has_decisions=self.has_decisions or has_decisions, frames=frames)
+
+    def choose_tools(self) -> frozenset[str]:
+        """Return the names of the tools that the session needs."""
+        frames = WORK_FRAMES if self.can_act else PLAN_FRAMES
+        needed = {
+            "read_artifact": self.has_artifacts,
+            "decide": self.has_decisions or DECISION_FRAME in self.frames,
+            "review": self.has_decisions,
+            "task": self.has_tasks or not frames.isdisjoint(self.frames),
+        }
+        return frozenset(name for name in OFFERED_TOOLS if needed.get(name, True))
+
+
+ALL_CONTENTS = SessionContents(has_artifacts=True, has_tasks=True, has_decisions=True)
+
+
+async def find_contents(
+    scope: AgentScope, session_id: UUID | None, context: SessionContext | None, *, can_act: bool
+) -> SessionContents:
+    """Return what a session, the sessions of which it is a branch, and the new context have that tools are for."""
+    contents = SessionContents(can_act=can_act)
+    if session_id is not None:
+        async with scope.transaction() as tx:
+            row = await SQL["find_contents"].fetch_one(tx, agent_id=scope.agent_id, session_id=session_id)
+        contents = SessionContents(**row, can_act=can_act) if row else contents
+    return contents.add_context(context) if context else contents
+
+
+@lru_cache(maxsize=64)  # of the sets of names that sessions need
+def list_tools(names: frozenset[str]) -> tuple[ToolDefinition, ...]:
+    """Return the definitions of the named tools, the most useful first."""
+    return tuple(define_tool(name, spec.input_model) for name, spec in OFFERED_TOOLS.items() if name in names)
+
+
+def add_own_tools(
+    options: RequestOptions, others: Sequence[ToolDefinition], *, max_tokens: int, count_tokens: TokenCounter
+) -> RequestOptions:
+    """Return the options with the tools that a session may need, as far as they fit beside those of the caller, and
+    `others`.
+    """
+    taken = frozenset(tool.name for tool in options.tools)
+    left = (max_tokens - count_tool_tokens(options, count_tokens=count_tokens)) // WINDOW_DIVISOR
+    chosen: list[ToolDefinition] = []
+    for tool in list_tools(ALL_CONTENTS.choose_tools() - taken):
+        if count_tool_tokens(RequestOptions(own_tools=(*chosen, tool)), count_tokens=count_tokens) > left:
+            break
+        chosen.append(tool)
+    return replace(options, own_tools=(*chosen, *others))
+
+
+def omit_unneeded(options: RequestOptions, contents: SessionContents) -> RequestOptions:
+    """Return the options without the tools of Newton that the session does not need."""
+    omitted = OFFERED_TOOLS.keys() - contents.choose_tools()
+    return replace(options, own_tools=tuple(one for one in options.own_tools if one.name not in omitted))
+
+
+def offers_recall(options: RequestOptions) -> bool:
+    """Return whether the model is offered Newton's `recall`: it is not, if the caller has a tool of this name."""
+    return "recall" in {tool.name for tool in options.own_tools}

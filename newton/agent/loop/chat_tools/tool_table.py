@@ -1,0 +1,95 @@
+"""The tools of the agent's own model. What the user says is learnt without a tool, so none stores it."""
+
+from collections.abc import Mapping
+
+from newton.agent import inputs
+from newton.agent.artifact_views import describe_page, describe_version, find_lowest_trust
+from newton.agent.inputs import ToolInput
+from newton.agent.inventory.artifacts import ArtifactReadQuery
+from newton.agent.loop import tools
+from newton.agent.loop.chat_tools import tool_inputs
+from newton.agent.loop.tools import AgentToolset, ToolResult, ToolSpec
+from newton.dialogue.task_tree import Task
+from newton.errors import InputError
+
+LEARNT_ANYWAY = ToolResult(
+    {"status": "not needed", "hint": "What the user says is remembered without a call. Answer the user now."}
+)
+
+
+async def recall(toolset: AgentToolset, args: tool_inputs.LookUpInput) -> ToolResult:
+    """Search the memory, or read one memory in full."""
+    if args.id:
+        wanted = inputs.ExpandInput.model_validate({"memory_id": args.id.lstrip("#"), "offset": args.offset})
+        return await tools.expand(toolset, wanted)
+    if args.query:
+        return await tools.recall(toolset, inputs.RecallInput.model_validate({"query": args.query}))
+    raise InputError("The call has neither a query nor an id.", hint="Give one of them.")
+
+
+async def decide(toolset: AgentToolset, args: tool_inputs.DecideInput) -> ToolResult:
+    return await tools.record_decision(toolset, args.to_draft(toolset.memories.scope.now()))
+
+
+async def change_task(toolset: AgentToolset, args: tool_inputs.TaskInput) -> ToolResult:
+    """Start, finish, block, fail or resume a task of the session."""
+    if args.action == "resume":
+        if args.number is None:
+            raise InputError("The call has no number of a task.", hint="Give `number`.")
+        return await _describe_change(toolset, await toolset.tasks.resume(str(args.number)))
+    if args.text is None:
+        raise InputError("The call has no text.", hint="Give the goal, the result or the reason as `text`.")
+    return await _describe_change(toolset, await _change_current(toolset, args, args.text))
+
+
+async def _change_current(toolset: AgentToolset, args: tool_inputs.TaskInput, text: str) -> Task:
+    if args.action == "start":
+        return await toolset.tasks.push(text, args.steps)
+    if args.action == "finish":
+        return await toolset.tasks.pop(text)
+    if args.action == "block":
+        return await toolset.tasks.block(text)
+    failed, _ = await toolset.tasks.fail(text)
+    return failed
+
+
+async def _describe_change(toolset: AgentToolset, task: Task) -> ToolResult:
+    """Describe a changed task, the task that is current now, and the steps of the plan that remain."""
+    tree = await toolset.tasks.tree()
+    current = tree.current
+    fields: dict[str, object] = {"task": task.number, "status": task.status}
+    fields["current_task"] = current and {"number": current.number, "goal": current.goal}
+    planned = [{"number": one.number, "goal": one.goal} for one in tree.stack.related if one.status == "planned"]
+    return ToolResult(fields | ({"planned_steps": planned} if planned else {}), tree=tree)
+
+
+async def read_artifact(toolset: AgentToolset, args: tool_inputs.ReadPartInput) -> ToolResult:
+    """Read lines of an artifact of the session, search in its artifacts, or list them."""
+    if toolset.session_id is None:
+        raise InputError("There is no session, so there are no artifacts.", hint="Continue without this tool.")
+    if args.name is None and args.search is None:
+        listed = await toolset.artifacts.list_latest(toolset.session_id)
+        return ToolResult({"items": list(map(describe_version, listed))}, find_lowest_trust(listed))
+    page = await toolset.artifacts.read(toolset.session_id, ArtifactReadQuery(**args.model_dump()))
+    return ToolResult(describe_page(page), find_lowest_trust([one.artifact for one in page.passages]))
+
+
+async def say_learnt(toolset: AgentToolset, args: ToolInput) -> ToolResult:
+    """Answer a call of a tool that stored what is learnt without it."""
+    return LEARNT_ANYWAY
+
+
+# In the order in which they are offered if not all fit into the window.
+OFFERED_TOOLS: Mapping[str, ToolSpec] = {
+    "recall": ToolSpec(tool_inputs.LookUpInput, recall, mutates=False),
+    "read_artifact": ToolSpec(tool_inputs.ReadPartInput, read_artifact, mutates=False),
+    "decide": ToolSpec(tool_inputs.DecideInput, decide),
+    "review": ToolSpec(tool_inputs.OutcomeOfDecisionInput, tools.review),
+    "task": ToolSpec(tool_inputs.TaskInput, change_task),
+}
+# Not offered, but answered: models know such tools from elsewhere.
+UNOFFERED_TOOLS: Mapping[str, ToolSpec] = {
+    "expand": tools.TOOLS["expand"],
+    **dict.fromkeys(("remember", "note_lesson"), ToolSpec(tool_inputs.AnyInput, say_learnt, mutates=False)),
+}
+CHAT_TOOLS: Mapping[str, ToolSpec] = {**OFFERED_TOOLS, **UNOFFERED_TOOLS}
