@@ -94,6 +94,12 @@ class _SessionState:
     replaced: Sequence[ReplacedMemory] = ()
 
 
+async def read_user_names(tx: Tx, *, agent_id: UUID) -> tuple[list[str], tuple[UUID, ...]]:
+    """Return the names by which the user introduced themselves, and the memories from which they are."""
+    rows = await SQL["list_introductions"].fetch_all(tx, agent_id=agent_id, pattern=SEARCH_PATTERN, max_rows=MAX_NAMES)
+    return find_names(row["text"] for row in rows), tuple(row["memory_id"] for row in rows)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPromptBuilder:
     """Builds what Newton adds to the prompts of one agent. `zone` is the time zone of the user."""
@@ -149,13 +155,8 @@ class SessionPromptBuilder:
         state = _SessionState(facts=SystemFacts(began_at=began_at, zone=self.zone), replaced=replaced)
         if system and system.edition == edition:
             return replace(state, system=system)
-        rows = await SQL["list_introductions"].fetch_all(
-            tx, agent_id=agent_id, pattern=SEARCH_PATTERN, max_rows=MAX_NAMES
-        )
-        names = find_names(row["text"] for row in rows)
-        return replace(
-            state, facts=replace(state.facts, names=names), introductions=tuple(row["memory_id"] for row in rows)
-        )
+        names, introductions = await read_user_names(tx, agent_id=agent_id)
+        return replace(state, facts=replace(state.facts, names=names), introductions=introductions)
 
     def _choose_system(
         self, place: InputPlace, context: SessionContext | None, state: _SessionState, view: Sequence[ViewMessage]

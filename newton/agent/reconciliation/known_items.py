@@ -6,6 +6,7 @@ from datetime import datetime, tzinfo
 from typing import Any
 from uuid import UUID
 
+from newton.agent.prompting.session_prompt import read_user_names
 from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.db.queries import load
@@ -62,7 +63,8 @@ async def list_attributes(tx: Tx, *, agent_id: UUID) -> tuple[str, ...]:
 async def list_user_names(tx: Tx, *, agent_id: UUID) -> tuple[str, ...]:
     """Return the names of the user, the first one to be used in texts; none if they are not known."""
     row = await SQL["get_user_name"].fetch_one(tx, agent_id=agent_id)
-    return (row["user_name"],) if row and row["user_name"] else ()
+    names, _ = await read_user_names(tx, agent_id=agent_id)
+    return tuple(dict.fromkeys([*names, *filter(None, [row and row["user_name"]])]))
 
 
 async def _find_near(tx: Tx, scope: AgentScope, line_ids: Sequence[UUID]) -> Iterable[UUID]:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from newton.agent.llm import usage
 from newton.agent.llm.structured import StructuredLLM
+from newton.agent.prompting.system_prompt import find_local_zone
 from newton.agent.reconciliation import proposal_log
 from newton.agent.reconciliation.item_application import ApplicationContext, AppliedItems, apply_items
 from newton.agent.reconciliation.known_items import find_known_items, list_attributes
@@ -113,7 +114,8 @@ class Reconciler:
         """Return after how many lines of users, or after which pause, the lines of a session that goes on are read."""
         scope = self.llm.scope
         used, own = await usage.count_share(tx, agent_id=scope.agent_id, now=scope.now(), purpose=PURPOSE)
-        is_low = own == 0 or own <= MAX_SHARE * used
+        # where programs only report conversations, there are no other tokens
+        is_low = own == used or own <= MAX_SHARE * used
         return (SOON_LINES, SOON_PAUSE) if is_low else (LATE_LINES, LATE_PAUSE)
 
     async def _is_switched_off(self, tx: Tx) -> bool:
@@ -169,7 +171,7 @@ class Reconciler:
     async def _build_batches(self, lines: Sequence[NewLine]) -> list[ReconcilingInput]:
         """Return the lines with the known items near them, divided for the window of the model."""
         scope = self.llm.scope
-        now = scope.now().astimezone()
+        now = scope.now().astimezone(find_local_zone())
         known = await find_known_items(scope, lines, zone=now.tzinfo)
         async with scope.transaction() as tx:
             attributes = await list_attributes(tx, agent_id=scope.agent_id)
