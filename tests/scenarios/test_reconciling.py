@@ -98,6 +98,15 @@ async def test_what_the_parser_has_learnt_is_neither_stored_twice_nor_counted_tw
     assert None not in {row[0] for row in subjects}
 
 
+@pytest.mark.parametrize("op", ["end", "retract", "update"])
+async def test_a_line_does_not_end_what_it_says_itself(mind: Mind, op: str) -> None:
+    await told(mind, "My sister Anna lives in Graz.", "Our rent is 820 euros.")
+    before = await facts(mind)
+    text = "Anna is Nora's sister." if op == "update" else ""
+    await read(mind, lambda s: [s.item(op, "Anna", "Anna", text=text), s.item(op, "rent", "rent", text=text)])
+    assert set(before) <= set(await facts(mind))
+
+
 async def test_another_day_confirms_once(mind: Mind) -> None:
     await told(mind, "My sister Anna lives in Graz.")
     await read(mind)
