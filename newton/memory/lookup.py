@@ -151,6 +151,12 @@ def _to_id_digits(memory_ref: str) -> str:
     return f"{int(digits):0{ITEM_ID_HEX_DIGITS}x}" if is_item_id else digits
 
 
+async def find_by_suffix(tx: Tx, digits: str, *, agent_id: UUID) -> UUID | None:
+    """Return the memory whose id ends in these hex digits; None if there is none, or if there are several."""
+    rows = await _find_by_suffix(tx, digits, agent_id=agent_id, kind=None)
+    return rows[0]["memory_id"] if len(rows) == 1 else None
+
+
 async def resolve_id(tx: Tx, memory_ref: str, *, agent_id: UUID, kind: Kind | None = None) -> UUID:
     """Return the full id of a memory from its id, at least six hex digits of the end of it, or its `item_id`.
 

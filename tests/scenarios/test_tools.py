@@ -24,7 +24,7 @@ from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import Handy, able, call, toolbox
 from tests.scenarios.test_turn import Endless, log, stopped, take
 
-BASE_TOOLS = ("recall",)
+BASE_TOOLS = ("recall", "correct", "forget", "rule")
 
 
 @pytest.fixture

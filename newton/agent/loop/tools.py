@@ -17,6 +17,7 @@ from newton.agent.inputs import ToolInput
 from newton.agent.inventory.artifacts import ArtifactService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.maintenance.service import MaintenanceService
+from newton.agent.reconciliation.tool_changes import MessagePlace
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionPreview, DecisionService
 from newton.agent.services.identity import IdentityService
@@ -52,19 +53,12 @@ class ToolResult(NamedTuple):
     tree: TaskTree | None = None
 
 
-class SaidMessage(NamedTuple):
-    """A message of the user, and the id of its memory; None if it has none."""
-
-    text: str
-    memory_id: UUID | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentToolset:
     """The tools of one agent. Memories that they store get at most the trust tier `max_trust`.
 
-    What they store, find and read is added to the working memory of the session of `session_use`. `said` is the message
-    that the turn answers.
+    What they store, find and read is added to the working memory of the session of `session_use`. `place` is that
+    of the message that the turn answers.
     """
 
     memories: MemoryService
@@ -77,7 +71,7 @@ class AgentToolset:
     artifacts: ArtifactService
     session_id: UUID | None = None
     max_trust: Trust = "agent"
-    said: SaidMessage | None = None
+    place: MessagePlace | None = None
 
     def with_trust(self, tiers: Iterable[Trust | None]) -> "AgentToolset":
         """Return a copy for a model that has read text of these trust tiers; what it stores gets the lowest of them."""
@@ -86,10 +80,10 @@ class AgentToolset:
         decisions = replace(self.decisions, scope=replace(self.decisions.scope, trust=trust))
         return replace(self, max_trust=trust, memories=memories, decisions=decisions)
 
-    def for_session(self, session_id: UUID, said: SaidMessage | None = None) -> "AgentToolset":
+    def for_session(self, session_id: UUID, position: int | None = None) -> "AgentToolset":
         return replace(
             self,
-            said=said,
+            place=None if position is None else MessagePlace(session_id, position),
             tasks=self.tasks.for_session(session_id),
             session_use=self.session_use.for_session(session_id),
             session_id=session_id,

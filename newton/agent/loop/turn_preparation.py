@@ -91,7 +91,7 @@ class TurnPreparer:
         tool_loop = ToolLoop(
             chat=replace(chat, calibration=ready.budget.calibration),
             gate=self.gate,
-            tools=self.tools.for_session(session_id, turn.said_message) if self.tools and session_id else None,
+            tools=self.tools.for_session(session_id, ready.position) if self.tools and session_id else None,
             prompt=ready.prompt,
             request=ready.request,
             caller_options=turn.options.request_options,
@@ -151,8 +151,7 @@ class TurnPreparer:
         actions = self._open_actions(turn, external, context)
         finding = find_contents(self.scope, turn.input.session_id, context, can_act=actions is not None)
         contents = await run_part("tools", finding, default=SessionContents(), missing=turn.missing)
-        place, prompts = find_place(turn, full_view), SessionPromptBuilder.create(self.scope)
-        added = NO_SESSION_PROMPT
+        place, prompts, added = find_place(turn, full_view), SessionPromptBuilder.create(self.scope), NO_SESSION_PROMPT
         if turn.question is not None:
             added = await prompts.build(place, context, view=full_view, conversation=conversation)
         prompt = replace(
@@ -170,6 +169,7 @@ class TurnPreparer:
             view=full_view,
             context=context,
             actions=actions,
+            position=place.position,
             min_trust=lowest_known_trust((*finding_quarantined.result(), added.min_trust)),
         )
 
@@ -260,8 +260,8 @@ class TurnPreparer:
         """
         options, count_tokens = turn.options.request_options, self.scope.count_tokens
         if self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel):
-            definitions = tuple(tool.definition for tool in external)
-            options = add_own_tools(options, definitions, max_tokens=budget.usable, count_tokens=count_tokens)
+            others = [tool.definition for tool in external]
+            options = add_own_tools(options, others, max_tokens=budget.usable, count_tokens=count_tokens)
         return PromptBuilder(
             view=(),
             text=turn.recorded.text,

@@ -8,7 +8,6 @@ from newton.agent.loop.call_limits import CallLimits
 from newton.agent.loop.completion import PromptBudget
 from newton.agent.loop.prompt import ModelRequest, PromptBuilder
 from newton.agent.loop.tool_loop import ToolLoop
-from newton.agent.loop.tools import SaidMessage
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, TurnRecorder
 from newton.agent.loop.turn_types import CallerOptions, PrivateConversation, TurnInput
 from newton.agent.prompting.session_prompt import InputPlace
@@ -47,10 +46,6 @@ class RunningTurn:
         return self.input.caller_options is not None
 
     @property
-    def said_message(self) -> SaidMessage:
-        return SaidMessage(self.recorded.text, self.recorded.memory_id)
-
-    @property
     def private(self) -> PrivateConversation | None:
         return self.input.private
 
@@ -64,7 +59,8 @@ class RunningTurn:
 class AssembledRequest:
     """A request to the model with the parts from which it was assembled.
 
-    `actions` calls the tools of servers that it offers, and `min_trust` is the lowest trust tier of its texts.
+    `actions` calls the tools of servers that it offers, `position` is that of the input, and `min_trust` is the lowest
+    trust tier of its texts.
     """
 
     prompt: PromptBuilder
@@ -73,6 +69,7 @@ class AssembledRequest:
     view: Sequence[ViewMessage]
     context: SessionContext | None
     actions: ActionRunner | None
+    position: int
     min_trust: Trust | None
 
 

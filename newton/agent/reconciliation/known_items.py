@@ -1,7 +1,7 @@
 """Search for the known items that new lines may change: by the words, names and vectors of the lines."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import Any
 from uuid import UUID
@@ -10,10 +10,13 @@ from newton.agent.prompting.session_prompt import read_user_names
 from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.errors import ConflictError, NotFoundError
 from newton.heart.identity import user_rules
 from newton.heart.identity.tenets import IdentityTenet
 from newton.heart.reconciliation.reconciling_types import KnownItem, KnownKind, NewLine
+from newton.heart.reconciliation.text_evidence import list_stems, share_stems
 from newton.ids import derive_model_id
+from newton.memory.lookup import MIN_ID_DIGITS, find_by_suffix, short_id
 from newton.memory.memory import Kind
 from newton.memory.recall import recall
 from newton.memory.search_types import MemorySearch, SearchLimits, shorten_query
@@ -23,6 +26,8 @@ SQL = load("newton.agent.reconciliation", "known_items.sql")
 MAX_ATTRIBUTES = 30
 NEAR_PER_LINE = 6
 MAX_LINKED = 30
+MAX_NAMED = 5
+MIN_NAMED_SHARE = 0.6  # of the words of a name that the text of the named item has
 SEARCH_LIMITS: dict[Kind, SearchLimits] = {
     "fact": SearchLimits(60, 30),
     "procedure": SearchLimits(20, 4),
@@ -36,20 +41,62 @@ async def find_known_items(scope: AgentScope, lines: Sequence[NewLine], *, zone:
     The facts that the lines themselves state are among them.
     """
     told = [line for line in lines if line.source == "person"]
-    searched = shorten_query("\n".join(line.text for line in told))
-    search = MemorySearch(db=scope.db, agent_id=scope.agent_id, limits=SEARCH_LIMITS)
-    recalled = await recall(searched, embedder=scope.embedder, search=search, is_question=False)
     line_ids = [line.memory_id for line in told]
-    found = [one.memory_id for one in recalled.memories]
+    found = await _search(scope, "\n".join(line.text for line in told))
     async with scope.transaction() as tx:
         linked = await SQL["find_linked_facts"].fetch_all(
             tx, agent_id=scope.agent_id, line_ids=line_ids, max_rows=MAX_LINKED
         )
         near = await _find_near(tx, scope, line_ids)
         ids = list(dict.fromkeys([*(row["memory_id"] for row in linked), *near, *found]))
-        rows = await SQL["list_items"].fetch_all(tx, agent_id=scope.agent_id, memory_ids=ids)
-        similarities = await _list_similarities(tx, scope, line_ids, [row["memory_id"] for row in rows])
-        rules = await user_rules.list_rules(tx, agent_id=scope.agent_id)
+        return await _load_items(tx, scope, ids, line_ids, zone=zone)
+
+
+async def find_named_item(
+    scope: AgentScope, name: str, lines: Sequence[NewLine], *, kinds: Collection[KnownKind], zone: tzinfo | None
+) -> KnownItem:
+    """Return the known item of these kinds with this id, or the end of it, or whose text has most of these words.
+
+    Raises NotFoundError if there is none, and ConflictError if several fit as well.
+    """
+    digits = name.strip().lstrip("#").lower().replace("-", "")
+    is_id = len(digits) >= MIN_ID_DIGITS and set(digits) <= set("0123456789abcdef")
+    line_ids = [line.memory_id for line in lines if line.source == "person"]
+    found = [] if is_id else await _search(scope, name)
+    async with scope.transaction() as tx:
+        if is_id and (memory_id := await find_by_suffix(tx, digits, agent_id=scope.agent_id)):
+            found = [memory_id]
+        items = [one for one in await _load_items(tx, scope, found, line_ids, zone=zone) if one.kind in kinds]
+    if is_id:
+        items = [one for one in items if one.item_id.hex.endswith(digits)]
+    elif stems := list_stems(name):
+        shares = {one.item_id: len(share_stems(stems, list_stems(one.text))) / len(stems) for one in items}
+        best = max(shares.values(), default=0.0)
+        items = [one for one in items if shares[one.item_id] == best >= MIN_NAMED_SHARE]
+    if not items:
+        hint = (
+            "What the user says is learnt without a call, so it may be changed already. `recall` shows what is known."
+        )
+        raise NotFoundError(f"No current item is {name!r}.", hint=hint)
+    if len(items) > 1:
+        texts = "; ".join(f"#{short_id(one.item_id)} {one.text}" for one in items[:MAX_NAMED])
+        raise ConflictError(f"Several items fit {name!r}: {texts}", hint="Give the id of one.")
+    return items[0]
+
+
+async def _search(scope: AgentScope, text: str) -> list[UUID]:
+    search = MemorySearch(db=scope.db, agent_id=scope.agent_id, limits=SEARCH_LIMITS)
+    recalled = await recall(shorten_query(text), embedder=scope.embedder, search=search, is_question=False)
+    return [one.memory_id for one in recalled.memories]
+
+
+async def _load_items(
+    tx: Tx, scope: AgentScope, memory_ids: Sequence[UUID], line_ids: Sequence[UUID], *, zone: tzinfo | None
+) -> list[KnownItem]:
+    """Return the current items among these memories, with their similarities to the lines, and all rules."""
+    rows = await SQL["list_items"].fetch_all(tx, agent_id=scope.agent_id, memory_ids=memory_ids)
+    similarities = await _list_similarities(tx, scope, line_ids, [row["memory_id"] for row in rows])
+    rules = await user_rules.list_rules(tx, agent_id=scope.agent_id)
     items = [_to_item(dict(row), similarities[row["memory_id"]], zone) for row in rows]
     return [*items, *(_to_rule(rule, scope.now()) for rule in rules)]
 

@@ -9,8 +9,12 @@ from newton.agent.inventory.artifacts import ArtifactReadQuery
 from newton.agent.loop import tools
 from newton.agent.loop.chat_tools import tool_inputs
 from newton.agent.loop.tools import AgentToolset, ToolResult, ToolSpec
+from newton.agent.reconciliation.tool_changes import ToolChange, ToolChanger
 from newton.dialogue.task_tree import Task
 from newton.errors import InputError
+from newton.heart.identity.standing_instructions import detect_instructions
+from newton.heart.reconciliation.reconciling_types import Operation
+from newton.memory.quarantine import UNTRUSTED_TIERS
 
 LEARNT_ANYWAY = ToolResult(
     {"status": "not needed", "hint": "What the user says is remembered without a call. Answer the user now."}
@@ -25,6 +29,38 @@ async def recall(toolset: AgentToolset, args: tool_inputs.LookUpInput) -> ToolRe
     if args.query:
         return await tools.recall(toolset, inputs.RecallInput.model_validate({"query": args.query}))
     raise InputError("The call has neither a query nor an id.", hint="Give one of them.")
+
+
+async def correct(toolset: AgentToolset, args: tool_inputs.CorrectInput) -> ToolResult:
+    """Replace an item by what the user says now, or end it."""
+    op: Operation = "update" if args.statement else "end"
+    return await _change(toolset, ToolChange(op, args.id, args.statement or ""))
+
+
+async def forget(toolset: AgentToolset, args: tool_inputs.ForgetItemInput) -> ToolResult:
+    """Hide an item as if it had never been stated; it is not deleted, so this can be undone."""
+    result = await _change(toolset, ToolChange("retract", args.id))
+    return result._replace(fields={**result.fields, "hint": "It is hidden. `newton forget` deletes it for good."})
+
+
+async def change_rule(toolset: AgentToolset, args: tool_inputs.RuleInput) -> ToolResult:
+    """Lay down, change or lift a rule or wish of the user."""
+    if not (args.text or args.id):
+        raise InputError("The call has neither a text nor an id.", hint="Give one of them.")
+    stated = detect_instructions(args.text or "")
+    op: Operation = "wish" if stated and stated[0].part == "preference" else "rule"
+    return await _change(toolset, ToolChange(op, args.id, args.text or ""))
+
+
+async def _change(toolset: AgentToolset, change: ToolChange) -> ToolResult:
+    if toolset.place is None:
+        raise InputError("There is no message of the user in a session.", hint="Continue without this tool.")
+    await toolset.maintenance.learn_statements(only_recent=True)  # what the message states is known in its own words
+    has_read_others = toolset.max_trust in UNTRUSTED_TIERS
+    changer = ToolChanger(scope=toolset.curation.scope, place=toolset.place, has_read_others=has_read_others)
+    fields = await changer.change(change)
+    await toolset.maintenance.process_pending()
+    return ToolResult({name: value for name, value in fields.items() if value})
 
 
 async def decide(toolset: AgentToolset, args: tool_inputs.DecideInput) -> ToolResult:
@@ -83,6 +119,9 @@ async def say_learnt(toolset: AgentToolset, args: ToolInput) -> ToolResult:
 OFFERED_TOOLS: Mapping[str, ToolSpec] = {
     "recall": ToolSpec(tool_inputs.LookUpInput, recall, mutates=False),
     "read_artifact": ToolSpec(tool_inputs.ReadPartInput, read_artifact, mutates=False),
+    "correct": ToolSpec(tool_inputs.CorrectInput, correct),
+    "forget": ToolSpec(tool_inputs.ForgetItemInput, forget),
+    "rule": ToolSpec(tool_inputs.RuleInput, change_rule),
     "decide": ToolSpec(tool_inputs.DecideInput, decide),
     "review": ToolSpec(tool_inputs.OutcomeOfDecisionInput, tools.review),
     "task": ToolSpec(tool_inputs.TaskInput, change_task),

@@ -1,0 +1,166 @@
+"""Changes that the agent's model makes by a tool: by the user's message if that says them, else by the model alone.
+
+A change by the user's message passes the checks of the reconciling call and acts with the trust of the message. By
+itself, the model can only make a fact unsettled or propose a rule; once it has read text of others, it can do nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.agent.reconciliation.item_application import ApplicationContext, apply_items
+from newton.agent.reconciliation.known_items import find_named_item, list_user_names
+from newton.agent.reconciliation.line_changes import LineEffect
+from newton.agent.scope import AgentScope
+from newton.db.pool import Tx
+from newton.dialogue import reconciliation_queue as queue
+from newton.dialogue.reconciliation_queue import DueSession
+from newton.errors import ConflictError, ForbiddenError
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import NewFact
+from newton.heart.identity import identity_store
+from newton.heart.identity.identity_store import IdentityEdit
+from newton.heart.identity.standing_instructions import StandingInstruction
+from newton.heart.lifecycle.engine import review
+from newton.heart.reconciliation.authority import find_authority
+from newton.heart.reconciliation.item_checks import check_items
+from newton.heart.reconciliation.own_words import says_in_own_words
+from newton.heart.reconciliation.prompt import number_batch
+from newton.heart.reconciliation.reconciling_types import (
+    KnownItem,
+    KnownKind,
+    NewLine,
+    Operation,
+    ProposedItem,
+    ReconcilingInput,
+)
+from newton.ids import new_id
+from newton.memory import store
+from newton.memory.memory import PERSON_TIERS
+
+RULE_KINDS: tuple[KnownKind, ...] = ("rule", "wish")
+OTHER_KINDS: tuple[KnownKind, ...] = ("fact", "procedure", "decision")
+ASK_USER = "Ask the user to say it in a message of their own, and call the tool again then."
+
+
+class MessagePlace(NamedTuple):
+    """The session and the position of the user's message that a turn answers."""
+
+    session_id: UUID
+    position: int
+
+
+class ToolChange(NamedTuple):
+    """A change that a model asks for: its kind, the item that it concerns, by id or words, and the new text."""
+
+    op: Operation
+    name: str | None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolChanger:
+    """Makes changes for the model of one agent, in a turn that answers the message at `place`.
+
+    `has_read_others` means that the prompt has text of a tool or the web.
+    """
+
+    scope: AgentScope
+    place: MessagePlace
+    has_read_others: bool
+
+    async def change(self, change: ToolChange) -> Mapping[str, object]:
+        """Make the change, and return its effects as fields of a tool's result.
+
+        Raises NotFoundError, ConflictError and ForbiddenError if nothing was changed.
+        """
+        batch = await self._load_batch(change)
+        line, known = batch.lines[-1], batch.known
+        is_user = find_authority(batch, line.number, change.text, known) in PERSON_TIERS
+        if is_user and self.has_read_others:
+            is_user = says_in_own_words(batch, line, change.text, known)
+        if is_user:
+            return await self._apply(batch, change)
+        if self.has_read_others or not change.text:
+            raise ForbiddenError("The user's message does not say this.", hint=ASK_USER)
+        async with self.scope.write("agent") as (tx, _):
+            return await (self._contest(tx, known[0], change.text) if known else self._propose(tx, change.text))
+
+    async def _load_batch(self, change: ToolChange) -> ReconcilingInput:
+        """Return the user's message with those before it, and the item that the change concerns."""
+        now = self.scope.now().astimezone()
+        async with self.scope.transaction() as tx:
+            names = await list_user_names(tx, agent_id=self.scope.agent_id)
+            lines = await self._load_lines(tx, names[0] if names else "")
+        kinds = RULE_KINDS if change.op in RULE_KINDS else OTHER_KINDS
+        known = (
+            [await find_named_item(self.scope, change.name, lines, kinds=kinds, zone=now.tzinfo)] if change.name else []
+        )
+        return number_batch(
+            ReconcilingInput(
+                user_name=names[0] if names else "",
+                aliases=names[1:],
+                attributes=(),
+                known=tuple(known),
+                lines=lines,
+                now=now,
+            )
+        )
+
+    async def _load_lines(self, tx: Tx, user_name: str) -> tuple[NewLine, ...]:
+        start = DueSession(
+            session_id=self.place.session_id,
+            ref="",
+            first_position=self.place.position,
+            reconciled_position=-1,
+            failed_readings=0,
+        )
+        unread = await queue.load_lines(tx, start, user_name=user_name, agent_id=self.scope.agent_id)
+        lines = [one for one in unread.lines if one.is_read]
+        said = next((one for one in unread.lines if not one.is_read), None)
+        if said is None:
+            raise ForbiddenError("There is no message of the user.", hint=ASK_USER)
+        return (*lines, said)
+
+    async def _apply(self, batch: ReconcilingInput, change: ToolChange) -> Mapping[str, object]:
+        ids = tuple(item.label for item in batch.known)
+        item = ProposedItem(line=batch.lines[-1].number, op=_find_operation(change), ids=ids, text=change.text)
+        answer = check_items([item], batch)
+        if not answer.kept:
+            raise ForbiddenError(f"Nothing was changed: {answer.dropped[0].reason}.", hint=ASK_USER)
+        async with self.scope.write("agent") as (tx, ctx):
+            context = ApplicationContext(ctx=ctx, user_names=batch.user_names, zone=batch.zone)
+            applied = await apply_items(tx, answer.kept, context)
+            if applied.failed:
+                raise ConflictError(applied.failed[0][1], hint="`recall` shows what is known now.")
+            self.scope.publish("lines.reconciled", {"changes": len(applied.changes)})
+        effects = list[LineEffect](dict.fromkeys(one.effect for one in applied.changes))
+        hint = "A person settles it: `newton conflicts`." if "unsettled" in effects else ""
+        fields: dict[str, object] = {"done": effects or ["nothing new"], "was": [one.text for one in batch.known]}
+        return {**fields, "now": answer.kept[0].text, "hint": hint}
+
+    async def _contest(self, tx: Tx, item: KnownItem, text: str) -> Mapping[str, object]:
+        """Store the text as the model's statement beside the fact that it contradicts."""
+        if item.kind != "fact":
+            raise ForbiddenError("Only the user changes this.", hint=ASK_USER)
+        ctx = self.scope.write_context("agent")
+        fact = NewFact(ref=str(new_id()), content=text, valid_from=ctx.now, subject=item.subject or None)
+        await fact_store.add_facts(tx, [fact], ctx=ctx)
+        new = await fact_store.find_fact_id(tx, fact, agent_id=ctx.agent_id)
+        await store.add_links(tx, "contradicts", [(new, item.item_id)], ctx=ctx)
+        await review(tx, ctx, "fact", [new, item.item_id])
+        return {"done": ["unsettled"], "hint": f"The user's message does not say this, so both stand. {ASK_USER}"}
+
+    async def _propose(self, tx: Tx, text: str) -> Mapping[str, object]:
+        edit = IdentityEdit(ctx=self.scope.write_context("agent"))
+        rule = [StandingInstruction("instruction", text)]
+        await identity_store.propose(tx, rule, message_ref=None, edit=edit)
+        return {"done": ["proposed"], "hint": "It applies once a person accepts it. Tell the user."}
+
+
+def _find_operation(change: ToolChange) -> Operation:
+    """Return the operation of the reconciling call: of a rule, whether it is laid down, changed or lifted."""
+    if change.op not in RULE_KINDS or change.name is None:
+        return change.op
+    return "update" if change.text else "end"

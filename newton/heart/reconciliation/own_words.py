@@ -1,0 +1,38 @@
+"""Whether a line says a change in the own words of the person, as a model needs it after texts of others. Pure."""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+import yaml
+
+from newton.heart.reconciliation.line_sources import LineSources
+from newton.heart.reconciliation.reconciling_types import KnownItem, NewLine, ReconcilingInput
+from newton.languages.detection import detect_language
+from newton.languages.patterns import asks, has_ended, is_negated
+from newton.memory.question_detection import is_only_question
+
+
+def says_in_own_words(batch: ReconcilingInput, line: NewLine, text: str, known: Sequence[KnownItem]) -> bool:
+    """Return whether a line says the text with all its words, or, without a text, says that the known item ends.
+
+    A question says nothing, unless it asks for the change ("Can you forget that?").
+    """
+    code, sources = detect_language(line.text), LineSources(batch)
+    has_cue = _says_end(line.text, code)
+    if not has_cue and (is_only_question(line.text) or asks(line.text, code)):
+        return False
+    if not text:
+        return has_cue
+    return sources.measure_novelty(text, line, ()) == 0 and not sources.find_unsupported(text, line, ())
+
+
+def _says_end(text: str, code: str) -> bool:
+    return has_ended(text, code) or is_negated(text, code) or bool(_end_pattern().search(text))
+
+
+@cache
+def _end_pattern() -> re.Pattern[str]:
+    text = files("newton.heart.reconciliation").joinpath("end_cues.yaml").read_text(encoding="utf-8")
+    return re.compile("|".join(one for phrases in yaml.safe_load(text).values() for one in phrases), re.IGNORECASE)
