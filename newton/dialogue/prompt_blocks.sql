@@ -6,7 +6,7 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 on conflict do nothing;
 
 -- name: get_system_block(agent_id, session_id)
--- When a session began, with the latest system message of its conversation, also of its ancestors.
+-- When the conversation of a session began, in a branch that of its first ancestor, with its latest system message.
 with owner as (
     select ancestor_id as session_id, first_position, last_position
     from dialogue.lineage
@@ -14,8 +14,13 @@ with owner as (
     union all
     select $2::uuid, 0, 2147483647
 )
-select s.created_at, b.position, b.edition, b.text, b.tokens
+select a.created_at, b.position, b.edition, b.text, b.tokens
 from dialogue.sessions as s
+join lateral (
+    select min(r.created_at) as created_at
+    from owner as o
+    join dialogue.sessions as r on r.agent_id = $1 and r.session_id = o.session_id
+) as a on true
 left join lateral (
     select k.position, k.edition, k.text, k.tokens
     from owner as o

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from newton.agent.prompt_records.prompt_encoder import to_hashed_message
-from newton.agent.prompting.memory_delta import INPUT_HEADER, MEMORY_HEADER
+from newton.agent.prompting.memory_delta import INPUT_HEADER, MEMORY_HEADER, SYSTEM_HEADER
 from newton.agent.services.memories import FactDraft
 from newton.cognition.metrics.service import MetricsService
+from newton.dialogue import branches
 from newton.heart.identity import identity_store
 from newton.heart.identity.identity_store import IdentityEdit
 from newton.providers.chat import ChatMessage
@@ -126,6 +127,52 @@ async def test_a_branch_begins_with_the_bytes_of_its_parent(recorded: Recorded) 
     await recorded.say(QUESTIONS[3], session="aside")
     before, after = (as_texts(one.messages) for one in recorded.model.sent[-2:])
     assert after[: len(before)] == before
+
+
+async def test_a_branch_of_an_earlier_day_is_told_the_day(recorded: Recorded) -> None:
+    await recorded.say(QUESTIONS[0])
+    recorded.mind.clock.advance(timedelta(days=1))
+    await recorded.sessions.create_branch("s1", "aside")
+    await forget_matching(recorded.mind, "Brava")  # and the block that names the first day
+    await recorded.say("Which day is it?", session="aside")
+    messages = recorded.model.sent[-1].messages
+    assert "This conversation began on Saturday, 21 November 2026" in messages[0].text
+    assert messages[-1].text.startswith("=== System, Sunday, 22 November 2026 ===\n")
+
+
+@pytest.mark.parametrize("text", [QUESTIONS[0], "Who is the harbour master?"])
+async def test_an_inherited_input_is_answered_again_with_the_rules_of_now(recorded: Recorded, text: str) -> None:
+    # The button "regenerate" of a client, which sends the conversation up to its input again: one that was sent without
+    # a block, because the one before it had all, and one with a block.
+    await recorded.say(QUESTIONS[0])
+    recorded.mind.clock.advance(timedelta(minutes=1))
+    await recorded.say(text)
+    await add_rule(recorded.mind, "never suggest nuts")
+    parent = await recorded.mind.session("s1")
+    async with recorded.mind.scope.write() as (tx, ctx):
+        await branches.create_branch(tx, "again", parent_id=parent, from_position=2, ctx=ctx)
+    await recorded.say(text, session="again", already_stored=True, caller_options=caller(1))
+    before, again = (one.messages[-1].text for one in recorded.model.sent[-2:])
+    assert again.count("never suggest nuts") == again.count(INPUT_HEADER) == 1 and again.endswith(text)
+    assert again.startswith(before.partition(INPUT_HEADER)[0] if INPUT_HEADER in before else SYSTEM_HEADER)
+    await recorded.say(QUESTIONS[2], session="again", caller_options=caller(1))
+    assert "never suggest nuts" in recorded.model.sent[-1].messages[-1].text, "an unstored block counts as not sent"
+    assert await recorded.differences() == []
+
+
+async def test_a_rule_without_room_is_not_said_to_have_ended(recorded: Recorded) -> None:
+    async with recorded.mind.scope.write() as (tx, ctx):
+        await identity_store.add(tx, "preference", "call me Zoe", edit=IdentityEdit(ctx=ctx))
+    await recorded.say(QUESTIONS[0])
+    assert "call me Zoe" in recorded.model.sent[0].messages[0].text
+    for n in range(20):
+        await add_rule(
+            recorded.mind, f"always spell the name of harbour {n} in letters, {'and also twice, ' * 8}please"
+        )
+    await recorded.say(QUESTIONS[2])
+    text = recorded.model.sent[-1].messages[-1].text
+    assert "always spell the name of harbour 0" in text
+    assert "No longer in force" not in text and "for lack of room" not in text
 
 
 async def test_a_rule_said_later_is_a_dated_line_with_the_authority_of_the_system(recorded: Recorded) -> None:

@@ -12,6 +12,7 @@ from newton.agent.prompting.memory_delta import (
     ReplacedFact,
     SentContext,
     build_block,
+    list_rules,
 )
 from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END
 
@@ -112,6 +113,26 @@ def test_a_replaced_fact_is_named_once_with_what_holds_now() -> None:
     block = build_block(first(RULES, replaced=[fact, ReplacedFact("It rains.")]), sent())
     assert block == f"{MEMORY_HEADER}## No Longer True\n- Omar leads. Now: Lena leads.\n- It rains.\n{INPUT_HEADER}"
     assert build_block(first(RULES, replaced=[fact]), sent(block)) == ""
+
+
+def test_a_fact_that_holds_again_is_sent_again_and_may_be_replaced_again() -> None:
+    omar, lena = (
+        "## Known Information\n- #0123456789 Omar leads.\n",
+        "## Known Information\n- #0987654321 Lena leads.\n",
+    )
+    to_lena, to_omar = ReplacedFact("Omar leads.", "Lena leads."), ReplacedFact("Lena leads.", "Omar leads.")
+    blocks = [build_block(first(RULES + omar), sent())]
+    for text, replaced in ((lena, to_lena), (omar, to_omar), (lena, to_lena), (omar, to_omar)):
+        blocks.append(build_block(first(RULES + text, replaced=[replaced]), sent(*blocks)))
+        assert f"{replaced.text} Now: {replaced.successor}\n{text}" in blocks[-1]
+    withdrawn = ReplacedFact("Omar leads.")
+    blocks.append(build_block(first(RULES, replaced=[withdrawn]), sent(*blocks)))
+    assert build_block(first(RULES + omar), sent(*blocks)) == MEMORY_HEADER + omar + INPUT_HEADER
+
+
+def test_the_count_of_omitted_rules_is_no_rule() -> None:
+    count = "- 2 more identity lines are not shown for lack of room.\n"
+    assert list_rules(f"## Identity\n- I am Ada.\n{count}") == ["- I am Ada.\n"]
 
 
 @pytest.mark.parametrize(

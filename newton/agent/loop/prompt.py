@@ -33,6 +33,8 @@ ACKNOWLEDGMENT = "Noted."
 DEFAULT_OPTIONS = RequestOptions()
 INSTRUCTIONS_HEADER = "=== Instructions of the program; the identity and constraints below take precedence ===\n"
 _HEADER_LINE = re.compile(r"^[^\S\n]*={3,}.*={3,}[^\S\n]*$", re.MULTILINE)
+# The beginning of a line that a model may take for such a header: with another line break, sign, or end of the line.
+_HEADER_LIKE = re.compile(r"(?:^|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])[^\w\n=]{0,8}[=\u2550\ufe66\uff1d]{3}")
 MIN_INPUT_DIVISOR = 4  # a truncated input keeps at least max_tokens divided by this
 ATTACHMENT_TOKENS = 1_100  # assumed for an image or a file; OpenAI counts 765 for an image of 1024x1024
 SPAN_KINDS: Mapping[ViewKind, SpanKind] = {"line": "line", "mask": "line", "injected": "injected", "left_out": "fixed"}
@@ -200,7 +202,7 @@ def guard_input(memory: str, text: str) -> str:
 
     So no text of a person or a program passes for one of the system.
     """
-    return memory or (INPUT_HEADER if _HEADER_LINE.search(text) else "")
+    return memory or (INPUT_HEADER if _HEADER_LIKE.search(text) else "")
 
 
 def _put_memory_first(memory: str, one: PromptMessage, place: int) -> PromptMessage:

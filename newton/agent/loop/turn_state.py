@@ -136,4 +136,5 @@ def find_place(turn: RunningTurn, view: Sequence[ViewMessage]) -> InputPlace:
     if position is None:
         end = view[-1].last if view else 0
         position = next((item.first for item in reversed(view) if item.is_input), end)
-    return InputPlace(session_id, position, is_stored=True)
+    is_inherited = any(one.first <= position <= one.last for one in turn.recorded.ancestors)
+    return InputPlace(session_id, position, is_stored=True, is_inherited=is_inherited)

@@ -5,11 +5,12 @@ a context begins with `=`, so that a memory cannot begin a part.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import NamedTuple
 
+from newton.cognition.assembly.always_on import OMISSION_END
 from newton.cognition.assembly.context_notes import ABSENCE_NOTES, INPUT_NOTES
 from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END, FRAME_HEADER, render_header
 from newton.cognition.content_words import extract_content_words
@@ -20,10 +21,11 @@ MEMORY_HEADER, INPUT_HEADER = "=== What you know ===\n", "=== Message ===\n"
 ADDED_RULES, LIFTED_RULES = "In force from now on:\n", "No longer in force:\n"
 REPLACED_SECTION = "## No Longer True\n"
 NONE_LEFT = "- None any more.\n"
+SUCCESSOR_MARK = " Now: "  # in a line of that section, between a fact and what took its place
 
 # Sections that say what holds now. A changed one is sent as a whole; the others only with their new lines.
 _STATE_SECTIONS = frozenset(render_header(layer) for layer in ("brief", "root"))
-_NOTE_SECTION = render_header("note")
+_NOTE_SECTION, _FACT_SECTION = render_header("note"), render_header("facts")
 _RULE_SECTIONS = frozenset(render_header(layer) for layer in ("identity", "censors"))
 _DAY = re.compile(r"\d{4}-\d\d-\d\d:\n")
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -153,18 +155,34 @@ class _SentState:
             if section in _STATE_SECTIONS:
                 self.sections[section] = "".join(item.text for item in items)
             elif section == REPLACED_SECTION:
-                self.replaced |= {item.text for item in items}
+                for item in items:
+                    self._read_replaced(item.text)
             else:
                 self.items |= {item.key for item in items}
+                if section == _FACT_SECTION:
+                    self._keep_replaced(item.text for item in items)
+
+    def _read_replaced(self, line: str) -> None:
+        """Count the fact as not sent, so that it is sent again when it holds again, and its successor as holding."""
+        fact, successor = _parse_replaced(line)
+        self.items = {one for one in self.items if one[0] or not one[1].rstrip("\n").endswith(fact)}
+        self._keep_replaced([successor] if successor else [])
+        self.replaced.add(line)
+
+    def _keep_replaced(self, holding: Iterable[str]) -> None:
+        """Keep the replaced facts that do not hold again since."""
+        for text in holding:
+            line = text.rstrip("\n")
+            self.replaced = {one for one in self.replaced if not line.endswith(_parse_replaced(one)[0])}
 
 
 def list_rules(text: str) -> list[str]:
-    """Return the lines of identity and constraints in a context or a system message."""
+    """Return the lines of identity and constraints in a context or a system message, without the counts of others."""
     rules: list[str] = []
     section = ""
     for line in text.splitlines(keepends=True):
         section = line if line.startswith("## ") else section
-        if section in _RULE_SECTIONS and line.startswith("- "):
+        if section in _RULE_SECTIONS and line.startswith("- ") and not line.endswith(f"{OMISSION_END}\n"):
             rules.append(line)
     return rules
 
@@ -289,8 +307,14 @@ def _drop_stable(text: str) -> str:
 
 
 def _render_replaced(fact: ReplacedFact) -> str:
-    after = f" Now: {fact.successor}" if fact.successor else ""
+    after = f"{SUCCESSOR_MARK}{fact.successor}" if fact.successor else ""
     return to_bullet(f"{fact.text}{after}")
+
+
+def _parse_replaced(line: str) -> tuple[str, str]:
+    """Return the fact of a line of replaced facts, and what took its place; an empty text if nothing did."""
+    fact, _, successor = line.removeprefix("- ").rstrip("\n").partition(SUCCESSOR_MARK)
+    return fact, successor
 
 
 def _parse_date(header: str) -> date | None:

@@ -7,12 +7,20 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.prompt_records.spans import PromptOrigin
-from newton.agent.prompting.memory_delta import NewContext, ReplacedFact, SentContext, build_block, list_rules
+from newton.agent.prompting.memory_delta import (
+    INPUT_HEADER,
+    NewContext,
+    ReplacedFact,
+    SentContext,
+    build_block,
+    list_rules,
+)
 from newton.agent.prompting.system_prompt import SystemFacts, find_edition, find_local_zone, render_system_prompt
 from newton.agent.prompting.user_names import MAX_NAMES, SEARCH_PATTERN, find_names
 from newton.agent.scope import AgentScope
 from newton.cognition.assembly.fact_labels import strip_start_prefix
 from newton.cognition.assembly.render import split_by_input_dependence
+from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.session_context import sent_memories
 from newton.cognition.session_context.sent_memories import ReplacedMemory
 from newton.cognition.session_context.service import SessionContext
@@ -20,7 +28,8 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import prompt_blocks
 from newton.dialogue.prompt_blocks import PromptBlock
-from newton.dialogue.view import ViewMessage
+from newton.dialogue.view import MemoryBlock, ViewMessage
+from newton.heart.identity.tenets import render_tenet
 from newton.memory.memory import Trust, lowest_known_trust
 
 SQL = load("newton.agent.prompting", "session_prompt.sql")
@@ -29,11 +38,15 @@ RULES_SOURCE = "identity and constraints"  # among the missing sources of a cont
 
 
 class InputPlace(NamedTuple):
-    """The session of a prompt and the position of its input; `is_stored` is False if nothing of the turn is stored."""
+    """The session of a prompt and the position of its input; `is_stored` is False if nothing of the turn is stored.
+
+    `is_inherited` means that a branch answers a message of the session that it continues.
+    """
 
     session_id: UUID | None
     position: int
     is_stored: bool
+    is_inherited: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,20 +135,22 @@ class SessionPromptBuilder:
         """Return what the prompt gets besides its messages.
 
         `view` are all messages of the session, and `conversation` those that are sent. The system message stays the
-        same until messages were summarized since. An input that was sent before keeps its block.
+        same until messages were summarized since. An input that was sent before keeps its block, to which only changed
+        rules and another day are added.
         """
         sent = [item for item in conversation if item.memory]
         async with self.scope.transaction() as tx:
             state = await self._read_state(tx, place, [item.first for item in sent], find_edition(view))
         system = self._choose_system(place, context, state, view)
         earlier = next((item.memory for item in view if item.first == place.position and item.memory), None)
-        memory = earlier.text if earlier else self._build_memory(context, state, system, conversation)
+        memory = self._build_memory(context, state, system, conversation, earlier)
         trusts = [item.memory.min_trust for item in sent if item.memory]
         trusts += [context.bundle.min_external_trust] if context else []
         blocks = [system] if system.edition and system is not state.system else []
         if memory and context and earlier is None:
             blocks.append(self._to_memory_block(place, memory, context, state))
-        is_new = place.is_stored and place.position >= 0
+        # a block belongs to the session of its message: one for an inherited message is only sent
+        is_new = place.is_stored and place.position >= 0 and not place.is_inherited
         return SessionPrompt(
             system=system.text,
             system_position=system.position,
@@ -176,31 +191,38 @@ class SessionPromptBuilder:
         state: _SessionState,
         system: PromptBlock,
         conversation: Sequence[ViewMessage],
+        earlier: MemoryBlock | None,
     ) -> str:
-        """Return the block before the input: what the context adds to the earlier parts of the prompt."""
+        """Return the block before the input: what the context adds to the earlier parts of the prompt.
+
+        `earlier` is the block with which the input was sent before.
+        """
+        before = earlier.text if earlier else ""
         if context is None:
-            return ""
+            return before
         bundle = context.bundle
-        return build_block(
+        added = build_block(
             NewContext(
-                text=bundle.text,
+                text="" if earlier else bundle.text,
                 input=bundle.input,
                 today=self.scope.now().astimezone(self.zone).date(),
-                is_new=context.method != "stood",
+                is_new=context.method != "stood" and earlier is None,
                 rules=None if RULES_SOURCE in bundle.missing else list_rules(bundle.text),
-                kept_rules=context.kept_rules,
+                kept_rules=context.kept_rules | _list_omitted_lines(bundle),
                 replaced=[
                     ReplacedFact(strip_start_prefix(one.text), one.successor and strip_start_prefix(one.successor))
                     for one in state.replaced
+                    if earlier is None
                 ],
             ),
             SentContext(
                 system=system.text,
                 day=state.facts.local_beginning.date(),
-                blocks=[item.memory.text for item in conversation if item.memory],
+                blocks=[*(item.memory.text for item in conversation if item.memory), before],
                 messages=[item.text for item in conversation],
             ),
         )
+        return before.removesuffix(INPUT_HEADER) + added if added else before
 
     def _to_system_block(self, place: InputPlace, context: SessionContext | None, state: _SessionState) -> PromptBlock:
         rules = split_by_input_dependence(context.bundle.text)[0] if context else ""
@@ -226,3 +248,8 @@ class SessionPromptBuilder:
             bundle_id=context.bundle.bundle_id,
             memory_ids=(*replaced, *context.bundle.stated_ids),
         )
+
+
+def _list_omitted_lines(bundle: Bundle) -> frozenset[str]:
+    """Return the lines of the identity that hold, but were left out of a context for lack of room."""
+    return frozenset(render_tenet(one.part, one.text, one.said_on) for one in bundle.identity.omitted)

@@ -65,4 +65,4 @@ def name_zone(zone: tzinfo, moment: datetime) -> str:
     'Europe/Berlin, UTC+02:00'
     """
     name, offset = str(zone), f"{moment.astimezone(zone):%z}"
-    return name if name == "UTC" else f"{name}, UTC{offset[:3]}:{offset[3:]}"
+    return "UTC" if name in ("UTC", "Etc/UTC") else f"{name}, UTC{offset[:3]}:{offset[3:]}"

@@ -19,6 +19,7 @@ NOUNS: Mapping[str, tuple[str, str]] = {
     CENSORS: ("constraint is", "constraints are"),
 }
 # The layers whose note on omitted lines is paid for, in the order of the attempts.
+OMISSION_END = " not shown for lack of room."  # of the line that counts those left out
 NOTE_ATTEMPTS: Sequence[frozenset[str]] = tuple(map(frozenset[str], ((), (CENSORS,), (IDENTITY,), (IDENTITY, CENSORS))))
 # Attempts for a context that is too small for both notes.
 SMALL_ATTEMPTS = (NOTE_ATTEMPTS[1], NOTE_ATTEMPTS[2])
@@ -186,5 +187,5 @@ class _Selection:
 def _render_note(layer: str, count: int, count_tokens: TokenCounter) -> TextBlock:
     """Render the line with the number of omitted identity lines or censors. Cached, because counting tokens is slow."""
     singular, plural = NOUNS[layer]
-    line = to_bullet(f"{count} more {singular if count == 1 else plural} not shown for lack of room.")
+    line = to_bullet(f"{count} more {singular if count == 1 else plural}{OMISSION_END}")
     return TextBlock(line, count_tokens(line))
