@@ -17,4 +17,5 @@ select
         where agent_id = $1
     )
     + (select coalesce(sum(pg_column_size(content)), 0) from cognition.prompt_texts where agent_id = $1)
+    + (select coalesce(sum(pg_column_size(text)), 0) from dialogue.prompt_blocks where agent_id = $1)
     + (select coalesce(sum(pg_column_size(value)), 0) from heart.items where agent_id = $1)::bigint as bytes;

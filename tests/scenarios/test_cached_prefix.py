@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from newton.agent.prompt_records.prompt_encoder import to_hashed_message
 from newton.agent.prompting.memory_delta import INPUT_HEADER, MEMORY_HEADER, SYSTEM_HEADER
+from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft
 from newton.cognition.metrics.service import MetricsService
 from newton.dialogue import branches
@@ -173,6 +175,19 @@ async def test_a_rule_without_room_is_not_said_to_have_ended(recorded: Recorded)
     text = recorded.model.sent[-1].messages[-1].text
     assert "always spell the name of harbour 0" in text
     assert "No longer in force" not in text and "for lack of room" not in text
+
+
+async def test_an_erased_rule_leaves_the_blocks_that_said_its_end(recorded: Recorded) -> None:
+    await recorded.say(QUESTIONS[0])
+    tenet_id = await add_rule(recorded.mind, "never mention Zaphod")
+    await recorded.say(QUESTIONS[2])
+    identity = IdentityService(scope=replace(recorded.mind.scope, origin="cli"))
+    await identity.remove(tenet_id)
+    await recorded.say(QUESTIONS[3])
+    assert "never mention Zaphod" in recorded.model.sent[-1].messages[-1].text
+    await identity.erase(tenet_id, reason="asked to")
+    async with recorded.mind.db.transaction(recorded.mind.agent_id) as tx:
+        assert await tx.fetchval("select count(*) from dialogue.prompt_blocks where text ~ 'Zaphod'") == 0
 
 
 async def test_a_rule_said_later_is_a_dated_line_with_the_authority_of_the_system(recorded: Recorded) -> None:
