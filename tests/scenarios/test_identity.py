@@ -121,7 +121,7 @@ async def test_what_a_person_wants_always_holds_at_once_and_undoes_what_it_contr
     model = ScriptedChat("D'accord.", "Bien sûr.")
     said = TurnInput(session_id=await mind.session(), text=f"Thanks! {RULE}")
     _, answer = await take(mind.turns(model), said)
-    ((french, removed),) = answer.rules.changes
+    ((french, removed, _),) = answer.rules.changes
     assert french and (french.text, removed) == ("From now on, answer in French", ())
     shown = f"## Identity\n- Rule of the user ({mind.clock.now():%Y-%m-%d}): From now on, answer in French\n"
     assert shown in model.received[-1][0].text, "in the system message of the same turn"
@@ -227,7 +227,9 @@ async def test_a_person_undoes_a_rule_in_the_conversation(
     )
     async with meet(None) as partner:
         await conversation(mind, partner, *said).run()
-    assert [tenet.text for tenet in (await bearing(mind).get()).tenets] == ["Never use emojis", "Always cite the page"]
+    tenets = (await bearing(mind).get()).tenets
+    assert [tenet.text for tenet in tenets] == ["Never use emojis", "Always cite the page"]
+    assert [tenet.said_on for tenet in tenets] == [mind.clock.now().date()] * 2, "a restored rule keeps its day"
     shown = capsys.readouterr()
     assert "(In force: From now on, answer in French. /undo takes it back; `newton identity` lists" in shown.err
     assert "Undone: In force: From now on, answer in French" in shown.out

@@ -55,13 +55,22 @@ def test_what_has_no_room_is_told_to_the_person_and_not_to_the_model(home: Path)
 def test_what_somebody_wants_always_is_in_force_at_once_with_its_day(home: Path) -> None:
     mine = ("--agent", "asked")
     asked = typed(home, "ask", "From now on answer in French.", *mine)
-    assert "(In force: From now on answer in French. `newton identity rollback` takes it back" in asked.stderr
+    taken_back = r"\(In force: From now on answer in French\..* `newton identity (\w+) (\w+)` takes it back"
+    first = re.search(taken_back, asked.stderr)
+    assert first and first[1] == "remove"
     listed = ok(identity(home, *mine))
     assert re.search(r"From now on answer in French  \(said \d{4}-\d\d-\d\d\)\n", listed)
     assert re.search(
         r"- Rule of the user \(\d{4}-\d\d-\d\d\): From now on answer in French\n",
         ok(typed(home, "context", "Bonjour", *mine)),
     )
+    changed = typed(home, "ask", "From now on do not answer in French.", *mine)
+    command = re.search(r"`newton identity (\w+) (\w+)` takes it back", changed.stderr)
+    assert command and command[1] == "rollback" and "No longer in force: From now on answer in French" in changed.stderr
+    ok(identity(home, *command.groups(), *mine))
+    assert re.findall("From now .*", ok(identity(home, *mine))) == re.findall("From now .*", listed), "with its day"
+    ok(identity(home, *first.groups(), *mine))
+    assert "French" not in ok(identity(home, *mine))
 
 
 def test_what_is_proposed_waits_for_a_yes(home: Path) -> None:

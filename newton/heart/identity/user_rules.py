@@ -31,10 +31,14 @@ class RuleSource:
 
 
 class RuleChange(NamedTuple):
-    """A change of the rules by a message: the rule that it laid down, and the rules that hold no longer."""
+    """A change of the rules by a message: the rule that it laid down, and the rules that hold no longer.
+
+    `version` is that of the identity before the change.
+    """
 
     added: IdentityTenet | None = None
     removed: tuple[IdentityTenet, ...] = ()
+    version: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed)
@@ -97,7 +101,7 @@ async def _replace_rules(
     standing = identity.tenet_ids(remaining)
     if rule is None:
         await identity.insert_version(tx, "removed", removed[0].tenet_id, standing, edit=edit)
-        return RuleChange(removed=tuple(removed))
+        return RuleChange(removed=tuple(removed), version=current.version)
     identity.ensure_below_limit(remaining)
     tenet = make_tenet(rule.part, rule.text, edit.ctx.count_tokens, said_on=source.day)
     await identity.resolve_proposals(tx, tenet, "ACCEPTED", edit=edit)
@@ -106,4 +110,4 @@ async def _replace_rules(
     await identity.insert_tenet(tx, tenet, ctx=said_ctx, message_ref=source.message)
     change = "changed" if removed else "added"
     await identity.insert_version(tx, change, tenet.tenet_id, [*standing, tenet.tenet_id], edit=edit)
-    return RuleChange(tenet, tuple(removed))
+    return RuleChange(tenet, tuple(removed), current.version)

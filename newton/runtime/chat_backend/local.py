@@ -168,6 +168,9 @@ class LocalAgent:
 
     async def undo_rule(self, change: RuleChangeView) -> None:
         identity = self.newton.identity(self.origin)
+        if change.can_roll_back((await identity.get()).version):
+            await identity.roll_back(change.version)
+            return
         for line in change.removed:
             await identity.add(line.section, line.text, allow_conflict=True)
         if change.added:

@@ -181,6 +181,10 @@ class RemoteAgent:
         await self.client.reject_proposal(line_id)
 
     async def undo_rule(self, change: RuleChangeView) -> None:
+        versions = await self.client.identity_versions()
+        if change.can_roll_back(max((one["version"] for one in versions), default=0)):
+            await self.client.roll_back_identity(change.version)
+            return
         for line in change.removed:
             await self.client.add_line(line.section, line.text, allow_conflict=True)
         if change.added:

@@ -91,10 +91,21 @@ class ProposalView(IdentityLineView):
 
 
 class RuleChangeView(ViewModel):
-    """A rule of the user that the input laid down, if any, and the rules that hold no longer."""
+    """A rule of the user that the input laid down, if any, and the rules that hold no longer.
+
+    `version` is that of the identity before the change.
+    """
 
     added: IdentityLineView | None
     removed: list[IdentityLineView]
+    version: int
+
+    def can_roll_back(self, latest: int) -> bool:
+        """Return whether the earlier version undoes only this change, as nothing changed the identity since.
+
+        Unlike a line that is added again, a restored one keeps its day.
+        """
+        return bool(self.removed) and latest == self.version + 1
 
 
 class ConflictFactView(ViewModel):
@@ -247,7 +258,8 @@ def to_line_view(tenet: IdentityTenet) -> IdentityLineView:
 
 def to_rule_view(change: RuleChange) -> RuleChangeView:
     added = to_line_view(change.added) if change.added else None
-    return RuleChangeView(added=added, removed=[to_line_view(one) for one in change.removed])
+    removed = [to_line_view(one) for one in change.removed]
+    return RuleChangeView(added=added, removed=removed, version=change.version)
 
 
 def explain_item(explanation: BundleExplanation, item_ref: str) -> ExplanationView:

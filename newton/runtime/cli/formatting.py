@@ -140,10 +140,17 @@ def format_conflicts(lines: "Sequence[IdentityTenet | IdentityLineView]") -> str
     return f" (replaces: {'; '.join(line.text for line in lines)})" if lines else ""
 
 
-def print_rule_changes(changes: "Sequence[RuleChangeView]", *, undo: str) -> None:
-    """Print what an input changed in the user's rules, and how to take it back."""
+def print_rule_changes(changes: "Sequence[RuleChangeView]", *, undo: str | None = None) -> None:
+    """Print what an input changed in the user's rules, and how to take it back: with `undo`, else with a command."""
     for change in changes:
-        print_notice(f"({format_rule_change(change)}. {undo}; `newton identity` lists your rules.)")
+        way = undo or f"`newton identity {_find_undo_command(change)}`"
+        print_notice(f"({format_rule_change(change)}. {way} takes it back; `newton identity` lists your rules.)")
+
+
+def _find_undo_command(change: "RuleChangeView") -> str:
+    if change.added and not change.removed:
+        return f"remove {short_id(change.added.line_id)}"
+    return f"rollback {change.version}"
 
 
 def format_rule_change(change: "RuleChangeView") -> str:

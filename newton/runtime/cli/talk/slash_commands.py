@@ -168,7 +168,7 @@ async def undo(conversation: ChatConversation, _: str) -> None:
         await conversation.backend.call_tool("retract", {"memory_id": str(one["memory_id"])})
         tell(f"Retracted: {one['text']}")
     rules, conversation.rules = conversation.rules, ()
-    for change in rules:
+    for change in reversed(rules):
         await conversation.backend.undo_rule(change)
         tell(f"Undone: {formatting.format_rule_change(change)}")
     if not items and not rules:
