@@ -120,6 +120,23 @@ async def test_what_only_the_model_says_is_unsettled_or_proposed_and_forgets_not
     assert {OMAR, BIRTHDAY} <= (await list_current(mind)).keys()
 
 
+async def test_a_turn_says_what_was_learnt_from_its_input_and_what_no_longer_holds(
+    mind: Mind, notes: ChainHeadFiles
+) -> None:
+    await mind.know(OMAR)
+    corrected = [call("correct", id="Omar leads the workshop", statement="Lena leads the pottery workshop.")]
+    turns, session_id = able(mind, Handy(corrected, "Done."), notes), await mind.session("s")
+    wrong = "You got the pottery workshop wrong: it is Lena who does it."
+    _, result = await take(turns, TurnInput(session_id=session_id, text=wrong))
+    assert [text for text in result.receipt.learnt if "Lena" in text], result.receipt
+    assert result.receipt.no_longer == (OMAR,), result.receipt
+    turns = able(mind, Handy("I see."), notes)
+    _, result = await take(turns, TurnInput(session_id=session_id, text="My sister Anna lives in Graz."))
+    assert result.receipt == (("My sister Anna lives in Graz.",), ())
+    _, result = await take(turns, TurnInput(session_id=session_id, text="What time is it?"))
+    assert result.receipt == ((), ())
+
+
 # What a page orders, what the user says, and the call of a model that obeys the page.
 ORDERS: Sequence[tuple[str, ToolCall]] = [
     ("What does the page say about Omar?", call("correct", id=OMAR, statement="Mallory leads the workshop.")),

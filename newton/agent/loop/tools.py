@@ -17,6 +17,7 @@ from newton.agent.inputs import ToolInput
 from newton.agent.inventory.artifacts import ArtifactService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.maintenance.service import MaintenanceService
+from newton.agent.reconciliation.line_changes import Receipt, read_receipt
 from newton.agent.reconciliation.tool_changes import MessagePlace
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionPreview, DecisionService
@@ -88,6 +89,12 @@ class AgentToolset:
             session_use=self.session_use.for_session(session_id),
             session_id=session_id,
         )
+
+    async def write_receipt(self, line_id: UUID) -> Receipt:
+        """Learn what the latest messages state, and return what the message with this memory has changed."""
+        await self.maintenance.learn_statements(only_recent=True)
+        async with self.curation.scope.transaction() as tx:
+            return await read_receipt(tx, line_id, agent_id=self.curation.scope.agent_id)
 
     async def execute(self, name: str, arguments: str, *, tools: "Mapping[str, ToolSpec] | None" = None) -> ToolResult:
         """Run a tool call with JSON arguments; return its result, or an error as the result. Raises DatabaseError

@@ -21,6 +21,7 @@ from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, Repl
 from newton.agent.loop.turn_state import PreparedTurn, RunningTurn
 from newton.agent.loop.turn_status import ProgressCallback
 from newton.agent.loop.turn_types import NO_USER_MESSAGE, TurnInput, TurnResult
+from newton.agent.reconciliation.line_changes import NO_RECEIPT, Receipt
 from newton.agent.scope import AgentScope
 from newton.agent.session_data.user_rules import NOTHING_HEARD, HeardRules
 from newton.cognition.bundles.bundle_store import AnsweredBy
@@ -180,6 +181,7 @@ class TurnRunner:
         await self._end_turn(turn, prepared)
         yield TurnResult(
             text=text,
+            receipt=await _learn_from_input(self.tools, turn),
             context=prepared.context,
             private=turn.private,
             degraded=degraded,
@@ -312,6 +314,12 @@ class TurnRunner:
         if reason == EMPTY_REPLY_MESSAGE:
             return ProviderError(reason, hint="Ask again.")
         return TokenQuotaError(reason, hint=QUOTA_HINT)
+
+
+async def _learn_from_input(tools: AgentToolset | None, turn: RunningTurn) -> Receipt:
+    """Learn what the input states; return what this changed, with what tools changed because of it."""
+    learning = tools.write_receipt(turn.recorded.memory_id) if tools and turn.recorded.memory_id else None
+    return await run_part("receipt", learning, default=NO_RECEIPT, missing=turn.missing) if learning else NO_RECEIPT
 
 
 def _hint_at_model(turn: RunningTurn, *, quotes_for_clients: bool) -> str:

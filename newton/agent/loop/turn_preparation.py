@@ -149,7 +149,8 @@ class TurnPreparer:
             finding_quarantined = tasks.create_task(self._find_quarantined(messages, turn))
             context = await self._build_context(turn, prompt, budget, sent)
         actions = self._open_actions(turn, external, context)
-        finding = find_contents(self.scope, turn.input.session_id, context, can_act=actions is not None)
+        in_session = turn.input.session_id if prompt.options.own_tools else None
+        finding = find_contents(self.scope, in_session, context, can_act=actions is not None)
         contents = await run_part("tools", finding, default=SessionContents(), missing=turn.missing)
         place, prompts, added = find_place(turn, full_view), SessionPromptBuilder.create(self.scope), NO_SESSION_PROMPT
         if turn.question is not None:
@@ -260,8 +261,7 @@ class TurnPreparer:
         """
         options, count_tokens = turn.options.request_options, self.scope.count_tokens
         if self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel):
-            others = [tool.definition for tool in external]
-            options = add_own_tools(options, others, max_tokens=budget.usable, count_tokens=count_tokens)
+            options = add_own_tools(options, external, max_tokens=budget.usable, count_tokens=count_tokens)
         return PromptBuilder(
             view=(),
             text=turn.recorded.text,

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from newton.agent.actions.approvals import ApprovalCallback
 from newton.agent.loop.prompt import MessageParts
+from newton.agent.reconciliation.line_changes import NO_RECEIPT, Receipt
 from newton.agent.session_data.user_rules import NOTHING_HEARD, HeardRules
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.bundle_store import AnsweredBy
@@ -118,7 +119,8 @@ class TurnResult:
     of the input. `calls` are tool calls that the caller must run.
     `replies` are the model's replies, one for each round of tool calls. `context` is None if memory was not used. If
     `private` is set, nothing was stored, not even the context. `redacted` counts the secrets removed from the input,
-    by kind. `rules` is what the input changed in the user's rules. `answered_by` is None if the text only says what
+    by kind. `rules` is what the input changed in the user's rules, `receipt` what in the
+    facts. `answered_by` is None if the text only says what
     failed. `missing` maps parts of the turn that failed, and sources that its context lacks, to reasons.
     """
 
@@ -133,6 +135,7 @@ class TurnResult:
     finish: FinishReason = "stop"
     replies: Sequence[ChatReply] = ()
     rules: HeardRules = NOTHING_HEARD
+    receipt: Receipt = NO_RECEIPT
     redacted: Redactions = field(default_factory=dict[str, int])
     missing: Mapping[str, str] = field(default_factory=dict[str, str])
 

@@ -30,3 +30,31 @@ order by c.change_id;
 update heart.line_changes
 set undone_at = $3
 where agent_id = $1 and change_id = any($2::uuid[]);
+
+-- name: list_receipt(agent_id, line_id)
+-- The facts that a message states, and those that no longer hold because of it; facts that the message only confirms
+-- are left out.
+with stated as (
+    select f.memory_id, m.full_text as text
+    from memory.sources as s
+    join heart.facts as f on f.agent_id = $1 and f.memory_id = s.memory_id and f.is_current and f.duplicate_of is null
+    join memory.memories as m on m.agent_id = $1 and m.memory_id = s.memory_id and not m.quarantined
+    where s.agent_id = $1 and s.source_id = $2
+),
+ended as (
+    select l.other_id as memory_id
+    from stated as s
+    join memory.links as l on l.agent_id = $1 and l.memory_id = s.memory_id and l.link = 'supersedes'
+    union
+    select target_id
+    from heart.line_changes
+    where agent_id = $1 and line_id = $2 and undone_at is null and effect in ('replaced', 'ended', 'retracted')
+)
+select true as is_learnt, text
+from stated
+union all
+select false, m.full_text
+from ended as e
+join memory.memories as m on m.agent_id = $1 and m.memory_id = e.memory_id and m.kind = 'fact'
+where not exists (select from memory.sources where agent_id = $1 and memory_id = e.memory_id and source_id = $2)
+order by is_learnt, text;

@@ -133,7 +133,8 @@ class TurnView(ViewModel):
     `forbidden` if a censor blocked the input or the reply; `warning` tells the user of either, or that the model
     refused the images of the input. `remembered` is false if nothing of the turn is stored. `redacted` counts the
     secrets removed from the input by kind. `rules` are the user's rules that the input laid down or lifted, `proposals`
-    the lines that wait for approval. `missing` maps failed parts of the turn, and sources that the context lacks,
+    the lines that wait for approval, `learnt` the facts that it states and `no_longer`
+    those that ended by it. `missing` maps failed parts of the turn, and sources that the context lacks,
     to reasons. `context_source` and `context_reason` say how the context was built; `context_summary` is null if none
     could be built. `input_tokens` and `output_tokens` are those of all calls of the model in this turn. `context` is
     filled on request.
@@ -150,6 +151,8 @@ class TurnView(ViewModel):
     missing_model_note: str
     proposals: list[ProposalView]
     rules: list[RuleChangeView]
+    learnt: list[str]
+    no_longer: list[str]
     input_tokens: int
     output_tokens: int
     context_source: str
@@ -206,6 +209,8 @@ def to_turn_view(result: TurnResult, *, include_context: bool = False) -> TurnVi
         missing_model_note=result.shortcoming,
         proposals=[to_proposal_view(one) for one in result.rules.proposed],
         rules=[to_rule_view(one) for one in result.rules.changes],
+        learnt=list(result.receipt.learnt),
+        no_longer=list(result.receipt.no_longer),
         remembered=result.is_stored,
         input_tokens=result.tokens[0],
         output_tokens=result.tokens[1],

@@ -140,6 +140,14 @@ def format_conflicts(lines: "Sequence[IdentityTenet | IdentityLineView]") -> str
     return f" (replaces: {'; '.join(line.text for line in lines)})" if lines else ""
 
 
+def print_receipt(turn: "TurnView", *, undo: str) -> None:
+    """Print which facts were learnt from an input and which no longer hold, and how to take it back."""
+    parts = [("learnt", turn.learnt), ("no longer", turn.no_longer)]
+    told = [f"{name}: {' | '.join(texts)}" for name, texts in parts if texts]
+    if told:
+        print_notice(f"({'; '.join(told)}; undo: {undo})")
+
+
 def print_rule_changes(changes: "Sequence[RuleChangeView]", *, undo: str | None = None) -> None:
     """Print what an input changed in the user's rules, and how to take it back: with `undo`, else with a command."""
     for change in changes:

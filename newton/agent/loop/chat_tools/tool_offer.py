@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.agent.actions.external_tools import ExternalTool
 from newton.agent.loop.chat_tools.tool_definitions import define_tool
 from newton.agent.loop.chat_tools.tool_table import OFFERED_TOOLS
 from newton.agent.loop.prompt import count_tool_tokens
@@ -80,10 +81,10 @@ def list_tools(names: frozenset[str]) -> tuple[ToolDefinition, ...]:
 
 
 def add_own_tools(
-    options: RequestOptions, others: Sequence[ToolDefinition], *, max_tokens: int, count_tokens: TokenCounter
+    options: RequestOptions, external: Sequence[ExternalTool], *, max_tokens: int, count_tokens: TokenCounter
 ) -> RequestOptions:
     """Return the options with the tools that a session may need, as far as they fit beside those of the caller, and
-    `others`.
+    the `external` ones.
     """
     taken = frozenset(tool.name for tool in options.tools)
     left = (max_tokens - count_tool_tokens(options, count_tokens=count_tokens)) // WINDOW_DIVISOR
@@ -92,7 +93,7 @@ def add_own_tools(
         if count_tool_tokens(RequestOptions(own_tools=(*chosen, tool)), count_tokens=count_tokens) > left:
             break
         chosen.append(tool)
-    return replace(options, own_tools=(*chosen, *others))
+    return replace(options, own_tools=(*chosen, *(tool.definition for tool in external)))
 
 
 def omit_unneeded(options: RequestOptions, contents: SessionContents) -> RequestOptions:

@@ -220,6 +220,8 @@ def build_newton_fields(result: TurnResult) -> dict[str, object]:
         "context_tokens": result.bundle.tokens if result.context else 0,
         "remembered": result.is_stored,
         "redacted": result.redacted,
+        "learnt": list(result.receipt.learnt),
+        "no_longer": list(result.receipt.no_longer),
         "missing": dict(result.missing),
         "ui_task": result.private and result.private.ui_task,
     }

@@ -188,6 +188,7 @@ class ChatConversation:
             formatting.print_notice(f"({formatting.format_redactions(turn.redacted)})")
         if turn.warning and self.backend.model:
             formatting.print_notice(f"({turn.warning})")
+        formatting.print_receipt(turn, undo="/undo")
         formatting.print_rule_changes(turn.rules, undo="/undo")
         formatting.print_proposals(turn.proposals)
 
