@@ -1,9 +1,11 @@
 """When new lines are read by a model: after a few of them or a pause, at the close, and never at the cost of a turn."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -69,6 +71,15 @@ async def test_above_its_share_of_the_tokens_an_open_session_waits_and_a_closed_
     async with mind.db.transaction(mind.agent_id) as tx:
         assert await session_close.close_session(tx, session_id=session_id, ctx=teller(mind.agent_id))
     assert (await reading.reconcile(9, only_due=True)).calls == 1
+
+
+async def test_a_job_and_a_reading_after_a_turn_ask_the_model_once(mind: Mind) -> None:
+    await told(mind, *(f"Shelf {number} holds apples." for number in range(6)))
+    model = Reader([NOTHING])
+    model.meanwhile = partial(asyncio.sleep, 0.2)
+    reading = Reconciler(llm=asking(mind, model))
+    first, second = await asyncio.gather(reading.reconcile(9), reading.reconcile(9))
+    assert (first.calls + second.calls, len(model.sheets)) == (1, 1)
 
 
 async def test_a_restart_in_the_middle_reads_each_line_once(mind: Mind, dsn: str) -> None:

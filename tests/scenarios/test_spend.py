@@ -104,12 +104,12 @@ async def test_a_reply_that_breaks_off_is_recorded_once_as_reported(mind: Mind) 
             self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
         ) -> AsyncIterator[str | ChatReply]:
             yield "It is "
-            yield ChatReply(text="It is ", model=self.name, input_tokens=170, output_tokens=2, finish="interrupted")
+            yield ChatReply(text="It is ", model=self.name, input_tokens=570, output_tokens=2, finish="interrupted")
             raise ProviderError("The model went away.", hint="Ask again.")
 
     await take(mind.turns(Broken()), TurnInput(session_id=await mind.session(), text=ASKED))
     (row,) = await usage(mind)
-    assert (row["input_tokens"], row["output_tokens"], row["estimated"]) == (170, 2, False)
+    assert (row["input_tokens"], row["output_tokens"], row["estimated"]) == (570, 2, False)
 
 
 async def newborn(mind: Mind, name: str) -> Mind:
@@ -136,12 +136,12 @@ async def test_the_first_call_is_made_if_it_fits_to_the_token_and_else_not(mind:
 
 async def test_no_day_costs_more_than_its_ceiling(mind: Mind) -> None:
     model, session_id = Honest(), await mind.session()
-    turns = mind.turns(model, per_day=1_500)
+    turns = mind.turns(model, per_day=3_000)
     for n in range(8):
         await take(turns, TurnInput(session_id=session_id, text=f"{ASKED} And {n} again."))
     rows = await usage(mind)
     spent = sum(row["input_tokens"] + row["output_tokens"] for row in rows)
-    assert 0 < spent <= 1_500
+    assert 0 < spent <= 3_000
     assert 2 <= len(model.received) < 8
     mind.clock.advance(timedelta(days=1))
     _, answer = await take(turns, TurnInput(session_id=session_id, text=ASKED))

@@ -119,7 +119,10 @@ def _sets_scope_here(text: str) -> bool:
 def _is_undelegated_definer(text: str) -> bool:
     """The rights of the owner that are not those of a function whose first argument is the agent."""
     head = text.partition("$$")[0]
-    return "security definer" in head and re.match(r"\s*create function [\w.]+\(\s*target_agent uuid\b", text) is None
+    return (
+        "security definer" in head
+        and re.match(r"\s*create (or replace )?function [\w.]+\(\s*target_agent uuid\b", text) is None
+    )
 
 
 def _returns_rows(text: str) -> bool:

@@ -158,7 +158,7 @@ def test_a_schedule_of_the_settings_is_said_in_words(table: dict[str, object], w
 def test_a_bad_schedule_is_refused_with_the_remedy(job: str, table: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigError, match=said) as refused:
         build_schedules({job: table})
-    assert refused.value.hint and ("cron = " in refused.value.hint or "Jobs: embed" in refused.value.hint)
+    assert refused.value.hint and ("cron = " in refused.value.hint or "another job: embed" in refused.value.hint)
     with pytest.raises(ConfigError, match=said):
         check_settings(load({"jobs": {job: table}}))
 

@@ -32,9 +32,9 @@ async def count_tokens_today(tx: Tx, *, agent_id: UUID, now: datetime, of_summar
     return row["tokens"]
 
 
-async def count_share(tx: Tx, *, agent_id: UUID, now: datetime, purpose: str) -> tuple[int, int]:
-    """Return the tokens that the agent used since midnight UTC, and those of the calls for a purpose."""
-    row = await SQL["count_share"].fetch_one(tx, agent_id=agent_id, since=_midnight(now), purpose=purpose)
+async def count_share(tx: Tx, *, agent_id: UUID, since: datetime, purpose: str) -> tuple[int, int]:
+    """Return the tokens that the agent used since a time, and those of the calls for a purpose."""
+    row = await SQL["count_share"].fetch_one(tx, agent_id=agent_id, since=since, purpose=purpose)
     assert row is not None
     return row["tokens"], row["own"]
 

@@ -2,7 +2,8 @@
 insert into heart.line_changes (agent_id, change_id, line_id, effect, target_id, former_valid_to, changed_at)
 select $1, d.change_id, d.line_id, d.effect, d.target_id, d.former_valid_to, $7
 from unnest($2::uuid[], $3::uuid[], $4::text[], $5::uuid[], $6::timestamptz[])
-    as d (change_id, line_id, effect, target_id, former_valid_to);
+    as d (change_id, line_id, effect, target_id, former_valid_to)
+on conflict do nothing;
 
 -- name: list_changes(agent_id, since, session_id, position)
 select c.change_id, c.line_id, c.effect, c.target_id, c.former_valid_to, m.kind, m.full_text as text

@@ -1,7 +1,8 @@
 -- name: insert_proposals(agent_id, proposal_ids, model, operations, drop_reasons, now)
 insert into heart.proposed_items (agent_id, proposal_id, model, operation, drop_reason, proposed_at)
 select $1, d.proposal_id, $3, d.operation, d.drop_reason, $6
-from unnest($2::uuid[], $4::text[], $5::text[]) as d (proposal_id, operation, drop_reason);
+from unnest($2::uuid[], $4::text[], $5::text[]) as d (proposal_id, operation, drop_reason)
+on conflict do nothing;
 
 -- name: delete_old(agent_id, model, since, max_rows)
 -- All but the latest of a model.

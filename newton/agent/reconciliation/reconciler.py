@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from newton.agent.llm import usage
 from newton.agent.llm.structured import StructuredLLM
@@ -25,10 +26,14 @@ PURPOSE = "reconcile"
 MAX_FAILED_READINGS = 2  # unreadable answers to the same lines, after which they count as read
 GIVE_UP_AFTER = timedelta(days=1)  # since a line was said, if the model answers for others
 TIMEOUT_SECONDS = 180.0
-MAX_SHARE = 0.15  # of today's tokens, above which lines wait longer
+MAX_SHARE, SHARE_PERIOD = 0.15, timedelta(days=7)  # of the tokens of a week, above which lines wait longer
 SOON_LINES, SOON_PAUSE = 4, timedelta(seconds=7)
 LATE_LINES, LATE_PAUSE = 16, timedelta(minutes=15)
 RECENT_MEMORIES = 200  # whose sessions are read after a turn; a job reads the others
+
+# Sessions that this process reads now: the job and the reading after a turn would ask the model the same twice. Another
+# process may ask as well; one of the two answers is applied.
+_read_now = set[UUID]()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ class Reconciler:
         """Read the new lines of up to `limit` sessions, those of closed sessions and of long pauses first.
 
         With `only_due`, sessions that go on are read after a few lines or a pause, or later if the calls would take too
-        large a share of today's tokens; with `only_recent`, only sessions of the latest memories. A model that is
+        large a share of the tokens; with `only_recent`, only sessions of the latest memories. A model that is
         switched off is not asked. Raises TokenQuotaError, and ProviderError if the model fails twice in a row or for
         all sessions; what was applied remains.
         """
@@ -74,6 +79,9 @@ class Reconciler:
             )
         failure: ProviderError | None = None
         for session in due:
+            if session.session_id in _read_now:
+                continue
+            _read_now.add(session.session_id)
             try:
                 result += await self._read_session(session)
             except ProviderError as error:
@@ -84,6 +92,8 @@ class Reconciler:
                 result += ReconciliationResult(failed=1)
             else:
                 failure = None
+            finally:
+                _read_now.discard(session.session_id)
         if failure and not result.calls:
             raise failure
         return result
@@ -113,7 +123,8 @@ class Reconciler:
     async def _find_threshold(self, tx: Tx) -> tuple[int, timedelta]:
         """Return after how many lines of users, or after which pause, the lines of a session that goes on are read."""
         scope = self.llm.scope
-        used, own = await usage.count_share(tx, agent_id=scope.agent_id, now=scope.now(), purpose=PURPOSE)
+        since = scope.now() - SHARE_PERIOD
+        used, own = await usage.count_share(tx, agent_id=scope.agent_id, since=since, purpose=PURPOSE)
         # where programs only report conversations, there are no other tokens
         is_low = own == used or own <= MAX_SHARE * used
         return (SOON_LINES, SOON_PAUSE) if is_low else (LATE_LINES, LATE_PAUSE)
