@@ -9,7 +9,7 @@ from newton.content.sections import DocumentSection
 from newton.dialogue.sentence_centrality import central_sentences
 from newton.dialogue.sentence_cues import CueKind, classify_sentence, count_cues
 from newton.heart.chunking import split_passages
-from newton.heart.statements.pasted_text import MASK, mask_pasted_text
+from newton.heart.pasted_text import MASK, mask_pasted_text
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import ELLIPSIS, one_line
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from newton.heart.identity.tenets import IdentityPart
 from newton.heart.identity.wish_patterns import concerns_one_case, load_patterns
-from newton.heart.statements.pasted_text import MASK, mask_match, mask_pasted_text
+from newton.heart.pasted_text import MASK, mask_match, mask_pasted_text
 from newton.languages.detection import detect_language
 from newton.languages.language_data import ENGLISH
 from newton.languages.patterns import list_instructions

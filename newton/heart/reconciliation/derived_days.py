@@ -51,11 +51,11 @@ def derive_days(texts: Iterable[tuple[str, date]]) -> DerivedDays:
     numbered = set[date]()
     for text, said_on in texts:
         days.add(said_on)
-        for first, end in _iter_ranges(text, said_on):
+        for first, end, is_dated in _iter_ranges(text, said_on):
             months |= {(day.year, day.month) for day in (first, end - DAY)}
             inner = range((end - first).days) if (end - first).days <= MAX_DAYS else (0, (end - first).days - 1)
             days |= {first + DAY * n for n in inner}
-            if end - first == DAY:
+            if end - first == DAY and not is_dated:
                 days |= {first + WEEK, first - WEEK}
         distances |= set(_iter_distances(text))
         for month in _find_months(text):
@@ -106,9 +106,11 @@ def _is_derived(first: date, end: date, derived: DerivedDays) -> bool:
     return any(first <= day < end for day in derived.days)
 
 
-def _iter_ranges(text: str, said_on: date) -> Iterator[tuple[date, date]]:
-    for _, _, ranges in _iter_mentions(text, said_on):
-        yield from ranges
+def _iter_ranges(text: str, said_on: date) -> Iterator[tuple[date, date, bool]]:
+    """Yield the ranges of the date expressions of a text, and whether the expression has a number, as a date has."""
+    for start, end, ranges in _iter_mentions(text, said_on):
+        is_dated = any(map(str.isdigit, text[start:end]))
+        yield from ((first, last, is_dated) for first, last in ranges)
 
 
 def _iter_mentions(text: str, said_on: date) -> Iterator[tuple[int, int, tuple[tuple[date, date], ...]]]:

@@ -9,8 +9,9 @@ from typing import cast
 from newton.heart.facts.conflicts import concerns_safety
 from newton.heart.lifecycle.facts import may_supersede
 from newton.heart.reconciliation.derived_days import parse_when
-from newton.heart.reconciliation.line_sources import MAX_NOVELTY, LineSources, mask_quotations
+from newton.heart.reconciliation.line_sources import MAX_NOVELTY, LineSources
 from newton.heart.reconciliation.off_record import find_off_record
+from newton.heart.reconciliation.quoted_text import mask_quotations, split_own_words
 from newton.heart.reconciliation.reconciling_types import (
     OPERATIONS,
     CheckedAnswer,
@@ -26,6 +27,7 @@ from newton.heart.reconciliation.reconciling_types import (
     Weakening,
 )
 from newton.heart.reconciliation.same_statements import say_same
+from newton.heart.statements.statement_selection import select_statements
 from newton.memory.memory import TRUST_TIERS
 from newton.memory.question_detection import is_only_question
 
@@ -39,6 +41,7 @@ _CHANGES = frozenset[Operation]({"confirm", "update", "end", "retract", "unsure"
 _WITH_TEXT = frozenset[Operation]({"add", "update", "unsure", "rule", "wish", "decision", "procedure", "episode"})
 # What a line that only asks something does not say.
 _STATED = frozenset[Operation]({"add", "update", "end", "retract", "decision", "procedure"})
+_ENDS = frozenset[Operation]({"end", "retract"})
 _USER_KINDS = frozenset[KnownKind]({"rule", "wish"})
 # The kinds of known items of which a new item is an update, if it names them.
 _REPLACED_KINDS: Mapping[Operation, frozenset[KnownKind]] = {
@@ -101,12 +104,14 @@ class _ItemChecker:
         if op == "same":
             return self._check_same(known)
         line = self._find_line(item.line, op)
-        if op in _STATED and is_only_question(line.text):
+        if op in _STATED and is_only_question(split_own_words(line.text).own):
             raise _DroppedError("not supported by the line")
         op, known = _resolve_operation(op, known)
         self._check_speaker(op, line, known)
         if op in _CHANGES:
-            self._check_target(line, known, item.text)
+            known = self._check_target(line, known, item.text)
+        if op in _ENDS and self.sources.borrows(item.text, line, known):
+            raise _DroppedError("not supported by the line")
         return self._build(op, item, line, known)
 
     def _find_known(self, ids: Sequence[str]) -> tuple[KnownItem, ...]:
@@ -148,13 +153,16 @@ class _ItemChecker:
         if op in _CHANGES and not line.is_user and any(item.kind in _USER_KINDS for item in known):
             raise _DroppedError("not a line of the user")
 
-    def _check_target(self, line: NewLine, known: Sequence[KnownItem], text: str) -> None:
+    def _check_target(self, line: NewLine, known: Sequence[KnownItem], text: str) -> tuple[KnownItem, ...]:
+        """Return the known items that the line is about, and those that share words with one of them."""
         if not known:
             raise _DroppedError("no known item")
         if any(self.batch.day_of(line) < item.day for item in known):
             raise _DroppedError("older than the known item")
-        if not any(self.sources.is_about(line, item, text) for item in known):
+        about = [item for item in known if self.sources.is_about(line, item, text)]
+        if not about:
             raise _DroppedError("line not about the known item")
+        return tuple(one for one in known if any(one is item or self.sources.are_related(one, item) for item in about))
 
     def _build(self, op: Operation, item: ProposedItem, line: NewLine, known: tuple[KnownItem, ...]) -> CheckedItem:
         weakened: list[Weakening] = []
@@ -215,7 +223,7 @@ class _ItemChecker:
 
     def _check_wish(self, text: str, line: NewLine) -> tuple[str, str]:
         """Return the wording of a rule or wish, the person's own if the line has it, and the text as its title."""
-        if not self.sources.is_grounded(text, line):
+        if not self.sources.is_grounded(text, line) or self.sources.borrows(text, line, ()):
             raise _DroppedError("not supported by the line")
         is_supported = not self.sources.find_unsupported(text, line, ())
         if self.sources.count_own_words(text, line):
@@ -227,9 +235,12 @@ class _ItemChecker:
     def _can_stand_in(self, op: Operation, text: str, line: NewLine, known: Sequence[KnownItem]) -> bool:
         """Return whether the line itself can be stored in place of a text with inventions.
 
-        It must not be a question, and have words of the text, or of the known item that it changes.
+        It must not be a question, and have words of the text, or of the known item that it changes. If the text has
+        words of others, the line must be a statement.
         """
         if op == "episode" or line.text.rstrip(' "”»)').endswith(("?", "？")):
+            return False
+        if self.sources.borrows(text, line, known) and not select_statements(self.sources.pick_wording(line, text)):
             return False
         return self.sources.count_own_words(text, line) >= MIN_OWN_WORDS or any(
             self.sources.uses_words_of(item, [line]) for item in known

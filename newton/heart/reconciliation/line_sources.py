@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
-from newton.heart.identity.standing_instructions import mask_foreign_text
 from newton.heart.reconciliation.derived_days import DerivedDays, derive_days, mask_derived_dates
+from newton.heart.reconciliation.quoted_text import mask_quotations, split_own_words
 from newton.heart.reconciliation.reconciling_types import KnownItem, NewLine, ReconcilingInput
 from newton.heart.reconciliation.text_evidence import (
     TextEvidence,
@@ -18,8 +18,10 @@ from newton.heart.reconciliation.text_evidence import (
     share_stems,
 )
 from newton.languages.detection import detect_language
+from newton.languages.language_data import ENGLISH
 from newton.languages.numerals import NumberMention, find_numbers
 from newton.memory.memory import PERSON_TIERS
+from newton.memory.question_detection import is_only_question, remove_questions
 
 MAX_EARLIER = 3  # lines of persons before a line that support an item on it
 NEAR_SIMILARITY = 0.35  # from which a line is about an item whatever its words
@@ -77,8 +79,7 @@ class LineSources:
         answered = self.find_answered(line)
         if answered is None or not (names or numbers):
             return bool(names or numbers)
-        before = (one.text for one in self._list_before(answered) if one.source == "foreign")
-        said, foreign = collect_evidence([answered.text], code=code), collect_evidence(before, code=code)
+        said, foreign = collect_evidence([answered.text], code=code), self._collect_foreign(code)
         return any(foreign.has_name(name) or not said.has_name(name) for name in names) or any(
             foreign.has_number(number) or not said.has_number(number) for number in numbers
         )
@@ -97,15 +98,22 @@ class LineSources:
         return 1 - len(share_stems(stems, sources)) / len(stems) if stems else 0.0
 
     def borrows(self, text: str, line: NewLine, known: Sequence[KnownItem]) -> bool:
-        """Return whether a text has a word that only foreign text before the line has, not a person or known item."""
-        before = self._list_before(line)
-        foreign = frozenset[str]().union(*(list_stems(one.text) for one in before if one.source == "foreign"))
-        if not foreign:
+        """Return whether a text has a word, name or number that only foreign text of the batch has.
+
+        Text that a person quotes or pastes is foreign; what a person or a linked known item says is not.
+        """
+        code = detect_language(f"{line.text} {text}")
+        foreign = self._collect_foreign(code)
+        if not foreign.text:
             return False
-        persons = (one.text for one in (*before, line) if one.source == "person")
-        own = frozenset[str]().union(*map(list_stems, [*persons, *(item.text for item in known)]))
+        own = self._collect(line, known, code)
+        names, numbers = find_unsupported_names(text, own.names), find_unsupported_numbers(text, own.own, code=code)
+        if any(map(foreign.has_name, names)) or any(map(foreign.has_number, numbers)):
+            return True
+        persons = [split_own_words(one.text).own for one in (*self._list_before(line), line) if one.source == "person"]
+        said = frozenset[str]().union(*map(list_stems, [*persons, *(item.text for item in known)]))
         stems = self._without_user(list_stems(text))
-        return bool(share_stems(stems - share_stems(stems, own), foreign))
+        return bool(share_stems(stems - share_stems(stems, said), foreign.stems))
 
     def count_own_words(self, text: str, line: NewLine) -> int:
         """Return how many words of a text are the person's own in this line, without quotations."""
@@ -122,7 +130,9 @@ class LineSources:
         A new statement that shares words with both, as "the price of the house", links the line to the item: by two
         words, or by one if line and item have a similar meaning.
         """
-        similarity = item.similarities.get(line.memory_id, 0.0)
+        # the vector of a line is also that of what it quotes
+        is_own = not split_own_words(line.text).foreign
+        similarity = item.similarities.get(line.memory_id, 0.0) if is_own else 0.0
         if similarity >= NEAR_SIMILARITY or self._shares_numbers(item.text, line):
             return True
         stems = self._item_stems(item)
@@ -131,32 +141,55 @@ class LineSources:
         is_linked = weight >= needed and bool(share_stems(stems, list_stems(text)))
         return is_linked or bool(share_stems(stems, self._context_stems(line)))
 
+    def are_related(self, item: KnownItem, other: KnownItem) -> bool:
+        """Return whether two known items share a word, apart from the user's names."""
+        return bool(share_stems(self._item_stems(item), self._item_stems(other)))
+
     def uses_words_of(self, item: KnownItem, lines: Sequence[NewLine]) -> bool:
         """Return whether one of the lines has a word of the item, in the speaker's own words."""
         return any(share_stems(self._item_stems(item), self._own_stems(one)) for one in lines)
 
     def pick_wording(self, line: NewLine, text: str) -> str:
         """Return the sentences of a line that say the most of a text, in the person's words, shortened if long."""
-        sentences = _SENTENCE.findall(line.text) or [line.text]
+        own = split_own_words(line.text).own
+        sentences = _SENTENCE.findall(own) or [own]
         stems = list_stems(text)
         counts = [len(share_stems(stems, list_stems(sentence))) for sentence in sentences]
         picked = [one for one, count in zip(sentences, counts, strict=True) if count == max(counts)]
-        wording = " ".join((" ".join(picked) if max(counts) else line.text).split())
+        wording = " ".join((" ".join(picked) if max(counts) else own).split())
         return wording if len(wording) <= MAX_WORDING else f"{wording[: MAX_WORDING - 2].rstrip()} …"
 
     def _list_before(self, line: NewLine) -> list[NewLine]:
         return [one for one in self.batch.lines if one.number < line.number]
 
     def _collect(self, line: NewLine, known: Sequence[KnownItem], code: str) -> "_Evidence":
-        texts = [text for one in self.list_persons(line) for text in (one.text, one.speaker)]
+        texts = [text for one in self.list_persons(line) for text in (split_own_words(one.text).own, one.speaker)]
         texts += [text for item in known for text in (item.text, item.subject, f"{item.day:%Y}")]
         own = collect_evidence([*texts, *self.batch.user_names], code=code)
         others = (item.text for item in self.batch.known if item.trust in PERSON_TIERS)
         return _Evidence(own, collect_evidence([*texts, *self.batch.user_names, *others]))
 
     def _context_stems(self, line: NewLine) -> frozenset[str]:
-        lines = [*self.list_persons(line), *filter(None, [self.find_answered(line)])]
-        return frozenset[str]().union(*map(self._own_stems, lines))
+        """Return the stems of a line, of what it continues, and of the reply that it answers.
+
+        If the conversation has foreign text, its questions do not count, and of the reply what no foreign text has.
+        """
+        persons, answered = self.list_persons(line), self.find_answered(line)
+        foreign = self._collect_foreign(ENGLISH)
+        if foreign.text:
+            persons = [one for one in persons if not is_only_question(split_own_words(one.text).own)]
+            persons = [replace(one, text=remove_questions(split_own_words(one.text).own)) for one in persons]
+        replied = self._own_stems(answered) if answered else frozenset[str]()
+        return frozenset[str]().union(*map(self._own_stems, persons), replied - share_stems(replied, foreign.stems))
+
+    def _collect_foreign(self, code: str) -> TextEvidence:
+        """Return what the foreign text of the batch contains, and what persons quote or paste."""
+        texts = (
+            one.text if one.source == "foreign" else split_own_words(one.text).foreign
+            for one in self.batch.lines
+            if one.source != "assistant"
+        )
+        return collect_evidence(filter(None, texts), code=code)
 
     def _own_stems(self, line: NewLine) -> frozenset[str]:
         """Return the stems of a line without quotations, with those of the names for which an alias in it stands."""
@@ -199,10 +232,3 @@ class LineSources:
 class _Evidence:
     own: TextEvidence  # for numbers
     names: TextEvidence
-
-
-def mask_quotations(text: str) -> str:
-    """Return a text without its quotations, code and pasted parts, which are not the person's own words."""
-    # a single line is no transcript, though it begins with a word and a colon: "Gdansk: registered and paid."
-    mark = "" if "\n" in text.strip() else "· "
-    return mask_foreign_text(mark + text)[len(mark) :].replace("¤", " ")

@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from newton.heart.identity.standing_instructions import MAX_MESSAGE_CHARACTERS, detect_instructions, mask_foreign_text
+from newton.heart.pasted_text import MASK
 from newton.heart.statements import vocabulary
 from newton.heart.statements.greetings import is_courtesy
 from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
 from newton.heart.statements.numerals import WordToken
-from newton.heart.statements.pasted_text import MASK
 from newton.heart.statements.tokenizer import BREAK, START, STOP, is_latin_script, tokenize
 
 MAX_CLAUSE_CHARACTERS = 300

@@ -1,0 +1,56 @@
+"""Division of a person's line into their own words and what they quote or paste. Pure."""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from newton.heart.identity.standing_instructions import mask_foreign_text
+from newton.heart.pasted_text import MASK
+
+MAX_QUOTED_NAME = 3  # words of a quotation that is a name or a term of the person's own sentence
+
+_QUOTATION = re.compile(rf"{MASK}+(?:\s*{MASK}+)*")
+# A passage in Chinese or Japanese script in a line of another language.
+_PASSAGE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff][\u3000-\u30ff\u3400-\u9fff\uff00-\uffef\d]{5,}")
+_LATIN_WORD = re.compile(r"\b[A-Za-zÀ-ɏ]{2,}\b")
+
+
+class OwnWords(NamedTuple):
+    """The words of a person, and the text of others in the same line."""
+
+    own: str
+    foreign: str
+
+
+@lru_cache(maxsize=1_024)
+def split_own_words(text: str) -> OwnWords:
+    """Return a line without what it quotes or pastes, and that. A quoted name or term belongs to the person's words.
+
+    >>> split_own_words('Scale this: "I have three kids, and Pia adores mushrooms." It is for "Erik".')
+    OwnWords(own='Scale this:   It is for "Erik".', foreign='"I have three kids, and Pia adores mushrooms."')
+    """
+    masked = _mask(text)
+    foreign = [text[len(masked) :]]
+    parts, start = list[str](), 0
+    for match in _QUOTATION.finditer(masked):
+        quoted = text[match.start() : match.end()]
+        is_name = len(quoted.split()) <= MAX_QUOTED_NAME and "\n" not in quoted
+        parts += [masked[start : match.start()], quoted if is_name else " "]
+        foreign += [] if is_name else [quoted]
+        start = match.end()
+    own = "".join([*parts, masked[start:]])
+    if len(_LATIN_WORD.findall(own)) >= MAX_QUOTED_NAME:
+        foreign += _PASSAGE.findall(own)
+        own = _PASSAGE.sub(" ", own)
+    return OwnWords(own, "\n".join(filter(str.strip, foreign)))
+
+
+def mask_quotations(text: str) -> str:
+    """Return a text without its quotations, code and pasted parts, which are not the person's own words."""
+    return _mask(text).replace(MASK, " ")
+
+
+def _mask(text: str) -> str:
+    # a single line is no transcript, though it begins with a word and a colon: "Gdansk: registered and paid."
+    mark = "" if "\n" in text.strip() else "· "
+    return mask_foreign_text(mark + text)[len(mark) :]
