@@ -79,3 +79,15 @@ def test_what_lifts_nothing_in_force_or_two_rules_alike_changes_nothing() -> Non
 def test_pasted_text_has_no_sentences_of_the_user() -> None:
     sentences = split_sentences("> Never call me.\nWho said that?")
     assert [one.masked.strip("¤ ") for one in sentences] == ["", "Who said that?"]
+
+
+@pytest.mark.parametrize(
+    ("text", "about"),
+    [
+        ("You can send the newsletter to customers without asking me again. Keep answers short though.", SENDING),
+        ("The nuts rule? Not needed any more.", NUTS),
+    ],
+)
+def test_a_rule_that_another_sentence_names_is_not_the_one_lifted(text: str, about: str) -> None:
+    (one,) = plan(text, NUTS, SHORT, SENDING).lifted
+    assert one.rule.text == about

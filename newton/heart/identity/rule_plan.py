@@ -26,6 +26,7 @@ MIN_LIFTING = 0.3
 MIN_FULL_LIFTING = 0.5  # from which a rule is removed and not only amended
 MIN_MATCH = 0.45  # of a message with the rule that it lifts
 MIN_CLOSE_LIFTING, MIN_CLOSE_MATCH = 0.15, 0.65  # of one that less speaks for, or that has no word of the rule
+MIN_LIFTING_WORDS = 2  # content words of a sentence that says itself what it lifts
 MAX_AMENDED_WORDS = 55  # of a rule with the message that changes it
 MATCH_MARGIN = 0.08  # by which the rule must match better than any other
 WORD_SHARE = 0.2  # that a common content word adds to the likeness
@@ -112,9 +113,11 @@ def _find_lifted(
     chance, sentence = max(chances, key=lambda pair: pair[0])
     if chance < MIN_CLOSE_LIFTING:
         return ()
-    scored = [(max(_match(one, rule, vectors) for one in sentences), rule) for rule in known]
+    # a sentence that says itself what it lifts is not about what another one names
+    about = [sentence] if len(_list_content_words(sentence.text)) >= MIN_LIFTING_WORDS else sentences
+    scored = [(max(_match(one, rule, vectors) for one in about), rule) for rule in known]
     (score, rule), *others = sorted(scored, key=lambda pair: pair[0], reverse=True)
-    has_common_word = any(_list_content_words(one.text) & _list_content_words(rule.text) for one in sentences)
+    has_common_word = any(_list_content_words(one.text) & _list_content_words(rule.text) for one in about)
     required = MIN_MATCH if chance >= MIN_LIFTING and has_common_word else MIN_CLOSE_MATCH
     if score < required or (others and others[0][0] > score - MATCH_MARGIN):
         return ()
