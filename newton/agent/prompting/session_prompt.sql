@@ -1,15 +1,44 @@
--- name: list_introductions(agent_id, pattern, max_rows)
+-- name: list_introductions(agent_id, pattern, max_rows, max_candidates)
 -- What a person said first in a conversation, and facts that a person stated, that may tell the name of the user; the
--- latest first.
-select m.memory_id, coalesce(m.full_text, m.summary) as text
-from memory.memories as m
-where
-    m.agent_id = $1
-    and m.kind in ('fact', 'exchange')
-    and (m.kind = 'fact' or m.position = 0)
-    and m.trust in ('user', 'operator')
-    and not m.quarantined
-    and not memory.is_obsolete(m.kind, m.state)
-    and m.summary ~* $2
-order by m.memory_id desc
+-- latest first. Only the first and the latest facts, and the latest conversations, are compared with the pattern, which
+-- is slow: people introduce themselves early, and say another name in a new conversation.
+with candidate as (
+    (
+        select memory_id, full_text, summary
+        from memory.memories
+        where
+            agent_id = $1
+            and kind = 'fact'
+            and trust in ('user', 'operator')
+            and not quarantined
+            and not memory.is_obsolete(kind, state)
+        order by memory_id
+        limit $4
+    )
+    union all
+    (
+        select memory_id, full_text, summary
+        from memory.memories
+        where
+            agent_id = $1
+            and kind = 'fact'
+            and trust in ('user', 'operator')
+            and not quarantined
+            and not memory.is_obsolete(kind, state)
+        order by memory_id desc
+        limit $4
+    )
+    union all
+    (
+        select memory_id, full_text, summary
+        from memory.memories
+        where agent_id = $1 and kind = 'exchange' and position = 0 and trust in ('user', 'operator') and not quarantined
+        order by memory_id desc
+        limit $4
+    )
+)
+select distinct memory_id, coalesce(full_text, summary) as text
+from candidate
+where summary ~* $2
+order by memory_id desc
 limit $3;
