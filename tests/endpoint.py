@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any, TypeVar, cast
 
+from newton.heart.reconciliation.prompt import QUESTION
+
 Respond = Callable[["Wire"], Awaitable[None]]
 Made = TypeVar("Made")
 Result = TypeVar("Result")
+NOTHING_CHANGES = '{"items": []}'  # the answer of a model that is asked what new lines change
 
 
 @dataclass(slots=True)
@@ -116,6 +119,11 @@ async def endpoint(*responses: Respond, lists: bool = False) -> AsyncGenerator[E
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def is_reading(body: dict[str, Any]) -> bool:
+    """Whether a request asks what new lines change, which Newton does in the background, at any time."""
+    return QUESTION in str(body["messages"][-1]["content"])
 
 
 def says(pieces: Sequence[str], *, usage: tuple[int, int] | None = (11, 3)) -> Respond:

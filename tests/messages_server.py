@@ -9,6 +9,7 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from newton.agent.prompting.memory_delta import INPUT_HEADER
+from tests.endpoint import NOTHING_CHANGES, is_reading
 from tests.model_servers import KEY, Body, ModelServer, RefusalError, example
 
 
@@ -195,6 +196,8 @@ class AnthropicServer(ModelServer):
 
     def answer(self, body: Body) -> Body:
         """The blocks of a reply."""
+        if is_reading(body):
+            return [{"type": "text", "text": NOTHING_CHANGES}]
         last = body["messages"][-1]
         said = "\n".join(block["text"] for block in last["content"] if block["type"] == "text")
         said = said.rpartition(INPUT_HEADER)[2].strip()
@@ -217,7 +220,7 @@ class AnthropicServer(ModelServer):
 
     async def respond(self, request: Request) -> Response:
         body = await request.json()
-        self.asked.append(body)
+        self.note(body)
         try:
             self.authorize(request)
             self.check(body)

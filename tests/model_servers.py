@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 
 from newton.agent.prompting.memory_delta import INPUT_HEADER
+from tests.endpoint import NOTHING_CHANGES, is_reading
 from tests.prompt_server import PromptServer
 from tests.support import until
 
@@ -47,7 +48,7 @@ def pictures_of(body: Body) -> list[Body]:
 
 @dataclass(slots=True)
 class ModelServer:
-    """One server: what it was asked, and its own ways."""
+    """One server: what it was asked, apart from readings of new lines, and its own ways."""
 
     reasoning_field: ClassVar[str | None] = None
     models: ClassVar[tuple[str, ...]] = ()
@@ -91,8 +92,14 @@ class ModelServer:
     def choices(self, body: Body) -> int:
         return body.get("n") or 1
 
+    def note(self, body: Body) -> None:
+        """Keep a request, except one in the background, which may come at any time."""
+        self.asked += [] if is_reading(body) else [body]
+
     def answer(self, body: Body) -> Body:
         """The message of a reply: it follows from what was asked."""
+        if is_reading(body):
+            return {"role": "assistant", "content": NOTHING_CHANGES}
         last = body["messages"][-1]
         said = words_of(last)
         message: Body = {"role": "assistant", "content": f"You said: {said}"}
@@ -112,7 +119,7 @@ class ModelServer:
 
     async def respond(self, request: Request) -> Response:
         body = await request.json()
-        self.asked.append(body)
+        self.note(body)
         try:
             self.authorize(request)
             self.check(body)

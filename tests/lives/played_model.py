@@ -62,6 +62,9 @@ class PlayedModel(ModelServer):
         body["played"] = to_message(reply, number)
         return await ModelServer.respond(self, request)  # reads the same parsed body
 
+    def note(self, body: Body) -> None:
+        self.asked.append(body)
+
     def answer(self, body: Body) -> Body:
         return body.pop("played")
 

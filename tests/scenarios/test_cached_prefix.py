@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 
 from newton.agent.prompt_records.prompt_encoder import to_hashed_message
@@ -120,6 +121,23 @@ async def test_a_later_process_sends_the_same_bytes(recorded: Recorded) -> None:
     again = Recorded(recorded.mind, recorded.folder, conversation=20_000, window=60_000)
     await again.say("When does the ferry to Brava leave, again?")
     assert as_texts(again.model.sent[0].messages)[: len(before)] == before
+
+
+async def test_a_message_of_a_parent_without_blocks_is_answered_again(recorded: Recorded, dsn: str) -> None:
+    fields: dict[str, Any] = {"caller_options": caller(1)}
+    await recorded.say(QUESTIONS[0], **fields)
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute("delete from dialogue.prompt_blocks")  # as for a message that is older than they are
+    finally:
+        await connection.close()
+    await recorded.sessions.create_branch("s1", "again", at="0")
+    await recorded.say(QUESTIONS[0], session="again", already_stored=True, **fields)
+    await recorded.say(QUESTIONS[1], session="again", **fields)
+    parent, again, later = recorded.model.sent
+    assert as_texts(again.messages) == as_texts(parent.messages)
+    assert len(later.messages) == 4
+    assert [one.is_verified for one in await recorded.reproduced()] == [False, True, True]
 
 
 async def test_a_branch_begins_with_the_bytes_of_its_parent(recorded: Recorded) -> None:

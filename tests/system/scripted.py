@@ -11,12 +11,11 @@ import httpx2
 import openai
 
 from newton.agent.prompting.memory_delta import INPUT_HEADER
-from newton.heart.reconciliation.prompt import QUESTION
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
 from newton.runtime.bootstrap import open_newton
 from newton.settings import Settings, load
-from tests.endpoint import Endpoint, Respond, Wire, endpoint, says
+from tests.endpoint import NOTHING_CHANGES, Endpoint, Respond, Wire, endpoint, is_reading, says
 from tests.system.daemons import Daemon, daemon
 from tests.system.served import OPERATOR, serving
 
@@ -97,10 +96,10 @@ class Talk:
 async def _scripted(dsn: str) -> AsyncGenerator[Talk]:
     """Such an endpoint, without anybody yet who asks it."""
     script: list[Respond] = []
-    usual, reading = [says(["Fine."])], [says(['{"items": []}'])]
+    usual, reading = [says(["Fine."])], [says([NOTHING_CHANGES])]
 
     async def respond(wire: Wire) -> None:
-        if str(wire.body["messages"][-1]["content"]).endswith(QUESTION):  # in the background, at any time
+        if is_reading(wire.body):
             behind.asked.pop()
             await reading[0](wire)
         else:

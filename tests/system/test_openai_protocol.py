@@ -12,6 +12,7 @@ import openai
 import pytest
 from pydantic import BaseModel
 
+from newton.agent.reconciliation.reconciler import PURPOSE
 from newton.db.pool import Database
 from tests.messages_server import AnthropicServer
 from tests.model_servers import (
@@ -25,6 +26,7 @@ from tests.model_servers import (
     pictures_of,
     serving_models,
 )
+from tests.support import until
 from tests.system.model_line import Line, lined, png
 from tests.system.test_openai import WEATHER
 
@@ -76,6 +78,19 @@ async def test_nothing_is_added_that_nobody_set(line: Line) -> None:
     answer = await line.say(user("Tea at four."))
     assert answer.choices[0].message.content == "You said: Tea at four."
     assert line.behind.asked[-1].keys() - {"tools"} == line.behind.own_fields
+
+
+async def test_what_new_lines_change_is_asked_as_the_server_takes_it(line: Line) -> None:
+    async def count_answers() -> int:
+        async with line.stored() as tx:
+            return await tx.fetchval("select count(*) from runtime.usage where purpose = $1", PURPOSE)
+
+    async def is_answered() -> bool:
+        return await count_answers() > 0
+
+    await line.say(user("Tea at four."))
+    await until(is_answered)
+    assert await count_answers() == 1
 
 
 async def test_a_stream_and_a_whole_reply_are_the_same(line: Line) -> None:
