@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from tests.endpoint import Wire, chunk
+from tests.endpoint import NOTHING_CHANGES, Wire, chunk, is_reading
 
 Body: TypeAlias = Any
 Dialect = Literal["openai", "anthropic", "vllm", "llama.cpp", "ollama", "lm studio", "lm studio, no number"]
@@ -52,7 +52,8 @@ def refusal(dialect: Dialect, window: int, prompt: int, reply: int) -> Body:
 class NarrowServer:
     """A server with one model. `says` is the length of its replies in characters; it reports `reports` as its window.
 
-    It counts the prompts that it has refused. Every `tool_turns` inputs it calls the first tool that it is offered.
+    It counts the prompts that it has refused, except readings of new lines, which come at any time. Every `tool_turns`
+    inputs it calls the first tool that it is offered.
     """
 
     dialect: Dialect
@@ -73,14 +74,20 @@ class NarrowServer:
         body = wire.body
         limit = body.get("max_tokens") or body.get("max_completion_tokens")
         prompt, reply = self.count(body), (limit or 0) if self.dialect in COUNTS_REPLIES else 0
-        self.limits.append(limit)
+        is_turn = not is_reading(body)
+        self.limits += [limit] if is_turn else []
         if prompt + max(reply, DEFAULT_REPLY) > self.window:
-            self.refused += 1
+            self.refused += is_turn
             await self.refuse(wire, prompt, reply)
             return
         self.longest = max(self.longest, prompt)
+        reply_in_form = self.reply_as_anthropic if self.dialect == "anthropic" else self.reply
+        if not is_turn:
+            await reply_in_form(wire, prompt, NOTHING_CHANGES, None)
+            return
         self.tools.append([tool.get("name") or tool["function"]["name"] for tool in body.get("tools") or ()])
-        await (self.reply_as_anthropic if self.dialect == "anthropic" else self.reply)(wire, prompt)
+        self.replies += 1
+        await reply_in_form(wire, prompt, self.words, self.next_call(body))
 
     def count(self, body: Body) -> int:
         tools = json.dumps(body["tools"]) if body.get("tools") else ""
@@ -139,29 +146,27 @@ class NarrowServer:
         numbers = (f"{(self.replies * 7919 + n * 104_729) % 99_991:05d}" for n in range(self.says // 6))
         return f"Reply {self.replies}. {' '.join(numbers)}"
 
-    async def reply(self, wire: Wire, prompt: int) -> None:
-        self.replies += 1
+    async def reply(self, wire: Wire, prompt: int, text: str, name: str | None) -> None:
         await wire.begin_stream()
-        if name := self.next_call(wire.body):
+        if name:
             call = {"index": 0, "id": f"c{self.replies}", "type": "function"}
             delta: Body = {"tool_calls": [{**call, "function": {"name": name, "arguments": '{"query": "harbour"}'}}]}
             finish = "tool_calls"
         else:
-            delta, finish = {"content": self.words}, "stop"
+            delta, finish = {"content": text}, "stop"
         await wire.event(chunk({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}))
         await wire.event(chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}))
         usage = {"prompt_tokens": prompt, "completion_tokens": self.says // 3, "total_tokens": prompt + self.says // 3}
         await wire.event(chunk({"choices": [], "usage": usage}))
         await wire.event("[DONE]")
 
-    async def reply_as_anthropic(self, wire: Wire, prompt: int) -> None:
-        self.replies += 1
+    async def reply_as_anthropic(self, wire: Wire, prompt: int, text: str, name: str | None) -> None:
         await wire.begin_stream()
         usage = {"input_tokens": prompt, "output_tokens": 1}
         block: Body = {"type": "text", "text": ""}
-        delta: Body = {"type": "text_delta", "text": self.words}
+        delta: Body = {"type": "text_delta", "text": text}
         reason = "end_turn"
-        if name := self.next_call(wire.body):
+        if name:
             block = {"type": "tool_use", "id": f"c{self.replies}", "name": name, "input": {}}
             delta, reason = {"type": "input_json_delta", "partial_json": '{"query": "harbour"}'}, "tool_use"
         for event in (

@@ -113,6 +113,7 @@ async def served(
         async with serving(app) as url:
             yield Api(url=url, db=db, app=app)
     finally:
+        await newton.readings.cancel()
         await newton.compactions.cancel()
 
 
