@@ -239,7 +239,7 @@ class Narrow(Handy):
         if not self.received:
             self.received.append(messages)
             self.offered.append([tool.name for tool in options.all_tools])
-            raise ContextWindowError("Too long.", hint="Shorten it.", size=RefusedSize(window=512))
+            raise ContextWindowError("Too long.", hint="Shorten it.", size=RefusedSize(window=610))
         async for piece in super().answer(messages, max_tokens=max_tokens, options=options):
             yield piece
 
@@ -252,7 +252,7 @@ async def test_a_tool_that_a_smaller_window_leaves_out_is_not_called(mind: Mind,
         await take(post.turns(model), turn)
         assert "post__send" in model.offered[0]
         assert not any("post__send" in names for names in model.offered[1:])
-        assert any("no tool 'post__send'" in one.text for asked in model.received for one in asked)
+        assert any('"not_found"' in one.text for asked in model.received for one in asked)
         assert (post.asked, post.sent) == ([], [])
 
 
