@@ -10,6 +10,8 @@ from newton.agent.reconciliation import line_changes, proposal_log
 from newton.agent.reconciliation.reconciler import Reconciler
 from newton.agent.services.curation import CurationService
 from newton.errors import ProviderError, TokenQuotaError
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import user_rules
 from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
@@ -105,6 +107,46 @@ async def test_a_line_does_not_end_what_it_says_itself(mind: Mind, op: str) -> N
     text = "Anna is Nora's sister." if op == "update" else ""
     await read(mind, lambda s: [s.item(op, "Anna", "Anna", text=text), s.item(op, "rent", "rent", text=text)])
     assert set(before) <= set(await facts(mind))
+
+
+@pytest.mark.parametrize("op", ["add", "update"])
+async def test_what_is_fixed_for_a_later_day_is_known_at_once_and_can_end(mind: Mind, op: str) -> None:
+    await told(mind, "My flight to Oslo is on 3 May 2027.", "I play the cello in an orchestra.")
+    mind.clock.advance(timedelta(days=1))
+    await told(mind, "They moved the Oslo flight, now 9 May 2027.")
+    text = "Nora's flight to Oslo is on 9 May 2027."
+    known = ["3 May"] if op == "update" else []
+    await read(mind, lambda s: [s.item(op, "moved", *known, text=text, when="2027-05-09")])
+    now = await facts(mind)
+    assert any("9 May" in one for one in now)
+    assert op == "add" or not any("3 May" in one for one in now)
+    mind.clock.advance(timedelta(days=1))
+    await told(mind, "The Oslo flight is cancelled.")
+    await read(mind, lambda s: [s.item("end", "cancelled", "flight to Oslo", "Oslo flight")])
+    now = await facts(mind)
+    assert not [one for one in now if "May" in one], now
+
+
+async def test_what_begins_later_is_among_the_known_items_and_never_begins_if_it_ends(mind: Mind) -> None:
+    await told(mind, "My sister Anna lives in Graz.")
+    async with mind.scope.write() as (tx, ctx):
+        start = ctx.now + timedelta(days=30)
+        fact = NewFact(ref="later", content="Nora goes to the dentist in Wels.", valid_from=start)
+        await fact_store.add_facts(tx, [fact], ctx=ctx)
+    mind.clock.advance(timedelta(days=1))
+    await told(mind, "I cancelled the dentist in Wels.")
+    await read(mind, lambda s: [s.item("end", "cancelled", "dentist in Wels")])
+    mind.clock.advance(timedelta(days=60))
+    async with mind.scope.transaction() as tx:
+        states = await tx.fetch("select state from memory.memories where full_text ~ 'goes to the dentist'")
+    assert [row[0] for row in states] == ["INACTIVE"]
+
+
+async def test_a_line_that_asks_to_forget_what_it_says_retracts_it(mind: Mind) -> None:
+    await told(mind, "Kasia owes me 3000 euros - not for keeping, forget it after.", "My sister Anna lives in Graz.")
+    assert any("3000" in one for one in await facts(mind))
+    await read(mind, lambda s: [s.item("retract", "Kasia", "Kasia"), s.item("retract", "Anna", "Anna")])
+    assert await facts(mind) == ["My sister Anna lives in Graz."]
 
 
 async def test_another_day_confirms_once(mind: Mind) -> None:

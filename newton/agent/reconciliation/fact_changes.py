@@ -16,6 +16,7 @@ from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.lifecycle.facts import may_supersede
 from newton.heart.reconciliation.line_statements import LineStatement, find_containing, relate
+from newton.heart.reconciliation.own_words import asks_to_forget
 from newton.heart.reconciliation.reconciling_types import CheckedItem, KnownItem
 from newton.memory import store
 from newton.memory.memory import TRUST_TIERS, Trust, digest
@@ -45,13 +46,17 @@ class StoredLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownState:
-    """A known fact as it is now. `stated_at` is the time of its last statement; `is_vouched`: a person confirmed it."""
+    """A known fact as it is now.
+
+    `is_open` means that it holds or will hold, and `is_vouched` that a person confirmed it. `stated_at` is the time of
+    its last statement.
+    """
 
     memory_id: UUID
     text: str
     state: str
     trust: Trust
-    is_current: bool
+    is_open: bool
     is_vouched: bool
     stated_at: datetime
     valid_from: datetime
@@ -99,13 +104,15 @@ class FactChanger:
         return line
 
     async def _lock(self, item: CheckedItem, line: StoredLine) -> list[KnownState]:
-        """Lock the known facts, and return those that are current and were not stated again after the line.
+        """Lock the known facts, and return those that are open and were not stated again after the line.
 
-        A line does not change the facts that it states itself: these are the person's own words.
+        A line does not change the facts that it states itself: these are the person's own words. It retracts them if
+        it asks to forget them.
         """
         rows = await self._lock_facts(item.known)
-        stated = {one.memory_id for one in line.stated} if item.op != "confirm" else set[UUID]()
-        current = [row for row in rows if row.is_current and row.memory_id not in stated]
+        is_forgotten = item.op == "retract" and item.line is not None and asks_to_forget(item.line.text)
+        stated = set[UUID]() if item.op == "confirm" or is_forgotten else {one.memory_id for one in line.stated}
+        current = [row for row in rows if row.is_open and row.memory_id not in stated]
         return [row for row in current if row.stated_at <= line.said_at]
 
     async def _lock_facts(self, known: Sequence[KnownItem]) -> list[KnownState]:
@@ -122,12 +129,11 @@ class FactChanger:
     async def _replace(
         self, item: CheckedItem, line: StoredLine, targets: Sequence[KnownState], own: LifecycleContext
     ) -> None:
-        """Store the statement, and let it supersede the known facts; those that hold until a day end on it."""
+        """Store the statement, and let it supersede the known facts at once.
+
+        A day in the future is part of the statement ("The flight is on 4 May"), not the day from which it holds.
+        """
         statement = find_containing(item.text, line.stated, user_names=self.user_names)
-        if statement and item.when and (holds_until := self._to_start(item.when)) > line.said_at:
-            for row in targets:
-                await self._set_end(row, holds_until, line, own)
-            return
         new_id = await self._keep(statement, item, own) if statement else await self._store(item, line, own)
         for row in targets:
             if row.memory_id != new_id:
@@ -192,14 +198,20 @@ class FactChanger:
         self, item: CheckedItem, line: StoredLine, targets: Sequence[KnownState], own: LifecycleContext
     ) -> None:
         for row in targets:
-            if item.op == "retract":
+            # what ends before it begins never held
+            is_void = line.said_at < row.valid_from >= self._find_end(item, line)
+            if item.op == "retract" or is_void:
                 await fact_store.retract(self.tx, row.memory_id, ctx=own)
                 self._note("retracted", row.memory_id, line)
             else:
                 await self._set_end(row, self._find_end(item, line), line, own)
 
     async def _set_end(self, row: KnownState, ended: datetime, line: StoredLine, own: LifecycleContext) -> None:
+        """End a fact, and those that it superseded, which would otherwise hold again."""
         at = max(ended, row.valid_from, row.stated_at)
+        earlier = await SQL["list_predecessors"].fetch_all(self.tx, agent_id=own.agent_id, memory_id=row.memory_id)
+        for one in earlier:
+            await fact_edits.set_end(self.tx, one["memory_id"], max(at, one["valid_from"]), ctx=own)
         await fact_edits.set_end(self.tx, row.memory_id, at, ctx=own)
         self._note("ended", row.memory_id, line, former_end=row.valid_to)
 
@@ -222,7 +234,7 @@ class FactChanger:
         """Merge facts that say the same into the oldest of the highest trust."""
         rows = await self._lock_facts(known)
         current = sorted(
-            (row for row in rows if row.is_current),
+            (row for row in rows if row.is_open),
             key=lambda row: (TRUST_TIERS.index(row.trust), row.stated_at, row.memory_id),
         )
         pairs = [(row.memory_id, current[0].memory_id) for row in current[1:]]
@@ -235,8 +247,8 @@ class FactChanger:
         return self._to_start(item.when + timedelta(days=1)) if item.when and is_later else self._find_start(item, line)
 
     def _find_start(self, item: CheckedItem, line: StoredLine) -> datetime:
-        """Return the time from which a statement holds: the start of its day, or that of the line."""
-        if item.when is None or item.when == line.said_at.astimezone(self.zone).date():
+        """Return the time from which a statement holds: the start of its day if it is past, or that of the line."""
+        if item.when is None or item.when >= line.said_at.astimezone(self.zone).date():
             return line.said_at
         return self._to_start(item.when)
 

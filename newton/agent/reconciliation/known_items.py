@@ -45,7 +45,7 @@ async def find_known_items(scope: AgentScope, lines: Sequence[NewLine], *, zone:
     found = await _search(scope, "\n".join(line.text for line in told))
     async with scope.transaction() as tx:
         linked = await SQL["find_linked_facts"].fetch_all(
-            tx, agent_id=scope.agent_id, line_ids=line_ids, max_rows=MAX_LINKED
+            tx, agent_id=scope.agent_id, line_ids=line_ids, max_rows=MAX_LINKED, now=scope.now()
         )
         near = await _find_near(tx, scope, line_ids)
         ids = list(dict.fromkeys([*(row["memory_id"] for row in linked), *near, *found]))
@@ -119,7 +119,7 @@ async def _find_near(tx: Tx, scope: AgentScope, line_ids: Sequence[UUID]) -> Ite
         return ()
     model_id = derive_model_id(scope.embedder.identity)
     rows = await SQL["find_near_facts"].fetch_all(
-        tx, agent_id=scope.agent_id, model_id=model_id, line_ids=line_ids, per_line=NEAR_PER_LINE
+        tx, agent_id=scope.agent_id, model_id=model_id, line_ids=line_ids, per_line=NEAR_PER_LINE, now=scope.now()
     )
     return [row["memory_id"] for row in rows]
 

@@ -1,5 +1,5 @@
--- name: find_near_facts(agent_id, model_id, line_ids, per_line)
--- The current facts whose vectors are nearest to each line.
+-- name: find_near_facts(agent_id, model_id, line_ids, per_line, now)
+-- The facts that hold or will hold whose vectors are nearest to each line.
 select distinct k.memory_id
 from unnest($3::uuid[]) as n (line_id)
 join memory.embeddings as e on e.agent_id = $1 and e.model_id = $2 and e.kind = 'exchange' and e.memory_id = n.line_id
@@ -7,13 +7,13 @@ cross join lateral (
     select f.memory_id
     from heart.facts as f
     join memory.embeddings as v on v.agent_id = $1 and v.model_id = $2 and v.kind = 'fact' and v.memory_id = f.memory_id
-    where f.agent_id = $1 and f.is_current
+    where f.agent_id = $1 and (f.is_current or f.valid_from > $5)
     order by v.embedding <#> e.embedding
     limit $4
 ) as k;
 
--- name: find_linked_facts(agent_id, line_ids, max_rows)
--- The current facts that the lines state or confirm, and those about a person or thing that the lines name, the latest
+-- name: find_linked_facts(agent_id, line_ids, max_rows, now)
+-- The facts that hold or will hold that the lines state or confirm, and those about a person or thing that the lines name, the latest
 -- first.
 select found.memory_id
 from (
@@ -30,13 +30,13 @@ from (
     join heart.mentions as other on other.agent_id = $1 and other.entity_id = said.entity_id
     where said.agent_id = $1 and said.memory_id = any($2::uuid[])
 ) as found
-join heart.facts as f on f.agent_id = $1 and f.memory_id = found.memory_id and f.is_current
+join heart.facts as f on f.agent_id = $1 and f.memory_id = found.memory_id and (f.is_current or f.valid_from > $4)
 group by found.memory_id
 order by min(found.rank), found.memory_id desc
 limit $3;
 
 -- name: list_items(agent_id, memory_ids)
--- Current facts, procedures of persons and models, and decisions that are open, as the call shows them.
+-- Facts that hold or will hold, procedures of persons and models, and decisions that are open, as the call shows them.
 select
     m.memory_id, m.kind, coalesce(m.full_text, m.summary) as text, m.state, m.trust, f.subject, f.attribute,
     greatest(f.reconfirmed_at, least(coalesce(f.valid_from, m.occurred_at), m.created_at)) as stated_at,
@@ -59,7 +59,7 @@ where
     and m.memory_id = any($2::uuid[])
     and not m.quarantined
     and case m.kind
-        when 'fact' then f.is_current and not f.is_generalization
+        when 'fact' then m.state in ('NEW', 'CONFIRMED', 'CORE') and not f.is_generalization
         when 'procedure' then m.origin <> 'skills' and m.state in ('ACTIVE', 'EFFECTIVE', 'INEFFECTIVE')
         else m.kind = 'decision' and m.state in ('RECORDED', 'PENDING')
     end

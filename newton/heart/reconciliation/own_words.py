@@ -28,11 +28,27 @@ def says_in_own_words(batch: ReconcilingInput, line: NewLine, text: str, known: 
     return sources.measure_novelty(text, line, ()) == 0 and not sources.find_unsupported(text, line, ())
 
 
+def asks_to_forget(text: str) -> bool:
+    """Return whether a person asks that something is not kept.
+
+    >>> [asks_to_forget(text) for text in ("Kim owes me 30, forget it after.", "Don't forget that Kim owes me 30.")]
+    [True, False]
+    """
+    return bool(_compile_cues("forget").search(text.replace("’", "'")))
+
+
 def _says_end(text: str, code: str) -> bool:
-    return has_ended(text, code) or is_negated(text, code) or bool(_end_pattern().search(text))
+    return (
+        has_ended(text, code)
+        or is_negated(text, code)
+        or asks_to_forget(text)
+        or bool(_compile_cues("end").search(text))
+    )
 
 
 @cache
-def _end_pattern() -> re.Pattern[str]:
+def _compile_cues(table: str) -> re.Pattern[str]:
     text = files("newton.heart.reconciliation").joinpath("end_cues.yaml").read_text(encoding="utf-8")
-    return re.compile("|".join(one for phrases in yaml.safe_load(text).values() for one in phrases), re.IGNORECASE)
+    return re.compile(
+        "|".join(one for phrases in yaml.safe_load(text)[table].values() for one in phrases), re.IGNORECASE
+    )
