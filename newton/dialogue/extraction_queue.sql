@@ -98,7 +98,7 @@ cross join lateral (
     limit 1
 ) as newest
 cross join lateral (
-    select 1 + greatest(w.parsed_position, max(last_position), -1) as first, bool_or(coalesce(extracted_at, parsed_at) is null) as has_unread_episode
+    select 1 + greatest(w.parsed_position, s.parent_position, max(last_position), -1) as first, bool_or(coalesce(extracted_at, parsed_at) is null) as has_unread_episode
     from heart.episodes
     where agent_id = $1 and session_id = c.session_id
 ) as unread

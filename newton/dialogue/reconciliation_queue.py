@@ -29,7 +29,8 @@ class DueSession:
     """A session with unread messages of users, from `first_position` on.
 
     `reconciled_position` is the stored position, by which a worker notices that another one was faster.
-    `failed_readings` counts the unreadable answers in a row to its next messages.
+    `failed_readings` counts the calls in a row for its next messages that failed or had an unreadable answer.
+    `recorded_at` is the time at which the newest of its unread messages that were counted was stored.
     """
 
     session_id: UUID
@@ -37,6 +38,7 @@ class DueSession:
     first_position: int
     reconciled_position: int
     failed_readings: int
+    recorded_at: datetime
 
 
 class UnreadLines(NamedTuple):
@@ -94,7 +96,7 @@ async def advance(tx: Tx, session: DueSession, position: int, *, ctx: WriteConte
 
 
 async def count_failed_reading(tx: Tx, session: DueSession, *, agent_id: UUID) -> None:
-    """Count that the answer to the next messages of a session was unreadable."""
+    """Count that the call for the next messages of a session failed, or that its answer was unreadable."""
     await SQL["count_failed_reading"].execute(tx, agent_id=agent_id, session_id=session.session_id)
 
 

@@ -1,7 +1,7 @@
 -- name: list_due_sessions(agent_id, recent, min_lines, idle_since, max_rows)
 -- Sessions with messages of users that the reconciling call has not read: at least `min_lines`, the newest of them
--- recorded by `idle_since`, or some of them before the session was closed; all sessions, or those of the `recent` latest memories. Those whose messages could not be
--- read are last.
+-- recorded by `idle_since`, or some of them before the session was closed; all sessions, or those of the `recent` latest
+-- memories. Those whose messages could not be read are last. The messages of a branch begin after its parent's.
 with candidates as (
     select session_id
     from dialogue.sessions
@@ -13,12 +13,15 @@ with candidates as (
 )
 select
     s.session_id, s.ref, unread.first_position, coalesce(w.reconciled_position, -1) as reconciled_position,
-    coalesce(w.failed_readings, 0) as failed_readings
+    coalesce(w.failed_readings, 0) as failed_readings, waiting.recorded_at
 from candidates as c
 join dialogue.sessions as s on s.agent_id = $1 and s.session_id = c.session_id
 left join dialogue.episode_watermarks as w on w.agent_id = $1 and w.session_id = s.session_id
 cross join lateral (
-    select 1 + greatest(coalesce(w.reconciled_position, -1), max(last_position) filter (where extracted_at is not null)) as first_position
+    select
+        1 + greatest(
+            w.reconciled_position, s.parent_position, max(last_position) filter (where extracted_at is not null), -1
+        ) as first_position
     from heart.episodes
     where agent_id = $1 and session_id = s.session_id
 ) as unread

@@ -14,7 +14,7 @@ from newton.agent.reconciliation.known_items import find_known_items, list_attri
 from newton.db.pool import Tx
 from newton.dialogue import reconciliation_queue as queue
 from newton.dialogue.reconciliation_queue import DueSession, UnreadLines
-from newton.errors import ProviderError, TokenQuotaError
+from newton.errors import ContextWindowError, ProviderError, RefusedRequestError, TokenQuotaError
 from newton.heart.reconciliation.answer_reader import ReconcilingOutput, read_answer
 from newton.heart.reconciliation.batches import estimate_answer, split_batches
 from newton.heart.reconciliation.item_checks import check_items
@@ -24,7 +24,8 @@ from newton.providers.chat import ChatMessage
 
 PURPOSE = "reconcile"
 MAX_FAILED_READINGS = 2  # unreadable answers to the same lines, after which they count as read
-GIVE_UP_AFTER = timedelta(days=1)  # since a line was said, if the model answers for others
+MAX_FAILED_CALLS = 4  # for the same lines, after which they may count as read
+GIVE_UP_AFTER = timedelta(days=1)  # since the lines were stored, if the model answers for others
 TIMEOUT_SECONDS = 180.0
 MAX_SHARE, SHARE_PERIOD = 0.15, timedelta(days=7)  # of the tokens of a week, above which lines wait longer
 SOON_LINES, SOON_PAUSE = 4, timedelta(seconds=7)
@@ -88,7 +89,7 @@ class Reconciler:
                 if failure or isinstance(error, TokenQuotaError):
                     raise
                 failure = error
-                await self._give_up(session, has_answered=result.calls > 0)
+                await self._count_failure(session, error, has_answered=result.calls > 0)
                 result += ReconciliationResult(failed=1)
             else:
                 failure = None
@@ -99,7 +100,10 @@ class Reconciler:
         return result
 
     async def read_told_episodes(self, limit: int, *, ended_before: datetime) -> ReconciliationResult:
-        """Read up to `limit` episodes without a session that ended before a time. Raises ProviderError."""
+        """Read up to `limit` episodes without a session that ended before a time.
+
+        Raises TokenQuotaError, and ProviderError if the model fails twice in a row; what was applied remains.
+        """
         scope, result = self.llm.scope, ReconciliationResult()
         async with scope.transaction() as tx:
             if await self._is_switched_off(tx):
@@ -107,14 +111,26 @@ class Reconciler:
             episodes = await queue.list_told_episodes(
                 tx, agent_id=scope.agent_id, ended_before=ended_before, user_name=self._user_name, limit=limit
             )
+        failure: ProviderError | None = None
         for line in episodes:
-            for batch in await self._build_batches([line]) if line.source == "person" else []:
-                read = await self._ask(batch)
-                async with scope.write() as (tx, _):
-                    result += await self._apply(tx, batch, read)
-            async with scope.write() as (tx, ctx):
-                await queue.finish_told_episode(tx, line.memory_id, ctx=ctx)
+            try:
+                result += await self._read_told_episode(line)
+            except ProviderError as error:
+                if failure or isinstance(error, TokenQuotaError):
+                    raise
+                failure = error
+            else:
+                failure = None
         return result
+
+    async def _read_told_episode(self, line: NewLine) -> ReconciliationResult:
+        """Read an episode without a session, unless another worker has read it meanwhile. Raises ProviderError."""
+        batches = await self._build_batches([line]) if line.source == "person" else []
+        read = await self._ask(batches[0]) if batches else None
+        async with self.llm.scope.write() as (tx, ctx):
+            if await queue.finish_told_episode(tx, line.memory_id, ctx=ctx) and read:
+                return await self._apply(tx, batches[0], read)
+        return ReconciliationResult()
 
     @property
     def _user_name(self) -> str:
@@ -122,12 +138,14 @@ class Reconciler:
 
     async def _find_threshold(self, tx: Tx) -> tuple[int, timedelta]:
         """Return after how many lines of users, or after which pause, the lines of a session that goes on are read."""
-        scope = self.llm.scope
-        since = scope.now() - SHARE_PERIOD
-        used, own = await usage.count_share(tx, agent_id=scope.agent_id, since=since, purpose=PURPOSE)
+        used, own = await self._count_share(tx, self.llm.scope.now() - SHARE_PERIOD)
         # where programs only report conversations, there are no other tokens
         is_low = own == used or own <= MAX_SHARE * used
         return (SOON_LINES, SOON_PAUSE) if is_low else (LATE_LINES, LATE_PAUSE)
+
+    async def _count_share(self, tx: Tx, since: datetime) -> tuple[int, int]:
+        """Return the tokens that the agent used since a time, and those of reconciling calls."""
+        return await usage.count_share(tx, agent_id=self.llm.scope.agent_id, since=since, purpose=PURPOSE)
 
     async def _is_switched_off(self, tx: Tx) -> bool:
         scope = self.llm.scope
@@ -222,14 +240,23 @@ class Reconciler:
         if applied.changes:
             self.llm.scope.publish("lines.reconciled", {"changes": len(applied.changes)})
 
-    async def _give_up(self, session: DueSession, *, has_answered: bool) -> None:
-        """Count old lines of a session as read if the model fails for them, but has answered for others."""
+    async def _count_failure(self, session: DueSession, error: ProviderError, *, has_answered: bool) -> None:
+        """Count a failed call, so that other sessions come first.
+
+        Old lines of a session count as read if the model fails for them again and again, but answers for others: before
+        in this run or, if it refuses these lines, within a day.
+        """
         scope = self.llm.scope
         async with scope.write() as (tx, ctx):
-            unread = await queue.load_lines(tx, session, user_name=self._user_name, agent_id=scope.agent_id)
-            new = [line for line in unread.lines if not line.is_read]
-            if has_answered and new and new[-1].said_at < ctx.now - GIVE_UP_AFTER:
+            if isinstance(error, RefusedRequestError | ContextWindowError):
+                since = ctx.now - GIVE_UP_AFTER
+                has_answered = has_answered or (await self._count_share(tx, since))[1] > 0
+            is_old = session.recorded_at < ctx.now - GIVE_UP_AFTER and session.failed_readings + 1 >= MAX_FAILED_CALLS
+            if has_answered and is_old:
+                unread = await queue.load_lines(tx, session, user_name=self._user_name, agent_id=scope.agent_id)
                 await queue.advance(tx, session, unread.last_position, ctx=ctx)
+            else:
+                await queue.count_failed_reading(tx, session, agent_id=ctx.agent_id)
 
 
 def _halve(batch: ReconcilingInput) -> ReconcilingInput:

@@ -115,6 +115,7 @@ class ToolChanger:
             first_position=self.place.position,
             reconciled_position=-1,
             failed_readings=0,
+            recorded_at=self.scope.now(),
         )
         unread = await queue.load_lines(tx, start, user_name=user_name, agent_id=self.scope.agent_id)
         lines = [one for one in unread.lines if one.is_read]
