@@ -164,7 +164,7 @@ async def test_a_later_sentence_lifts_a_rule_or_changes_it(mind: Mind) -> None:
         assert not answer.missing
         return [tenet.text for tenet in (await bearing(mind).get()).tenets]
 
-    (printer,) = await say("Nothing leaves for the printer before I have seen it.")
+    (printer,) = await say("Nothing leaves for the printer before you have shown it to me.")
     assert len(await say("Never suggest anything with nuts.")) == 2
     assert await say("You can suggest nuts again.") == [printer]
     (changed,) = await say("Flyers can leave for the printer without asking me, they are cheap.")

@@ -109,7 +109,7 @@ def test_a_small_batch_has_the_known_items_nearest_to_its_lines() -> None:
     known += [f"F 2026-02-{day:02} Nora knows tree number {day}." for day in range(1, 29)]
     lines = [*(f"Nora: {'the weather is fine ' * 8}" for _ in range(7)), "Nora: the Golf is sold"]
     batch = make_batch(lines, [*known, "F 2026-03-01 The Golf."])
-    last = split_batches(batch, window_tokens=1_600, count_tokens=count)[-1]
+    last = split_batches(batch, window_tokens=1_750, count_tokens=count)[-1]
     assert len(last.known) < 20
     assert "The Golf." in [item.text for item in last.known]
 

@@ -21,7 +21,8 @@ from newton.languages.detection import detect_language
 from newton.languages.language_data import ENGLISH
 from newton.providers.embedding import Vector
 
-MIN_STATING = 0.7
+MIN_STATING = 0.85
+MIN_ADDRESSED_STATING = 0.7  # of a sentence that addresses the agent
 MIN_LIFTING = 0.3
 MIN_FULL_LIFTING = 0.5  # from which a rule is removed and not only amended
 MIN_MATCH = 0.45  # of a message with the rule that it lifts
@@ -33,6 +34,7 @@ WORD_SHARE = 0.2  # that a common content word adds to the likeness
 MAX_OWN_WORDS = 25  # a message up to this length is kept whole as the wording of its rule
 MIN_FRAGMENT_WORDS = 5  # a shorter sentence is kept with the one before it
 
+_ADDRESS = re.compile(r"\b(?:you|u|your|ur|yourself)\b", re.IGNORECASE)
 # Parts of a message from which it lifts a rule only in part, or for a time.
 _PARTIAL = re.compile(
     r"\b(?:except\w*|only|but|until|till|unless|up to|under|below|above|for (?:now|the|my|this|an?)|during|otherwise"
@@ -91,7 +93,9 @@ def _find_stated(text: str, sentences: Sequence[Sentence], vectors: Mapping[str,
     found = [
         number
         for number, one in enumerate(sentences)
-        if not concerns_one_case(one.masked) and classify_sentence(one, vectors[one.text])["stating"] >= MIN_STATING
+        if not concerns_one_case(one.masked)
+        and classify_sentence(one, vectors[one.text])["stating"]
+        >= (MIN_ADDRESSED_STATING if _ADDRESS.search(one.masked) else MIN_STATING)
     ]
     if not found:
         return None

@@ -14,8 +14,8 @@ from newton.memory.memory import TokenCounter
 MAX_LINES = 40  # new ones in one call: of more, a model loses some
 MAX_KNOWN = 60
 CONTEXT_LINES = 3  # already read, before the new ones
-ANSWER_TOKENS_PER_LINE = 60  # of a person
-MIN_ANSWER_TOKENS = 100
+ANSWER_TOKENS_PER_LINE = 80  # of a person
+MIN_ANSWER_TOKENS = 250
 MESSAGE_TOKENS = 30  # around the messages
 SAFETY_SHARE = 0.95  # of the window, because token counts of other models are estimates
 WORD_WEIGHT = 0.15  # of a shared word, beside the cosine similarity
