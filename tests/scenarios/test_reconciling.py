@@ -1,12 +1,14 @@
 """What a model may change in memory: what a person's line says, never less than without the model, and never more."""
 
 import asyncio
+from dataclasses import replace
 from datetime import date, timedelta
 from uuid import UUID
 
 import pytest
 
 from newton.agent.reconciliation import line_changes, proposal_log
+from newton.agent.reconciliation.known_items import list_user_names
 from newton.agent.reconciliation.reconciler import Reconciler
 from newton.agent.services.curation import CurationService
 from newton.errors import ProviderError, TokenQuotaError
@@ -14,7 +16,7 @@ from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import user_rules
 from newton.providers.minilm import MiniLM
-from tests.scenarios.conftest import Mind
+from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.reading import NOTHING, Reader, Sheet, asking, facts, read, told
 
 pytestmark = pytest.mark.usefixtures("minilm")
@@ -304,3 +306,56 @@ async def test_text_of_others_is_context_only(mind: Mind) -> None:
     before = await facts(mind)
     await read(mind, model=model)
     assert await facts(mind) == before
+
+
+async def test_the_user_s_name_counts_as_the_same_and_the_fact_with_the_name_stays(mind: Mind) -> None:
+    await told(mind, "Hello there. I am Nora. It rains.", "Family doctor is Dr Nestor in Moycullen.")
+    async with mind.scope.write() as (tx, ctx):
+        fact = NewFact(ref="doctor", content="Nora's family doctor is Dr Nestor in Moycullen.", valid_from=ctx.now)
+        await fact_store.add_facts(tx, [fact], ctx=replace(ctx, trust="user"))
+        assert await list_user_names(tx, agent_id=mind.agent_id) == ("Nora",)
+    mind.clock.advance(timedelta(days=1))
+    await told(mind, "Dr Nestor has a new phone.")
+    await read(mind, lambda s: [s.item("same", "", "Nestor in Moycullen")])
+    assert [one for one in await facts(mind) if "Moycullen" in one] == [
+        "Nora's family doctor is Dr Nestor in Moycullen."
+    ]
+
+
+async def test_with_a_model_what_only_may_contradict_holds_without_a_link(mind: Mind) -> None:
+    said = [
+        "Nuala from across the road takes Figa when I am away.",
+        "Padraig takes Figa when I am away.",
+        "Mama lives with Zofia in the flat on Czuby.",
+        "Mama is in a care home in Warsaw.",
+    ]
+    assert mind.embedder
+    service = replace(newton(mind, mind.embedder).maintenance("test"), llm=asking(mind, Reader()))
+    for one in said:
+        await mind.hear(one)
+        await service.process_recent(failed={})
+        mind.clock.advance(timedelta(days=1))
+    assert set(await facts(mind)) == set(said)
+    assert await unsettled(mind) == 0
+
+
+async def test_an_update_of_one_of_several_leaves_what_the_line_is_not_about(mind: Mind) -> None:
+    await told(mind, "My phone is a Samsung.", "Our landlord is Mr Brandt.", "I drink black tea.")
+    await read(mind)
+    mind.clock.advance(timedelta(days=1))
+    await told(mind, "My phone is a Nokia now.", session="s2")
+    ids = ("Samsung", "Brandt", "black tea")
+    await read(mind, lambda s: [s.item("update", "Nokia", *ids, text="Nora's phone is a Nokia.")])
+    now = await facts(mind)
+    assert {"Our landlord is Mr Brandt.", "I drink black tea."} <= set(now)
+    assert not any("Samsung" in one for one in now)
+
+
+async def test_a_procedure_is_shown_with_its_steps(mind: Mind) -> None:
+    await told(mind, "To join two hives I put newspaper between them, then I wait seven days, then I take it out.")
+    text = "Join two hives: put newspaper between them; wait seven days; take it out"
+    await read(mind, lambda s: [s.item("procedure", "newspaper", text=text)])
+    await told(mind, "I shall join two hives with newspaper on Monday.")
+    model = Reader()
+    await read(mind, model=model)
+    assert text in model.sheets[0].text

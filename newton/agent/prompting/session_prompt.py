@@ -34,6 +34,7 @@ from newton.memory.memory import Trust, lowest_known_trust
 
 SQL = load("newton.agent.prompting", "session_prompt.sql")
 
+MAX_INTRODUCTIONS = 40  # texts that may tell a name
 MAX_CANDIDATES = 200  # texts of each kind that are searched for names
 RULES_SOURCE = "identity and constraints"  # among the missing sources of a context
 
@@ -110,9 +111,10 @@ class _SessionState:
 
 async def read_user_names(tx: Tx, *, agent_id: UUID) -> tuple[list[str], tuple[UUID, ...]]:
     """Return the names by which the user introduced themselves, and the memories from which they are."""
-    limits = {"max_rows": MAX_NAMES, "max_candidates": MAX_CANDIDATES}
+    limits = {"max_rows": MAX_INTRODUCTIONS, "max_candidates": MAX_CANDIDATES}
     rows = await SQL["list_introductions"].fetch_all(tx, agent_id=agent_id, pattern=SEARCH_PATTERN, **limits)
-    return find_names(row["text"] for row in rows), tuple(row["memory_id"] for row in rows)
+    telling = [row for row in rows if find_names([row["text"]])][:MAX_NAMES]
+    return find_names(row["text"] for row in telling), tuple(row["memory_id"] for row in telling)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

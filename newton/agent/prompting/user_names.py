@@ -3,33 +3,52 @@
 import re
 from collections.abc import Iterable
 
+from newton.heart.stopwords import COMMON_WORDS
+
 MAX_NAMES = 3
 _NAME = r"([^\W\d_a-zа-я][\w'’-]*(?: [^\W\d_a-zа-я][\w'’-]*)?)"
 _SAYINGS = (
-    r"my name(?:'s| is)|name's|i(?:'m| am) called|(?:please |just )?call me|ich heiße|ich bin der|ich bin die"
+    r"my name(?:'s| is)|name's|i(?:'m| am) called|(?:please |just )?call me|say (?:only|just)|ich heiße"
+    r"|ich bin der|ich bin die"
     r"|mein name ist|nenn mich|me llamo|mi nombre es|llámame|je m'appelle|mon nom est|appelle-moi|mi chiamo"
     r"|il mio nome è|chiamami|me chamo|meu nome é|ik heet|mijn naam is|noem me|меня зовут"
 )
 _GREETINGS = r"(?:hi|hello|hey|hallo|hola|bonjour|ciao|olá|hoi|good (?:morning|evening|afternoon))\b[^.?!\n]{0,20}?"
 _GREETED = r"(?:i'm|i am|this is|ich bin|soy|je suis|sono|sou|ik ben)"
+_STATED = r"(?:i['’]m|i am|soy|je suis|sono|sou|ik ben)"
 # For a first selection in the database, which does not tell capitals.
-SEARCH_PATTERN = rf"({_SAYINGS}|(hi|hello|hey|hallo|hola|bonjour|ciao|olá|hoi|good )[^.?!]*{_GREETED}) ".replace(
-    "(?:", "("
-)
+SEARCH_PATTERN = (
+    rf"({_SAYINGS}|(hi|hello|hey|hallo|hola|bonjour|ciao|olá|hoi|good )[^.?!]*{_GREETED}"
+    rf"|{_STATED} [^ .!]+( [^ .!]+)?[.!]) "
+    rf"|{_STATED} [^ .!]+( [^ .!]+)?[.!]?$"
+).replace("(?:", "(")
 _INTRODUCTIONS = (
     re.compile(rf"(?<!\w)(?i:{_SAYINGS}) {_NAME}"),
     re.compile(rf"(?<!\w)(?i:{_GREETINGS}{_GREETED}) {_NAME}(?=[.,!;]|$| and\b| und\b| y\b| et\b| e\b| en\b)"),
+)
+# A sentence of its own: a name, or what the person is. Not in German, where all nouns have a capital.
+_PLAIN = re.compile(rf"(?:^|[.!?)]\s+)(?i:{_STATED}) {_NAME}\s*(?=[.!]|$)")
+_KIND = re.compile(
+    r"(?:ish|ese|ian|ean|ican|ist)$|^(?:german|french|dutch|greek|thai|czech|swiss|welsh|cuban|iraqi|israeli|pakistani"
+    r"|catholic|protestant|orthodox|muslim|hindu|sikh|vegan|tired|fine|ok|okay|sorry|back|here|ready|done)$",
+    re.IGNORECASE,
 )
 
 
 def find_names(texts: Iterable[str]) -> list[str]:
     """Return the names in texts in which users introduce themselves, each once, the first found first.
 
-    >>> find_names(["Call me Zoe.", "Hi, I'm Maren. I live in Leipzig.", "I'm German.", "He said: call me later"])
-    ['Zoe', 'Maren']
+    >>> find_names(["Call me Zoe.", "Hi, I'm Maren. I live in Leipzig.", "I'm German.", "I am Halina. It rains."])
+    ['Zoe', 'Maren', 'Halina']
     """
     found = dict[str, None]()
     for text in texts:
         line = text.replace("’", "'")
         found |= {match[1]: None for pattern in _INTRODUCTIONS for match in pattern.finditer(line)}
+        found |= {match[1]: None for match in _PLAIN.finditer(line) if not _is_kind(match[1])}
     return list(found)[:MAX_NAMES]
+
+
+def _is_kind(name: str) -> bool:
+    """Return whether capitalized words tell what a person is ("German", "Catholic") and are no name."""
+    return any(word in COMMON_WORDS or _KIND.search(word) for word in name.casefold().split())

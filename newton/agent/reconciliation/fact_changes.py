@@ -18,6 +18,7 @@ from newton.heart.lifecycle.facts import may_supersede
 from newton.heart.reconciliation.line_statements import LineStatement, find_containing, relate
 from newton.heart.reconciliation.own_words import asks_to_forget
 from newton.heart.reconciliation.reconciling_types import CheckedItem, KnownItem
+from newton.heart.reconciliation.text_evidence import list_own_names, list_stems
 from newton.memory import store
 from newton.memory.memory import TRUST_TIERS, Trust, digest
 
@@ -231,15 +232,23 @@ class FactChanger:
             self._note("unsettled", known, line)
 
     async def _merge(self, known: Sequence[KnownItem]) -> None:
-        """Merge facts that say the same into the oldest of the highest trust."""
+        """Merge facts that say the same into the oldest of the highest trust, rather one with the user's name."""
         rows = await self._lock_facts(known)
         current = sorted(
             (row for row in rows if row.is_open),
-            key=lambda row: (TRUST_TIERS.index(row.trust), row.stated_at, row.memory_id),
+            key=lambda row: (
+                TRUST_TIERS.index(row.trust),
+                not self._names_user(row.text),
+                row.stated_at,
+                row.memory_id,
+            ),
         )
         pairs = [(row.memory_id, current[0].memory_id) for row in current[1:]]
         await merge_duplicates(self.tx, pairs, ctx=self.ctx)
         self.changes += [LineChange("merged", merged, None) for merged, _ in pairs]
+
+    def _names_user(self, text: str) -> bool:
+        return bool(list_stems(" . ".join(list_own_names(self.user_names))) & list_stems(text))
 
     def _find_end(self, item: CheckedItem, line: StoredLine) -> datetime:
         """Return the time at which a fact ends: of a day in the future the end, because a last day still counts."""

@@ -143,7 +143,7 @@ def _to_item(row: Mapping[str, Any], similarities: Mapping[UUID, float], zone: t
     return KnownItem(
         kind=kind,
         item_id=row["memory_id"],
-        text=row["text"],
+        text=_join_steps(row["text"]) if kind == "procedure" else row["text"],
         day=row["stated_at"].astimezone(zone).date(),
         state="UNSETTLED" if row["is_unsettled"] else row["state"],
         trust=row["trust"],
@@ -152,6 +152,12 @@ def _to_item(row: Mapping[str, Any], similarities: Mapping[UUID, float], zone: t
         is_vouched=row["is_vouched"],
         similarities=similarities,
     )
+
+
+def _join_steps(text: str) -> str:
+    """Return the lines of a procedure in the form "name: step; step" in which the model gives them."""
+    title, *steps = filter(None, (line.strip() for line in text.splitlines()))
+    return f"{title.rstrip(':')}: {'; '.join(steps)}" if steps else title
 
 
 def _to_rule(rule: IdentityTenet, now: datetime) -> KnownItem:
