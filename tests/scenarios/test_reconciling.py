@@ -359,3 +359,16 @@ async def test_a_procedure_is_shown_with_its_steps(mind: Mind) -> None:
     model = Reader()
     await read(mind, model=model)
     assert text in model.sheets[0].text
+
+
+@pytest.mark.parametrize(("text", "is_clear"), [("Nora must never take penicillin.", True), ("Nora swells.", False)])
+async def test_only_a_clear_sentence_takes_the_place_of_a_fragment(mind: Mind, text: str, is_clear: bool) -> None:
+    await told(mind, "Penicillin no, never, I swell up like a balloon if I take it.")
+    async with mind.scope.write() as (tx, ctx):
+        line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
+        stated = NewFact(ref="fragment", content="Penicillin no", valid_from=ctx.now, sources=(line,))
+        await fact_store.add_facts(tx, [stated], ctx=replace(ctx, trust="user"))
+    await read(mind, lambda s: [s.item("add", "swell", text=text)])
+    now = await facts(mind)
+    assert ("Penicillin no" in now) is not is_clear
+    assert not is_clear or text in now

@@ -15,7 +15,7 @@ from newton.heart.facts.duplicates import merge_duplicates
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.lifecycle.facts import may_supersede
-from newton.heart.reconciliation.line_statements import LineStatement, find_containing, relate
+from newton.heart.reconciliation.line_statements import LineStatement, find_containing, is_fragment, relate, rewords
 from newton.heart.reconciliation.own_words import asks_to_forget
 from newton.heart.reconciliation.reconciling_types import CheckedItem, KnownItem
 from newton.heart.reconciliation.text_evidence import list_own_names, list_stems
@@ -135,6 +135,8 @@ class FactChanger:
         A day in the future is part of the statement ("The flight is on 4 May"), not the day from which it holds.
         """
         statement = find_containing(item.text, line.stated, user_names=self.user_names)
+        if statement and is_fragment(statement.text) and self._replaces_words(item, statement):
+            statement = None
         new_id = await self._keep(statement, item, own) if statement else await self._store(item, line, own)
         for row in targets:
             if row.memory_id != new_id:
@@ -165,9 +167,16 @@ class FactChanger:
         if outcome != "unchanged":
             self._note("learnt" if outcome == "new" else "confirmed", new_id, line)
         for one in line.stated:
-            if one.memory_id != new_id and relate(item.text, one.text, user_names=self.user_names) == "completes":
+            if one.memory_id != new_id and self._replaces_words(item, one):
                 await fact_store.supersede(self.tx, one.memory_id, by_fact=new_id, ctx=own)
         return new_id
+
+    def _replaces_words(self, item: CheckedItem, stated: LineStatement) -> bool:
+        """Return whether a new fact takes the place of one in the words of its line. What is only in doubt does not."""
+        if item.contests:
+            return False
+        is_completed = relate(item.text, stated.text, user_names=self.user_names) == "completes"
+        return is_completed or rewords(item.text, stated.text, user_names=self.user_names)
 
     async def _find_attribute(self, item: CheckedItem) -> str | None:
         """Return the attribute of a new fact. An item that adds one has no single-valued attribute.

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 from uuid import UUID
 
+from newton.heart.facts.conflicts import concerns_safety
 from newton.heart.reconciliation.same_statements import is_denied, say_same
 from newton.heart.reconciliation.text_evidence import (
     collect_evidence,
@@ -14,9 +15,12 @@ from newton.heart.reconciliation.text_evidence import (
     list_stems,
     share_stems,
 )
+from newton.heart.statements.statement_candidates import has_verb
 from newton.languages.detection import detect_language
+from newton.languages.language_data import ENGLISH
 
 MIN_CONTAINED = 0.6  # of the words of a statement
+MIN_COVERED = 0.75  # of the words of a stated fact that a clearer statement has
 
 # A sentence with one of these as a person or thing cannot be understood alone. Not those that may also be articles.
 _REFERENCE = re.compile(
@@ -65,6 +69,30 @@ def relate(text: str, stated: str, *, user_names: Sequence[str]) -> Relation:
     if is_covered and _is_supported(text, [stated, *user_names]):
         return "contained"
     return "contained" if say_same(text, stated, user_names=user_names) else "differs"
+
+
+def rewords(text: str, stated: str, *, user_names: Sequence[str]) -> bool:
+    """Return whether a text says what a stated fact says and more clearly: with its names, numbers and most words.
+
+    Of a fragment without a verb, one word is enough.
+
+    >>> rewords("Kim must never take penicillin.", "Penicillin no", user_names=["Kim"])
+    True
+    >>> rewords("Kim takes ramipril at night.", "Penicillin no", user_names=["Kim"])
+    False
+    """
+    own = list_stems(" . ".join(list_own_names(user_names)))
+    mine, theirs = list_stems(text) - own, list_stems(stated) - own
+    shared = len(share_stems(theirs, mine))
+    is_short = is_fragment(stated)
+    is_same_way = is_denied(text) == is_denied(stated) or (is_short and concerns_safety(text))
+    is_covered = shared >= (1 if is_short else MIN_COVERED * len(theirs)) and shared > 0
+    return is_covered and is_same_way and _is_supported(stated, [text, *user_names])
+
+
+def is_fragment(text: str) -> bool:
+    """Return whether an English text has no verb."""
+    return detect_language(text) == ENGLISH and not has_verb(text)
 
 
 def _is_supported(text: str, sources: Sequence[str]) -> bool:
