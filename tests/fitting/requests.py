@@ -53,8 +53,8 @@ EVERYDAY = (
 EVERYDAY_AUTHOR = -1
 EVERYDAY_WEIGHT = 0.5  # of an everyday message in the fits: requests of persons that look like tasks are rarer
 TURNS = (0, 0, 0, 1, 2, 2, 3, 4, 6, 10)  # messages before an everyday message
-MINIMA = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.87, 0.9, 0.95)
-MINIMUM = 0.87  # probability of a task: a request of a person that is taken for one costs more than a task that is not
+MINIMA = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.87, 0.89, 0.9, 0.95)
+MINIMUM = 0.89  # probability of a task: a request of a person that is taken for one costs more than a task that is not
 # The kind of the tasks of each shape in the data.
 SHAPES = {
     "autocomplete": "autocomplete",
@@ -125,18 +125,19 @@ def load_requests() -> list[Request]:
 
 
 def load_everyday(systems: Sequence[str]) -> list[Request]:
-    """Return everyday messages of persons at several places of a conversation, some after one of the system messages.
+    """Return everyday messages of persons at several places of a conversation, some after a system message.
 
-    A third are two messages in one, since persons write several sentences about several things.
+    That is one of `systems` or only sets the form of replies. A third are two messages in one, since persons write several sentences about
+    several things.
     """
-    chance, found = random.Random(0), list[Request]()
+    chance, found, styles = random.Random(0), list[Request](), read_rows("ui_reply_styles.yaml")
     for name in EVERYDAY:
         texts = [one for one in dict.fromkeys(_iter_texts(read_rows(name))) if len(one.split()) > 1]
         for place, text in enumerate(texts):
             words = f"{texts[place - 1]} {text}" if chance.random() < 1 / 3 else text
             turns = chance.choice(TURNS)
-            system = chance.choice(systems) if not turns and chance.random() < 0.5 else ""
-            features = extract_features(words, system=system, earlier=[""] * turns)
+            kept = chance.choice((systems, systems, styles, [""])) if not turns else [""]
+            features = extract_features(words, system=chance.choice(kept), earlier=[""] * turns)
             block = f"{name} {place // BLOCK}"
             found.append(Request(EVERYDAY_AUTHOR, block, False, "everyday", None, features))
     return found
@@ -151,7 +152,7 @@ def _iter_texts(value: Any) -> Iterator[str]:
             yield from _iter_texts(one)
 
 
-def read_rows(name: str) -> list[dict[str, Any]]:
+def read_rows(name: str) -> list[Any]:
     return yaml.load((DATA / name).read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 

@@ -17,6 +17,15 @@ from newton.errors import ConfigError
 
 DATA = Path(__file__).parents[1] / "data"
 TITLE = "Create a short title for the conversation. Reply with the title only."
+STYLES = (
+    "Answer in one line.",
+    "Reply in one sentence.",
+    "Use two paragraphs at the most.",
+    "Give short answers, please.",
+    "Write British English.",
+    "Never use tables.",
+    "You answer like an old captain.",
+)
 QUESTION = "Which yeast is best for rye? I bake for my sister."
 
 
@@ -55,9 +64,7 @@ def test_the_kind_of_a_task_is_named() -> None:
 
 
 def test_everyday_messages_of_people_are_theirs_at_every_place_of_a_conversation() -> None:
-    names = ("chat_messages_heldout", "chat_messages_heldout2", "everyday_lives_heldout", "updates_heldout")
-    keys = {"text", "older", "newer"}
-    messages = {text for name in names for text in list_texts(load(f"{name}.yaml"), keys)}
+    messages = list_everyday()
     taken = [
         (turns, message)
         for message in messages
@@ -66,6 +73,22 @@ def test_everyday_messages_of_people_are_theirs_at_every_place_of_a_conversation
     ]
     assert len(messages) > 900
     assert taken == []
+
+
+def test_a_system_message_that_only_sets_the_form_of_replies_makes_no_task() -> None:
+    messages = [*list_everyday()[::5], "What is the ferry called?", "Thanks!"]
+    cases = [(style, message) for style in STYLES for message in messages]
+    taken = [(style, message) for style, message in cases if find_ui_task((), message, system=style)]
+    assert len(cases) > 1_200
+    assert len(taken) <= 2, taken
+
+
+@cache
+def list_everyday() -> list[str]:
+    """Return messages of persons that the model has not learned from."""
+    names = ("chat_messages_heldout", "chat_messages_heldout2", "everyday_lives_heldout", "updates_heldout")
+    keys = {"text", "older", "newer"}
+    return sorted({text for name in names for text in list_texts(load(f"{name}.yaml"), keys)})
 
 
 def list_texts(value: Any, keys: set[str]) -> list[str]:
