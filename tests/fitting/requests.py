@@ -127,8 +127,8 @@ def load_requests() -> list[Request]:
 def load_everyday(systems: Sequence[str]) -> list[Request]:
     """Return everyday messages of persons at several places of a conversation, some after a system message.
 
-    That is one of `systems` or only sets the form of replies. A third are two messages in one, since persons write several sentences about
-    several things.
+    That is one of `systems` or only sets the form of replies. A third are two messages in one, since persons write
+    several sentences about several things.
     """
     chance, found, styles = random.Random(0), list[Request](), read_rows("ui_reply_styles.yaml")
     for name in EVERYDAY:
