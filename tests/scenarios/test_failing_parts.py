@@ -21,7 +21,7 @@ FUNCTIONS = {"run_part", "compute_part"}
 # parts of other operations, and those of a turn that ends in another way: other tests plant them
 ELSEWHERE = {
     *("prompt", "quotes", "stored reply", "statements", "embeddings", "tools of servers", "web search"),
-    *("stored response", "conflicts", "extraction"),
+    *("stored response", "conflicts", "extraction", "receipt"),
 }
 UPDATE = "context update"  # runs only if the session has a context
 REASON = "internal error (KeyError)"

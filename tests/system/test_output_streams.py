@@ -74,8 +74,13 @@ def test_doctor_shows_in_ascii_what_is_wrong(spoken: Path) -> None:
     done = ended(spoken, "doctor", encoding="ascii")
     lines = done.out.decode("ascii").splitlines()
     assert lines[0].startswith("[ok] Python") and any(line.startswith("- no daemon") for line in lines)
-    (spoken / "newton.toml").write_text('database_url = "postgresql://nobody@127.0.0.1:9/none"\n', encoding="utf-8")
-    wrong = ended(spoken, "doctor", encoding="latin-1")
+    settings = spoken / "newton.toml"  # of all tests of this file
+    former = settings.read_text(encoding="utf-8")
+    settings.write_text('database_url = "postgresql://nobody@127.0.0.1:9/none"\n', encoding="utf-8")
+    try:
+        wrong = ended(spoken, "doctor", encoding="latin-1")
+    finally:
+        settings.write_text(former, encoding="utf-8")
     assert wrong.status == 1 and b"\n[failed] The database cannot be reached: Connect call failed" in wrong.out
 
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from types import ModuleType
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -17,11 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.cognition.assembly import assembler as assembling
-from newton.cognition.assembly import candidate_sections
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import allocate_budget, reserve_layer
 from newton.cognition.assembly.fill import NO_ROOM, FillCandidate, FillPlacement
-from newton.cognition.assembly.item_order import arrange
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens, render_item
 from newton.cognition.assembly.sections import CensorLine, CensorSection, IdentitySection
 from newton.cognition.bundles.bundle import Bundle
@@ -322,10 +319,6 @@ def test_parts_and_whole_texts_are_made_once_more_and_a_part_that_is_gone_is_nam
     assert replay.differences[0].why == "the part of its text that the context could show is gone"
 
 
-def in_reverse(*items: Any, **options: Any) -> list[Any]:
-    return list(reversed(arrange(*items, **options)))
-
-
 def without_fill(candidates: Sequence[FillCandidate], **_: object) -> list[FillPlacement]:
     return [FillPlacement(one.memory_id, None, 0, NO_ROOM) for one in candidates]
 
@@ -338,7 +331,6 @@ def doubling(profile: Profile) -> Combine:
     ("module", "name", "rule", "named"),
     [
         (assembling, "fill", without_fill, "verdict on"),
-        (candidate_sections, "arrange", in_reverse, "text"),
         (scoring, "create_combiner", doubling, "score of"),
     ],
 )

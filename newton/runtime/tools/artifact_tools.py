@@ -6,8 +6,8 @@ from typing import Annotated
 from pydantic import Field
 
 from newton.agent import artifact_inputs
-from newton.agent.artifact_views import describe_version, find_lowest_trust
-from newton.agent.inventory.artifacts import ArtifactLines, ArtifactPage
+from newton.agent.artifact_views import describe_page, describe_version, find_lowest_trust
+from newton.agent.inventory.artifacts import ArtifactLines, ArtifactPage, ArtifactReadQuery
 from newton.agent.loop.tools import ToolResult
 from newton.dialogue.artifact_storage.artifact_store import ArtifactKind, ArtifactVersion
 from newton.memory.memory import PERSON_TIERS, Trust, lowest_trust
@@ -92,8 +92,12 @@ async def list_artifacts(caller: ToolCaller, args: artifact_inputs.SessionArtifa
 
 async def read_artifact(caller: ToolCaller, args: artifact_inputs.ReadSessionArtifactInput) -> ToolResult:
     session_id = await caller.newton.artifacts(caller.origin).find_session(args.session)
-    own_input = artifact_inputs.ReadArtifactInput.model_validate(args.model_dump(exclude={"session"}))
-    return await caller.toolset.for_session(session_id).execute("read_artifact", own_input.model_dump_json())
+    service = caller.newton.artifacts(caller.origin)
+    if args.name is None and args.search is None:
+        listed = await service.list_latest(session_id)
+        return ToolResult({"items": list(map(describe_version, listed))}, find_lowest_trust(listed))
+    page = await service.read(session_id, ArtifactReadQuery(**args.model_dump(exclude={"session"})))
+    return ToolResult(describe_page(page), find_lowest_trust([one.artifact for one in page.passages]))
 
 
 async def diff_artifact(caller: ToolCaller, args: artifact_inputs.DiffArtifactInput) -> ToolResult:
