@@ -162,7 +162,17 @@ def test_metrics_are_told_as_a_table_as_a_page_and_as_json(home: Path) -> None:
     told = ok(run(home, "metrics", "--agent", "newborn"))
     assert "context relevance" in told and "too few" in told
     made = json.loads(ok(run(home, "metrics", "--days", "30", "--json", "--html", "metrics.html")))
-    assert {"since", "until", "turns", "metrics", "frames", "profiles", "days", "memories", "prompts"} == set(made)
+    assert {
+        "since",
+        "until",
+        "turns",
+        "metrics",
+        "frames",
+        "profiles",
+        "days",
+        "memories",
+        "prompt_differences",
+    } == set(made)
     page = home / "metrics.html"
     assert page.read_text(encoding="utf-8").count("Target: ") == 6
     assert page.stat().st_mode & 0o777 == 0o600, "only its owner reads what contexts were about"
