@@ -16,7 +16,7 @@ from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import user_rules
 from newton.providers.minilm import MiniLM
-from tests.scenarios.conftest import Mind, newton
+from tests.scenarios.conftest import Mind
 from tests.scenarios.reading import NOTHING, Reader, Sheet, asking, facts, read, told
 
 pytestmark = pytest.mark.usefixtures("minilm")
@@ -320,23 +320,6 @@ async def test_the_user_s_name_counts_as_the_same_and_the_fact_with_the_name_sta
     assert [one for one in await facts(mind) if "Moycullen" in one] == [
         "Nora's family doctor is Dr Nestor in Moycullen."
     ]
-
-
-async def test_with_a_model_what_only_may_contradict_holds_without_a_link(mind: Mind) -> None:
-    said = [
-        "Nuala from across the road takes Figa when I am away.",
-        "Padraig takes Figa when I am away.",
-        "Mama lives with Zofia in the flat on Czuby.",
-        "Mama is in a care home in Warsaw.",
-    ]
-    assert mind.embedder
-    service = replace(newton(mind, mind.embedder).maintenance("test"), llm=asking(mind, Reader()))
-    for one in said:
-        await mind.hear(one)
-        await service.process_recent(failed={})
-        mind.clock.advance(timedelta(days=1))
-    assert set(await facts(mind)) == set(said)
-    assert await unsettled(mind) == 0
 
 
 async def test_an_update_of_one_of_several_leaves_what_the_line_is_not_about(mind: Mind) -> None:

@@ -174,7 +174,7 @@ def test_metrics_are_told_as_a_table_as_a_page_and_as_json(home: Path) -> None:
         "prompt_differences",
     } == set(made)
     page = home / "metrics.html"
-    assert page.read_text(encoding="utf-8").count("Target: ") == 6
+    assert page.read_text(encoding="utf-8").count("Target: ") == 7
     assert page.stat().st_mode & 0o777 == 0o600, "only its owner reads what contexts were about"
     refused = run(home, "metrics", "--days", "0")
     assert (refused.returncode, "Metrics of 0 days are not possible" in refused.stderr) == (2, True)

@@ -121,10 +121,7 @@ class MaintenanceService:
         if self.scope.embedder is None:
             return None
         ctx, model_id = self.scope.write_context(), derive_model_id(self.scope.embedder.identity)
-        has_model = self.llm is not None
-        found = await compare_facts(
-            self.scope.db, ctx, self.similarity_thresholds, model_id=model_id, limit=limit, keeps_doubtful=has_model
-        )
+        found = await compare_facts(self.scope.db, ctx, self.similarity_thresholds, model_id=model_id, limit=limit)
         if found.contradicted:
             async with self.scope.transaction():
                 self.scope.publish("conflict.found", {"conflicts": found.contradicted})

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
@@ -138,11 +137,9 @@ async def compare_facts(
     *,
     model_id: UUID,
     limit: int | None = None,
-    keeps_doubtful: bool = False,
 ) -> ComparisonReport:
     """Compare up to `limit` facts that have vectors and were not compared yet, oldest first.
 
-    With `keeps_doubtful`, facts that only may contradict each other hold both, without a link.
     A fact is merged only into an older one, so concurrent runs give the same result.
     """
     facts = duplicates = related = superseded = contradicted = 0
@@ -152,8 +149,7 @@ async def compare_facts(
         if not batch:
             break
         readings = await asyncio.to_thread(read_changes, batch)
-        decide = partial(decide_verdict, thresholds=thresholds, readings=readings, keeps_doubtful=keeps_doubtful)
-        verdicts = resolve_chains(list(map(decide, batch)))
+        verdicts = resolve_chains([decide_verdict(fact, thresholds, readings) for fact in batch])
         async with db.transaction(ctx.agent_id) as tx:
             stored = await _store_verdicts(tx, ctx, verdicts)
         facts += len(stored)
@@ -205,11 +201,7 @@ def read_changes(facts: Sequence[UncomparedFact]) -> Readings:
 
 
 def decide_verdict(
-    fact: UncomparedFact,
-    thresholds: SimilarityThresholds,
-    readings: Readings = NO_READINGS,
-    *,
-    keeps_doubtful: bool = False,
+    fact: UncomparedFact, thresholds: SimilarityThresholds, readings: Readings = NO_READINGS
 ) -> ComparisonVerdict:
     """Return which known fact a new fact duplicates, or else which ones it changes or is related to. Pure."""
     same_min, near_min = thresholds.duplicate_min_cosine, thresholds.related_min_cosine
@@ -223,29 +215,24 @@ def decide_verdict(
             related.append(known.canonical_id)
     if duplicates:
         return ComparisonVerdict(fact=fact, duplicate_of=max(duplicates)[1])
-    changes = find_changes(fact, readings, keeps_doubtful=keeps_doubtful)
+    changes = find_changes(fact, readings)
     changed = {known_id for ids in changes for known_id in ids}
     others = tuple(one for one in dict.fromkeys(related) if one not in changed)
     return ComparisonVerdict(fact=fact, related=others, changes=changes)
 
 
-def find_changes(
-    fact: UncomparedFact, readings: Readings = NO_READINGS, *, keeps_doubtful: bool = False
-) -> FactChanges:
+def find_changes(fact: UncomparedFact, readings: Readings = NO_READINGS) -> FactChanges:
     """Return the current facts that the new one supersedes, is superseded by, or contradicts. Pure.
 
     A statement is taken to change one thing. If it clearly replaces known facts, the result is the fact that it
     replaces most clearly and the other versions of that fact. Otherwise it is the likeliest fact and all facts on
-    safety; these can only be contradicted, not superseded. With `keeps_doubtful`, they are not changed: a model reads
-    what the line changes, and says itself where it is in doubt.
+    safety; these can only be contradicted, not superseded.
     """
     verdicts = [(known, _detect(fact, known, readings)) for known in _list_compared(fact)]
     clear = [(verdict.probability, n) for n, (_, verdict) in enumerate(verdicts) if verdict.kind == "update"]
     if clear:
         best = verdicts[max(clear)[1]][0]
         verdicts = [(k, v) for k, v in verdicts if k is best or (v.kind == "update" and _is_version(k, best))]
-    elif keeps_doubtful:
-        return NO_CHANGES
     else:
         most = max((v.probability for _, v in verdicts), default=0.0)
         verdicts = [(k, v) for k, v in verdicts if v.probability == most or concerns_safety(k.text)]
