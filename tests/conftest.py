@@ -10,6 +10,7 @@ import os
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -58,6 +59,7 @@ def pytest_collection_finish() -> None:
 
 
 FAILED = pytest.StashKey[bool]()
+SHARING: dict[Path, bool] = {}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -73,6 +75,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"not on a cluster: {marker.args[0]}"))
 
 
+def _shares_application(request: pytest.FixtureRequest) -> bool:
+    """Whether some test of the file uses an application that all of them share."""
+    path = request.node.path
+    if path not in SHARING:
+        names = [getattr(item, "fixturenames", ()) for item in request.session.items if item.path == path]
+        SHARING[path] = any("behind" in one for one in names)
+    return SHARING[path]
+
+
 @pytest.fixture(autouse=True)
 async def no_failed_part(request: pytest.FixtureRequest) -> AsyncIterator[None]:
     """A part that failed with an unexpected error makes the test fail, unless the test has planted it."""
@@ -80,7 +91,7 @@ async def no_failed_part(request: pytest.FixtureRequest) -> AsyncIterator[None]:
     PLANTED.clear()
     PLANTED.update(*(mark.args for mark in request.node.iter_markers("failing_parts")))
     # An application that the tests of a module share starts tasks of its own during one of them.
-    async with nullcontext() if "behind" in request.fixturenames else without_leftovers():
+    async with nullcontext() if _shares_application(request) else without_leftovers():
         yield
     failed = {part: kind for part, kind in count_failures() - before if not kind.islower()}  # else an own error
     assert {part: kind for part, kind in failed.items() if part not in PLANTED} == {}
