@@ -15,7 +15,7 @@ import numpy as np
 import yaml
 
 from newton.heart.identity.rule_model import (
-    Sentence,
+    MaskedSentence,
     SentenceKind,
     list_rule_feature_names,
     list_rule_features,
@@ -38,7 +38,7 @@ linear_model = import_module("sklearn.linear_model")  # scikit-learn has no type
 class Example(NamedTuple):
     """A sentence with its kind and its weight in the fit."""
 
-    sentence: Sentence
+    sentence: MaskedSentence
     kind: SentenceKind
     weight: float
 

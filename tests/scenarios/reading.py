@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel
 
 from newton.agent.llm.structured import StructuredLLM
-from newton.agent.reconciliation.reconciler import Reconciler, ReconciliationResult
+from newton.agent.reconciliation.reconciler import MemoryReconciler, ReconciliationResult
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind, newton
@@ -80,7 +80,7 @@ async def told(mind: Mind, *said: str, session: str = "s1", role: str = "user") 
 async def read(mind: Mind, *answers: Answer, model: Reader | None = None) -> ReconciliationResult:
     """What comes of the new lines if the model gives these answers."""
     model = model or Reader(list(answers))
-    return await Reconciler(llm=asking(mind, model), user_names=("Nora",)).reconcile(64)
+    return await MemoryReconciler(llm=asking(mind, model), user_names=("Nora",)).reconcile(64)
 
 
 async def facts(mind: Mind) -> list[str]:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from newton.agent.reconciliation.reconciler import Reconciler
+from newton.agent.reconciliation.reconciler import MemoryReconciler
 from newton.dialogue import branches, sessions
 from newton.dialogue.messages import Message
 from newton.errors import ProviderError, RefusedRequestError
@@ -98,7 +98,7 @@ async def test_a_told_episode_that_the_model_refuses_holds_up_no_other(mind: Min
         await mind.verbs.remember_episode(text, title="The summer", occurred_at=mind.clock.now())
         mind.clock.advance(timedelta(minutes=1))
     model = Failing(word="forbidden")
-    reconciler = Reconciler(llm=asking(mind, model))
+    reconciler = MemoryReconciler(llm=asking(mind, model))
     for _ in range(2):
         result = await reconciler.read_told_episodes(8, ended_before=mind.clock.now())
     assert ["Bergen" in new_lines(sheet) for sheet in model.sheets] == [False, True, False]

@@ -15,7 +15,7 @@ from newton.agent.llm.structured import UNUSABLE_ANSWER, StructuredLLM
 from newton.agent.llm.usage import SQL
 from newton.agent.maintenance.extracted_facts import ExtractionResult
 from newton.agent.maintenance.service import LearningReport
-from newton.agent.reconciliation.reconciler import Reconciler, ReconciliationResult
+from newton.agent.reconciliation.reconciler import MemoryReconciler, ReconciliationResult
 from newton.db.pool import Database
 from newton.db.queries import WRITE_PATTERN
 from newton.errors import ProviderError, TokenQuotaError
@@ -161,7 +161,7 @@ async def test_the_job_counts_the_conversations_that_the_model_failed(mind: Mind
     await mind.hear("My sister Liv works at the harbour.")
     await mind.hear("Our rent was raised to 950 euros.", session="s2")
     llm = replace(asking(mind), model=FailingChat(refused(), None, reply=NOTHING))
-    result = await Reconciler(llm=llm).reconcile(10)
+    result = await MemoryReconciler(llm=llm).reconcile(10)
     assert result == ReconciliationResult(calls=1, failed=1)
     outcome = to_learning_outcome(LearningReport(0, ExtractionResult(), result))
     assert outcome.result is not None and outcome.result["failed"] == 1

@@ -13,7 +13,7 @@ from newton.agent.llm import usage
 from newton.agent.llm.usage import UsageRecord
 from newton.agent.reconciliation import reconciler
 from newton.agent.reconciliation.readings import create_readings
-from newton.agent.reconciliation.reconciler import Reconciler
+from newton.agent.reconciliation.reconciler import MemoryReconciler
 from newton.db.pool import Database
 from newton.dialogue import session_close
 from newton.heart import procedures
@@ -64,7 +64,7 @@ async def test_above_its_share_of_the_tokens_an_open_session_waits_and_a_closed_
         for purpose in ("turn", reconciler.PURPOSE):
             await usage.record(tx, UsageRecord(spent, purpose), agent_id=ctx.agent_id, now=ctx.now)
     model = Reader()
-    reading = Reconciler(llm=asking(mind, model))
+    reading = MemoryReconciler(llm=asking(mind, model))
     mind.clock.advance(timedelta(minutes=1))
     assert (await reading.reconcile(9, only_due=True)).calls == 0
     session_id = await mind.session()
@@ -77,7 +77,7 @@ async def test_a_job_and_a_reading_after_a_turn_ask_the_model_once(mind: Mind) -
     await told(mind, *(f"Shelf {number} holds apples." for number in range(6)))
     model = Reader([NOTHING])
     model.meanwhile = partial(asyncio.sleep, 0.2)
-    reading = Reconciler(llm=asking(mind, model))
+    reading = MemoryReconciler(llm=asking(mind, model))
     first, second = await asyncio.gather(reading.reconcile(9), reading.reconcile(9))
     assert (first.calls + second.calls, len(model.sheets)) == (1, 1)
 

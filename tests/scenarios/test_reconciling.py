@@ -9,7 +9,7 @@ import pytest
 
 from newton.agent.reconciliation import line_changes, proposal_log
 from newton.agent.reconciliation.known_items import list_user_names
-from newton.agent.reconciliation.reconciler import Reconciler
+from newton.agent.reconciliation.reconciler import MemoryReconciler
 from newton.agent.services.curation import CurationService
 from newton.errors import ProviderError, TokenQuotaError
 from newton.heart.facts import fact_store
@@ -283,7 +283,7 @@ async def test_a_model_that_fails_leaves_the_lines_for_the_next_run(mind: Mind) 
     with pytest.raises(ProviderError):
         await read(mind, model=Reader(meanwhile=fail))
     with pytest.raises(TokenQuotaError, match="NEWTON_LLM_TOKENS_PER_DAY"):
-        await Reconciler(llm=asking(mind, Reader(), per_day=500)).reconcile(8)
+        await MemoryReconciler(llm=asking(mind, Reader(), per_day=500)).reconcile(8)
     result = await read(mind, NOTHING)
     assert result.calls == 1
     assert (await read(mind)).calls == 0, "nothing is read twice"

@@ -17,7 +17,7 @@ from newton.agent.inputs import ToolInput
 from newton.agent.inventory.artifacts import ArtifactService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.maintenance.service import MaintenanceService
-from newton.agent.reconciliation.line_changes import Receipt, read_receipt
+from newton.agent.reconciliation.line_changes import LearningReceipt, read_receipt
 from newton.agent.reconciliation.tool_changes import MessagePlace
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionPreview, DecisionService
@@ -90,7 +90,7 @@ class AgentToolset:
             session_id=session_id,
         )
 
-    async def write_receipt(self, line_id: UUID) -> Receipt:
+    async def write_receipt(self, line_id: UUID) -> LearningReceipt:
         """Learn what the latest messages state, and return what the message with this memory has changed."""
         await self.maintenance.learn_statements(only_recent=True)
         async with self.curation.scope.transaction() as tx:

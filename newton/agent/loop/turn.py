@@ -21,7 +21,7 @@ from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, Repl
 from newton.agent.loop.turn_state import PreparedTurn, RunningTurn
 from newton.agent.loop.turn_status import ProgressCallback
 from newton.agent.loop.turn_types import NO_USER_MESSAGE, TurnInput, TurnResult
-from newton.agent.reconciliation.line_changes import NO_RECEIPT, Receipt
+from newton.agent.reconciliation.line_changes import NO_RECEIPT, LearningReceipt
 from newton.agent.scope import AgentScope
 from newton.agent.session_data.user_rules import NOTHING_HEARD, HeardRules
 from newton.cognition.bundles.bundle_store import AnsweredBy
@@ -316,7 +316,7 @@ class TurnRunner:
         return TokenQuotaError(reason, hint=QUOTA_HINT)
 
 
-async def _learn_from_input(tools: AgentToolset | None, turn: RunningTurn) -> Receipt:
+async def _learn_from_input(tools: AgentToolset | None, turn: RunningTurn) -> LearningReceipt:
     """Learn what the input states; return what this changed, with what tools changed because of it."""
     learning = tools.write_receipt(turn.recorded.memory_id) if tools and turn.recorded.memory_id else None
     return await run_part("receipt", learning, default=NO_RECEIPT, missing=turn.missing) if learning else NO_RECEIPT

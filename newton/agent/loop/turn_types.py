@@ -7,7 +7,7 @@ from uuid import UUID
 
 from newton.agent.actions.approvals import ApprovalCallback
 from newton.agent.loop.prompt import MessageParts
-from newton.agent.reconciliation.line_changes import NO_RECEIPT, Receipt
+from newton.agent.reconciliation.line_changes import NO_RECEIPT, LearningReceipt
 from newton.agent.session_data.user_rules import NOTHING_HEARD, HeardRules
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.bundle_store import AnsweredBy
@@ -135,7 +135,7 @@ class TurnResult:
     finish: FinishReason = "stop"
     replies: Sequence[ChatReply] = ()
     rules: HeardRules = NOTHING_HEARD
-    receipt: Receipt = NO_RECEIPT
+    receipt: LearningReceipt = NO_RECEIPT
     redacted: Redactions = field(default_factory=dict[str, int])
     missing: Mapping[str, str] = field(default_factory=dict[str, str])
 

@@ -14,7 +14,7 @@ from newton.agent.maintenance.line_summaries import summarize_lines
 from newton.agent.maintenance.statement_extraction import extract_statements, learn_open_sessions
 from newton.agent.prompt_records import prompt_store
 from newton.agent.reconciliation.known_items import list_user_names
-from newton.agent.reconciliation.reconciler import Reconciler, ReconciliationResult
+from newton.agent.reconciliation.reconciler import MemoryReconciler, ReconciliationResult
 from newton.agent.scope import AgentScope
 from newton.brain.hook_runner import NO_HOOKS, HookRunner
 from newton.cognition.bundles import bundle_store
@@ -218,7 +218,7 @@ class MaintenanceService:
     async def reconcile(
         self, limit: int = BATCH_SIZE, *, only_due: bool = False, only_recent: bool = False
     ) -> ReconciliationResult:
-        """Let the model say what the new lines of up to `limit` sessions change. Raises as `Reconciler.reconcile`."""
+        """Let the model say what the new lines of up to `limit` sessions change. Raises as the reconciler does."""
         if self.llm is None:
             return ReconciliationResult()
         reconciler = await self._create_reconciler(self.llm)
@@ -227,9 +227,9 @@ class MaintenanceService:
             await self.process_pending()
         return result
 
-    async def _create_reconciler(self, llm: StructuredLLM) -> Reconciler:
+    async def _create_reconciler(self, llm: StructuredLLM) -> MemoryReconciler:
         async with self.scope.transaction() as tx:
-            return Reconciler(llm=llm, user_names=await list_user_names(tx, agent_id=self.scope.agent_id))
+            return MemoryReconciler(llm=llm, user_names=await list_user_names(tx, agent_id=self.scope.agent_id))
 
     async def learn_statements(self, limit: int = BATCH_SIZE, *, only_recent: bool = False) -> int:
         """Store the facts that users state in up to `limit` sessions that go on; return how many were not known before.

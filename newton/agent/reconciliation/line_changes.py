@@ -39,21 +39,21 @@ class StoredChange(NamedTuple):
     text: str | None
 
 
-class Receipt(NamedTuple):
+class LearningReceipt(NamedTuple):
     """The facts that were learnt from a message, and those that no longer hold because of it, as texts."""
 
     learnt: tuple[str, ...] = ()
     no_longer: tuple[str, ...] = ()
 
 
-NO_RECEIPT = Receipt()
+NO_RECEIPT = LearningReceipt()
 
 
-async def read_receipt(tx: Tx, line_id: UUID, *, agent_id: UUID) -> Receipt:
+async def read_receipt(tx: Tx, line_id: UUID, *, agent_id: UUID) -> LearningReceipt:
     """Return the receipt of the message with this memory: what is known of its effects now."""
     rows = await SQL["list_receipt"].fetch_all(tx, agent_id=agent_id, line_id=line_id)
     learnt = tuple(row["text"] for row in rows if row["is_learnt"])
-    return Receipt(learnt, tuple(row["text"] for row in rows if not row["is_learnt"]))
+    return LearningReceipt(learnt, tuple(row["text"] for row in rows if not row["is_learnt"]))
 
 
 async def insert_changes(tx: Tx, changes: Sequence[LineChange], *, ctx: LifecycleContext) -> None:

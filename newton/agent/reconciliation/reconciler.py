@@ -51,7 +51,7 @@ class ReconciliationResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reconciler:
+class MemoryReconciler:
     """Reads new lines of one agent with a model. No transaction is open while the model works."""
 
     llm: StructuredLLM

@@ -120,7 +120,7 @@ _DURATION_ONLY = re.compile(
 )
 
 
-class Sentence(NamedTuple):
+class MaskedSentence(NamedTuple):
     """A sentence of a message, and the same with what is quoted, listed or pasted masked."""
 
     text: str
@@ -143,24 +143,24 @@ def load_rule_model() -> RuleModel:
     return RuleModel(**json.loads(text))
 
 
-def split_sentences(text: str) -> list[Sentence]:
+def split_sentences(text: str) -> list[MaskedSentence]:
     """Return the sentences of a message; none of a long one, which is mostly pasted.
 
     >>> [sentence.text for sentence in split_sentences("Grams. Always. Cups are for drinking.")]
     ['Grams. Always.', 'Cups are for drinking.']
     """
-    sentences: list[Sentence] = []
+    sentences: list[MaskedSentence] = []
     for found in SENTENCE.finditer(mask_foreign_text(text)) if len(text) <= MAX_MESSAGE_CHARACTERS else ():
         words = text[found.start() : found.end()].strip()
         if sentences and _DURATION_ONLY.fullmatch(words):
             last = sentences.pop()
-            sentences.append(Sentence(f"{last.text} {words}", f"{last.masked} {found[0]}"))
+            sentences.append(MaskedSentence(f"{last.text} {words}", f"{last.masked} {found[0]}"))
         elif words:
-            sentences.append(Sentence(words, found[0]))
+            sentences.append(MaskedSentence(words, found[0]))
     return sentences
 
 
-def classify_sentence(sentence: Sentence, vector: Vector) -> Mapping[SentenceKind, float]:
+def classify_sentence(sentence: MaskedSentence, vector: Vector) -> Mapping[SentenceKind, float]:
     """Return the probability of each kind for a sentence with this unit vector."""
     model, names = load_rule_model(), list_rule_features(sentence)
     odds = {
@@ -174,10 +174,10 @@ def classify_sentence(sentence: Sentence, vector: Vector) -> Mapping[SentenceKin
     return {kind: share / sum(shares.values()) for kind, share in shares.items()}
 
 
-def list_rule_features(sentence: Sentence) -> list[str]:
+def list_rule_features(sentence: MaskedSentence) -> list[str]:
     """Return the names of the features that a sentence has.
 
-    >>> list_rule_features(Sentence("Never use emojis, please.", "Never use emojis, please."))
+    >>> list_rule_features(MaskedSentence("Never use emojis, please.", "Never use emojis, please."))
     ['lasting', 'order', 'negative_order', 'reply', 'polite', 'short']
     """
     plain = sentence.masked

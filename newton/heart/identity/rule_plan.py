@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from newton.heart.identity.conflicts import compare_lines
-from newton.heart.identity.rule_model import Sentence, classify_sentence, list_rule_features, split_sentences
+from newton.heart.identity.rule_model import MaskedSentence, classify_sentence, list_rule_features, split_sentences
 from newton.heart.identity.standing_instructions import StandingInstruction, detect_instructions
 from newton.heart.identity.tenets import IdentityTenet, normalize_line
 from newton.heart.identity.wish_patterns import concerns_every_answer, concerns_one_case
@@ -88,7 +88,7 @@ def plan_rules(text: str, rules: Sequence[IdentityTenet], vectors: Mapping[str, 
     return RulePlan(tuple(stated))
 
 
-def _find_stated(text: str, sentences: Sequence[Sentence], vectors: Mapping[str, Vector]) -> str | None:
+def _find_stated(text: str, sentences: Sequence[MaskedSentence], vectors: Mapping[str, Vector]) -> str | None:
     """Return the words of the rule or wish that the sentences state, if any."""
     found = [
         number
@@ -107,7 +107,7 @@ def _find_stated(text: str, sentences: Sequence[Sentence], vectors: Mapping[str,
 
 
 def _find_lifted(
-    sentences: Sequence[Sentence], rules: Sequence[IdentityTenet], vectors: Mapping[str, Vector], *, said_on: date
+    sentences: Sequence[MaskedSentence], rules: Sequence[IdentityTenet], vectors: Mapping[str, Vector], *, said_on: date
 ) -> tuple[LiftedRule, ...]:
     """Return the rule that the most probable of the sentences lifts, if it is clear which."""
     known = [rule for rule in rules if rule.text in vectors]
@@ -136,7 +136,7 @@ def _find_lifted(
     return (LiftedRule(rule, f"{rule.text} (since {said_on}: {change})"),)
 
 
-def _match(sentence: Sentence, rule: IdentityTenet, vectors: Mapping[str, Vector]) -> float:
+def _match(sentence: MaskedSentence, rule: IdentityTenet, vectors: Mapping[str, Vector]) -> float:
     """Return how much a sentence is about the same as a rule: the likeness of the vectors, and common words."""
     common = _list_content_words(sentence.text) & _list_content_words(rule.text)
     return float(np.dot(vectors[sentence.text], vectors[rule.text])) + WORD_SHARE * min(len(common), 2)

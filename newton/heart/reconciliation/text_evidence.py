@@ -39,7 +39,7 @@ _TIME_STEMS = split_words("day week month year hour minute today tomorrow yester
 
 @dataclass(frozen=True, slots=True)
 class TextEvidence:
-    """What texts contain: their words without accents in lower case, all forms of their numbers, and their stems."""
+    """The words of texts (without accents, in lower case), all forms of their numbers, and their stems."""
 
     words: frozenset[str]
     numbers: frozenset[str]
