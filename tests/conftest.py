@@ -151,6 +151,7 @@ async def dsn(common: Common, request: pytest.FixtureRequest) -> AsyncIterator[s
     """A database without a row, as the role that owns it."""
     async with without_leftovers():
         yield common.dsn
+        await common.become_idle()  # a statement that is cancelled takes its connection longer than one that ends
     if request.node.stash.get(FAILED, False):
         await common.disconnect()
     await common.empty()

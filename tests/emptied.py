@@ -59,7 +59,7 @@ class Common:
 
     async def empty(self) -> None:
         """Delete every row but the names of the migrations. Fails afterwards if the test left a transaction open."""
-        is_idle = await self._becomes_idle()
+        is_idle = await self.become_idle()
         if not is_idle:
             await self.disconnect()
         await delete_rows(self.owner, self.workers)
@@ -68,9 +68,9 @@ class Common:
     async def disconnect(self) -> None:
         """End every other connection to the database; the pool opens new ones."""
         await self.owner.execute(CUT)
-        assert await self._becomes_idle(seconds=60)
+        assert await self.become_idle(seconds=60)
 
-    async def _becomes_idle(self, *, seconds: float = LAST_SECONDS) -> bool:
+    async def become_idle(self, *, seconds: float = LAST_SECONDS) -> bool:
         """Whether all connections are at rest before long: a stream that a client left is undone after its request."""
 
         async def is_idle() -> bool:

@@ -64,10 +64,18 @@ async def test_beyond_a_short_queue_nobody_waits() -> None:
 
 
 async def held(
-    paced: AdmissionMiddleware, path: str, *, token: str, method: str = "GET", agent: str = "", size: int = 0
+    paced: AdmissionMiddleware,
+    path: str,
+    *,
+    token: str,
+    method: str = "GET",
+    agent: str = "",
+    size: int = 0,
+    timeout: str = "",
 ) -> int:
     """The status that is answered to such a request."""
-    headers = [(b"authorization", token.encode()), *([(b"x-newton-agent", agent.encode())] if agent else ())]
+    named = {b"x-newton-agent": agent, b"x-newton-timeout": timeout}
+    headers = [(b"authorization", token.encode()), *((name, one.encode()) for name, one in named.items() if one)]
     scope: Scope = {"type": "http", "path": path, "method": method, "headers": headers, BODY_BYTES_KEY: size}
     told: list[Message] = []
 
@@ -169,10 +177,10 @@ async def test_so_many_stand_and_keep_nobody_from_work(path: str) -> None:
     paced = AdmissionMiddleware(app, FairLimiter(max_running=1, max_waiting=0), KnownCallers(OPERATOR))
     standing = [asyncio.create_task(held(paced, path, token=f"Bearer {n // each}")) for n in range(most)]
     await asyncio.sleep(0)
-    assert await held(paced, path, token="Bearer new") == 429
+    assert await held(paced, path, token="Bearer new", timeout="0.05") == 429
     standing[0].cancel()
     await asyncio.wait(standing[:1])
-    assert await held(paced, path, token="Bearer 1") == 429  # its own are all taken
+    assert await held(paced, path, token="Bearer 1", timeout="0.05") == 429  # its own are all taken
     more = [asyncio.create_task(held(paced, one, token="Bearer new")) for one in (path, "/v1/frames")]
     await asyncio.sleep(0)
     app.free.set()
