@@ -5,7 +5,7 @@ import re
 MASK = "¤"
 
 # Code blocks, quoted lines, text between tags, lines of a chat with their speaker, rows of a table, and a forwarded
-# mail up to the end.
+# mail or a letter below other text up to the end.
 _PASTED = re.compile(
     r"```[\s\S]*?(?:```|\Z)"
     r"|^[ \t]*>[^\n]*$"
@@ -13,6 +13,7 @@ _PASTED = re.compile(
     r"|^[ \t]*[^\W\d][\w.-]*(?: \w+)?> [^\n]*$"
     r"|^(?:[^\n;]*;[^\n;]*;[^\n]*(?:\n|\Z)){2,}|^(?:[^\n\t]*\t[^\n\t]*\t[^\n]*(?:\n|\Z)){2,}"
     r"|^(?:-{2,} ?(?:forwarded|original) message ?-{2,}|begin forwarded message:|on [^\n]{5,120} wrote:)[\s\S]*\Z"
+    r"|(?<=\n\n)(?:hi|hey|hello|dear) (?-i:[A-Z])[^\n,.!:]{0,40}[,.!:][\s\S]*\Z"
     r"|^from: [^\n]+\n(?:(?:to|cc|date|sent|subject|reply-to): [^\n]*\n)+[\s\S]*\Z",
     re.MULTILINE | re.IGNORECASE,
 )

@@ -96,10 +96,7 @@ class AgentServices(ScopeServices):
         return replace(self, scope=self.scope.within(tx))
 
     def guardrails(self, origin: str) -> "GuardrailService":
-        """Return the service for guardrails, the rules on decisions.
-
-        Raises ConfigError for an invalid guardrail file.
-        """
+        """Return the service for guardrails, the rules on decisions. Raises ConfigError for an invalid file."""
         # imported late: CEL takes 0.2 s to load, and most commands evaluate no decision
         module = import_module("newton.agent.services.guardrails")
         files = module.load_file_guardrails(self.settings.guardrails_dir)
@@ -109,10 +106,7 @@ class AgentServices(ScopeServices):
         return CensorService(scope=self.scope.at(origin), domains=self.domains)
 
     def erasure(self, origin: str) -> ErasureService:
-        """Return the service that erases people.
-
-        Only the person at the command line also changes files, because agents share them: the log and the chat history.
-        """
+        """Return the service that erases people. Only at the command line, it also changes files that agents share."""
         home = self.settings.home
         logs = () if self.settings.database_url else find_server_logs(home)
         files = [file for file in (*logs, home / CHAT_HISTORY) if origin == "cli" and file.is_file()]
@@ -186,24 +180,23 @@ class AgentServices(ScopeServices):
         limit = self.settings.llm_tokens_per_day
         return build_structured_llm(self.models, self.scope, model=self.default_model, tokens_per_day=limit)
 
-    async def process_written(self, origin: str) -> bool:
+    async def process_written(self, origin: str, *, reads_now: bool = False) -> bool:
         """Embed and index new memories now, so that the next search finds them, if embeddings are computed locally.
 
         Then store the facts that the messages state; a model reads them in the background. Return False if something is
-        left for the job `embed`: all with a remote embedding model, or after an error, what takes longer than
-        `PROCESS_SECONDS`, and the passages of artifacts.
+        left for the job `embed`: all with a remote model or after an error, what takes too long, passages of artifacts.
         """
         try:
             return await self._process_written(origin)
         finally:
-            self.read_soon()
+            self.read_soon(reads_now=reads_now)
 
-    def read_soon(self) -> None:
-        """Let the model reconcile new lines in the background: now if there are enough, and after a pause."""
+    def read_soon(self, *, reads_now: bool = False) -> None:
+        """Let the model reconcile new lines in the background: now if they are enough or `reads_now`, and later."""
         if self.chat_model is not None:
-            run = partial(self.maintenance("reconciliation").reconcile, only_due=True, only_recent=True)
-            for start in (self.readings.start, self.readings.start_when_idle):
-                start((self.scope.agent_id, self.scope.agent_id), run)
+            run, key = self.maintenance("reconciliation").reconcile, (self.scope.agent_id, self.scope.agent_id)
+            self.readings.start(key, partial(run, only_due=not reads_now, only_recent=True))
+            self.readings.start_when_idle(key, partial(run, only_due=True, only_recent=True))
 
     async def _process_written(self, origin: str) -> bool:
         maintenance, failed = self.maintenance(origin), dict[str, str]()
@@ -358,6 +351,7 @@ class AgentServices(ScopeServices):
             actions=self.actions(origin, on_event) if self.mcp_servers.servers else None,
             quotes_for_clients=self.settings.quote_without_model,
             on_event=on_event,
+            read_soon=partial(self.read_soon, reads_now=True),
         )
 
     async def working_memory(self, session: str | None) -> WorkingMemory:

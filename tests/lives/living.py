@@ -27,6 +27,7 @@ IDLE = (timedelta(minutes=6), timedelta(minutes=17), timedelta(minutes=24))  # a
 DAILY = timedelta(days=1)
 AFTER_REPLY = timedelta(seconds=25)  # when the jobs look again
 ORDER_SECTIONS = ("instruction", "preference")  # of the identity
+READING_SECONDS = 3_600
 QUESTIONS_AFTER = timedelta(days=1)
 
 _ITEMS = """
@@ -104,6 +105,15 @@ class _House:
             except NewtonError as error:
                 self.seen.failures.append(f"{moment:%d %b %H:%M} job {name}: {error}")
 
+    async def read_lines(self) -> None:
+        """Let the readings end that began after a reply, or that a pause of some seconds starts."""
+        newton = await self.agents.get(self.env.newton.settings.agent)
+        await newton.readings.finish(seconds=READING_SECONDS)
+        try:
+            await newton.maintenance("reconciliation").reconcile(only_due=True, only_recent=True)
+        except NewtonError as error:
+            self.seen.failures.append(f"{self.clock.now():%d %b %H:%M} reading: {error}")
+
     async def pass_time(self, until: datetime) -> None:
         """Let the time between two conversations pass: a pause that closes the first one, and the jobs of days."""
         ended = self.clock.now()
@@ -166,6 +176,7 @@ async def live(life: Life, model: PlayedModel | None) -> LivedLife:
                 model.said = line.text
             await house.say(line, history)
             await house.reach(line.at + AFTER_REPLY)
+            await house.read_lines()
         await house.pass_time(lines[-1].at + QUESTIONS_AFTER)
         await house.reach(lines[-1].at + QUESTIONS_AFTER)
         await house.look_back(life)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from newton.agent.prompting.memory_delta import ADDED_RULES, INPUT_HEADER, LIFTED_RULES, MEMORY_HEADER, SYSTEM_HEADER
 from newton.providers.token_counter import count
 from tests.lives.living import LivedLife
 from tests.lives.played_model import Body, text_of
@@ -14,8 +15,23 @@ SYSTEM_ROLES = ("system", "developer")
 
 
 def system_lines(body: Body) -> list[str]:
-    """The lines of a request that have the authority of the system."""
-    return [line for one in body["messages"] if one["role"] in SYSTEM_ROLES for line in text_of(one).splitlines()]
+    """The lines of a request that have the authority of the system and hold at its end.
+
+    They are those of its messages of the system, and of the parts that the system wrote before the user's messages: a
+    line that such a part calls lifted is left out.
+    """
+    lines = dict[str, None]()
+    for message in body["messages"]:
+        text = text_of(message)
+        if message["role"] in SYSTEM_ROLES:
+            lines |= dict.fromkeys(text.splitlines())
+        elif message["role"] == "user" and text.startswith(SYSTEM_HEADER) and INPUT_HEADER in text:
+            part, is_lifted = text[: text.index(INPUT_HEADER)].split(MEMORY_HEADER)[0], False
+            for line in part.splitlines(keepends=True):
+                is_lifted = line == LIFTED_RULES or (is_lifted and line != ADDED_RULES)
+                lines.pop(line.rstrip("\n"), None)
+                lines |= {} if is_lifted else {line.rstrip("\n"): None}
+    return list(lines)
 
 
 def measure_parts(body: Body, spoken: Mapping[str, int]) -> Counter[str]:

@@ -39,6 +39,34 @@ def test_a_rule_in_words_that_no_pattern_knows_is_stated(text: str, kept: str) -
 
 
 @pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Just call me Bo, Robert is my dad. n show me any mail to the bank before u send it, always", 2),
+        ("Oh, and never tell anyone where I park. When I want to, I do it myself.", 1),
+        ("Whenever u write sql for me use lower case keywords, always, it's the norm here", 1),
+    ],
+)
+def test_each_rule_of_a_message_is_stated_in_the_words_of_its_sentences(text: str, kept: int) -> None:
+    stated = plan(text).stated
+    assert len(stated) >= kept and not any("Robert" in one.text and "bank" in one.text for one in stated)
+
+
+def test_a_sentence_that_may_be_a_rule_is_left_to_the_model() -> None:
+    assert not plan("The dog ate my sock today.").is_unsure
+    assert plan("When its recipes u can write as much as u like, all else stays brief", SHORT).is_unsure
+
+
+def test_a_letter_that_is_passed_on_states_no_rule() -> None:
+    letter = "My cousin sent this, any use?\n\nHi Lena! Always ask me before you book a band. Never pay up front. Kim x"
+    assert plan(letter, NUTS) == RulePlan()
+
+
+def test_a_word_in_another_sentence_lifts_no_rule() -> None:
+    called = "Jo and I called it a day last night. We're ok, no drama. I paid back what I owed."
+    assert plan(called, "Just call me Bo, only my dad says Robert").lifted == ()
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "Keep this one short, the bus is coming.",
@@ -70,7 +98,7 @@ def test_a_later_sentence_lifts_or_changes_the_rule_that_it_is_about(text: str, 
 
 
 def test_what_lifts_nothing_in_force_or_two_rules_alike_changes_nothing() -> None:
-    assert plan("Nuts are allowed again.", SHORT) == RulePlan()
+    assert plan("Nuts are allowed again.", SHORT) == RulePlan(is_unsure=True)
     assert plan("You can suggest nuts again.", NUTS, "Do not suggest any nuts").lifted == ()
 
 

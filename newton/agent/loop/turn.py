@@ -1,6 +1,6 @@
 """One turn of a session: store the input, build the context, call the model, and store the reply."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -59,7 +59,7 @@ class TurnRunner:
     `actions` calls the tools of servers; without it, none are offered.
 
     With `quotes_for_clients`, an API caller gets quotes of memory in place of a reply that fails before it begins.
-    `on_event` receives what a turn waits for.
+    `on_event` receives what a turn waits for. `read_soon` lets the model read an input that may be a rule.
     """
 
     scope: AgentScope
@@ -73,6 +73,7 @@ class TurnRunner:
     actions: ActionService | None = None
     quotes_for_clients: bool = False
     on_event: ProgressCallback = ignore_progress
+    read_soon: Callable[[], None] | None = None
 
     async def run(self, turn_input: TurnInput) -> AsyncGenerator[ReplyPiece | TurnResult]:
         """Yield the pieces of the reply, then the TurnResult. If closed early, store the text received so far.
@@ -181,7 +182,7 @@ class TurnRunner:
         await self._end_turn(turn, prepared)
         yield TurnResult(
             text=text,
-            receipt=await _learn_from_input(self.tools, turn),
+            receipt=await _learn_from_input(self.tools, turn, self.read_soon if heard.is_unsure else None),
             context=prepared.context,
             private=turn.private,
             degraded=degraded,
@@ -316,10 +317,15 @@ class TurnRunner:
         return TokenQuotaError(reason, hint=QUOTA_HINT)
 
 
-async def _learn_from_input(tools: AgentToolset | None, turn: RunningTurn) -> LearningReceipt:
-    """Learn what the input states; return what this changed, with what tools changed because of it."""
+async def _learn_from_input(
+    tools: AgentToolset | None, turn: RunningTurn, read_soon: Callable[[], None] | None
+) -> LearningReceipt:
+    """Learn what the input states, then call `read_soon`; return what the input and its tools changed."""
     learning = tools.write_receipt(turn.recorded.memory_id) if tools and turn.recorded.memory_id else None
-    return await run_part("receipt", learning, default=NO_RECEIPT, missing=turn.missing) if learning else NO_RECEIPT
+    receipt = await run_part("receipt", learning, default=NO_RECEIPT, missing=turn.missing) if learning else NO_RECEIPT
+    if read_soon:
+        read_soon()
+    return receipt
 
 
 def _hint_at_model(turn: RunningTurn, *, quotes_for_clients: bool) -> str:

@@ -96,13 +96,15 @@ async def list_changes(
 
 
 async def undo_changes(tx: Tx, changes: Sequence[StoredChange], *, ctx: LifecycleContext) -> None:
-    """Undo changes of facts, the latest first: what was learnt is retracted, and what was ended holds again.
+    """Undo changes of facts, the latest first: what was learnt is retracted, and what was ended or hidden holds again.
 
     A fact that was replaced is current again when what replaced it is retracted.
     """
     for one in reversed(changes):
         if one.kind == "fact" and one.change.effect == "learnt":
             await fact_store.retract(tx, one.change.target_id, ctx=ctx)
+        elif one.kind == "fact" and one.change.effect == "retracted":
+            await fact_store.undo_retraction(tx, one.change.target_id, ctx=ctx)
         elif one.kind == "fact" and one.change.effect == "ended":
             await fact_edits.set_end(tx, one.change.target_id, one.change.former_end, ctx=ctx)
     ids = [one.change_id for one in changes]

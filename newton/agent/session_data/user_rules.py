@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -39,10 +39,14 @@ class RuleLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeardRules:
-    """The changes of the user's rules by lines, and the rules proposed by speakers who are not the user."""
+    """The changes of the user's rules by lines, and the rules proposed by speakers who are not the user.
+
+    `is_unsure` means that more in the lines may concern the rules.
+    """
 
     changes: tuple[RuleChange, ...] = ()
     proposed: tuple[TenetProposal, ...] = ()
+    is_unsure: bool = False
 
 
 NOTHING_HEARD = HeardRules()
@@ -71,6 +75,7 @@ async def hear_rules(scope: AgentScope, lines: Sequence[RuleLine], write: WriteS
     heard = NOTHING_HEARD
     for line in own:
         plan = await _plan(scope, line)
+        heard = replace(heard, is_unsure=heard.is_unsure or plan.is_unsure)
         if plan.stated or plan.lifted:
             async with write() as (tx, ctx):
                 heard = _join(heard, await _apply(tx, line, plan, ctx=ctx))
@@ -92,6 +97,7 @@ async def _plan(scope: AgentScope, line: RuleLine) -> RulePlan:
     return RulePlan(
         tuple(one for one in plan.stated if is_valid(one.part, one.text)),
         tuple(one for one in plan.lifted if one.new_text is None or is_valid(one.rule.part, one.new_text)),
+        plan.is_unsure,
     )
 
 
@@ -124,4 +130,6 @@ async def _apply(tx: Tx, line: RuleLine, plan: RulePlan, *, ctx: LifecycleContex
 
 
 def _join(first: HeardRules, second: HeardRules) -> HeardRules:
-    return HeardRules((*first.changes, *second.changes), (*first.proposed, *second.proposed))
+    return HeardRules(
+        (*first.changes, *second.changes), (*first.proposed, *second.proposed), first.is_unsure or second.is_unsure
+    )

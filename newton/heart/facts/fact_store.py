@@ -185,7 +185,13 @@ async def is_vouched(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> bool:
 
 
 async def _retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    await SQL["retract_fact"].execute(tx, agent_id=ctx.agent_id, memory_id=memory_id)
+    await SQL["set_retracted"].execute(tx, agent_id=ctx.agent_id, memory_id=memory_id, is_retracted=True)
+    await review(tx, ctx, "fact", [memory_id])
+
+
+async def undo_retraction(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
+    """Let a retracted fact have the state again that its evidence gives it."""
+    await SQL["set_retracted"].execute(tx, agent_id=ctx.agent_id, memory_id=memory_id, is_retracted=False)
     await review(tx, ctx, "fact", [memory_id])
 
 

@@ -39,9 +39,9 @@ select subject, attribute, valid_to, tags
 from heart.facts
 where agent_id = $1 and memory_id = $2;
 
--- name: retract_fact(agent_id, memory_id)
+-- name: set_retracted(agent_id, memory_id, is_retracted)
 update heart.facts
-set is_retracted = true
+set is_retracted = $3
 where agent_id = $1 and memory_id = $2;
 
 -- name: reconfirm(agent_id, memory_ids, asserted_at)

@@ -5,7 +5,7 @@ in force is clearly what it is about; otherwise it changes nothing.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
@@ -23,18 +23,21 @@ from newton.providers.embedding import Vector
 
 MIN_STATING = 0.85
 MIN_ADDRESSED_STATING = 0.7  # of a sentence that addresses the agent
+MIN_UNSURE = 0.5
 MIN_LIFTING = 0.3
 MIN_FULL_LIFTING = 0.5  # from which a rule is removed and not only amended
 MIN_MATCH = 0.45  # of a message with the rule that it lifts
 MIN_CLOSE_LIFTING, MIN_CLOSE_MATCH = 0.15, 0.65  # of one that less speaks for, or that has no word of the rule
+MIN_ALSO = 0.25  # of another sentence to state or lift something, for its words to be part of the change
 MIN_LIFTING_WORDS = 2  # content words of a sentence that says itself what it lifts
+MAX_NAMING_WORDS = 6  # of another sentence that says what it lifts: "The nuts rule?"
 MAX_AMENDED_WORDS = 55  # of a rule with the message that changes it
 MATCH_MARGIN = 0.08  # by which the rule must match better than any other
 WORD_SHARE = 0.2  # that a common content word adds to the likeness
-MAX_OWN_WORDS = 25  # a message up to this length is kept whole as the wording of its rule
+MIN_BESIDE = 0.15  # of a sentence beside one that states a rule, to belong to it
 MIN_FRAGMENT_WORDS = 5  # a shorter sentence is kept with the one before it
 
-_ADDRESS = re.compile(r"\b(?:you|u|your|ur|yourself)\b", re.IGNORECASE)
+_ADDRESS = re.compile(r"\b(?:you|u|your|ur|yourself|please|pls|plz)\b", re.IGNORECASE)
 # Parts of a message from which it lifts a rule only in part, or for a time.
 _PARTIAL = re.compile(
     r"\b(?:except\w*|only|but|until|till|unless|up to|under|below|above|for (?:now|the|my|this|an?)|during|otherwise"
@@ -60,10 +63,14 @@ class LiftedRule(NamedTuple):
 
 
 class RulePlan(NamedTuple):
-    """The rules that a message states, and the rules in force that it lifts."""
+    """The rules that a message states, and the rules in force that it lifts.
+
+    `is_unsure` means that further sentences may state or lift some, so that a model should read the message soon.
+    """
 
     stated: tuple[StandingInstruction, ...] = ()
     lifted: tuple[LiftedRule, ...] = ()
+    is_unsure: bool = False
 
 
 def list_rule_texts(text: str) -> list[str]:
@@ -78,32 +85,57 @@ def plan_rules(text: str, rules: Sequence[IdentityTenet], vectors: Mapping[str, 
 
     `vectors` are those of the sentences of the message and of the rules, by text; without them, only patterns count.
     """
-    stated = detect_instructions(text)
     sentences = [one for one in split_sentences(text) if one.text in vectors]
     lifted = _find_lifted(sentences, rules, vectors, said_on=said_on)
     if lifted:
         return RulePlan((), lifted)
-    if not stated and (wording := _find_stated(text, sentences, vectors)):
-        stated = [StandingInstruction("preference" if concerns_every_answer(wording) else "instruction", wording)]
-    return RulePlan(tuple(stated))
+    stated = detect_instructions(text)
+    others = list(map(_to_instruction, _find_stated(sentences, vectors, [one.text for one in stated])))
+    found = (*stated, *others)
+    left = [one for one in sentences if not any(rule.text.casefold() in one.text.casefold() for rule in found)]
+    return RulePlan(found, is_unsure=any(_may_concern_rules(one, vectors, has_rules=bool(rules)) for one in left))
 
 
-def _find_stated(text: str, sentences: Sequence[MaskedSentence], vectors: Mapping[str, Vector]) -> str | None:
-    """Return the words of the rule or wish that the sentences state, if any."""
-    found = [
-        number
-        for number, one in enumerate(sentences)
-        if not concerns_one_case(one.masked)
-        and classify_sentence(one, vectors[one.text])["stating"]
-        >= (MIN_ADDRESSED_STATING if _ADDRESS.search(one.masked) else MIN_STATING)
-    ]
-    if not found:
-        return None
-    if len(text.split()) <= MAX_OWN_WORDS and "?" not in text:
-        return text
-    chosen = set(found)
-    chosen |= {n - 1 for n in found if n and len(sentences[n].text.split()) < MIN_FRAGMENT_WORDS}
-    return " ".join(sentences[n].text for n in sorted(chosen))
+def _may_concern_rules(sentence: MaskedSentence, vectors: Mapping[str, Vector], *, has_rules: bool) -> bool:
+    lifting = classify_sentence(sentence, vectors[sentence.text])["lifting"] if has_rules else 0.0
+    return max(_compute_stating(sentence, vectors), lifting) >= MIN_UNSURE
+
+
+def _to_instruction(wording: str) -> StandingInstruction:
+    return StandingInstruction("preference" if concerns_every_answer(wording) else "instruction", wording)
+
+
+def _find_stated(
+    sentences: Sequence[MaskedSentence], vectors: Mapping[str, Vector], known: Sequence[str]
+) -> Iterator[str]:
+    """Yield the words of each rule or wish that sentences state, besides those in the `known` words of the message.
+
+    A sentence that by itself may be none belongs to the one beside it that is one.
+    """
+    chances = [_compute_stating(one, vectors) for one in sentences]
+    is_known = [any(words.casefold() in one.text.casefold() for words in known) for one in sentences]
+    taken = {number for number, has_words in enumerate(is_known) if has_words}
+    for number, one in enumerate(sentences):
+        if number in taken or chances[number] < _get_threshold(one):
+            continue
+        begin, end = number, number + 1
+        if begin - 1 not in taken and begin and chances[begin - 1] >= MIN_BESIDE:
+            begin -= 1
+        if end < len(sentences) and end not in taken and MIN_BESIDE <= chances[end] < _get_threshold(sentences[end]):
+            end += 1
+        if number and len(one.text.split()) < MIN_FRAGMENT_WORDS and number - 1 not in taken:
+            begin = number - 1
+        taken |= set(range(begin, end))
+        yield " ".join(sentence.text for sentence in sentences[begin:end])
+
+
+def _compute_stating(sentence: MaskedSentence, vectors: Mapping[str, Vector]) -> float:
+    """Return how probably a sentence states a rule or wish; 0 for one on a single case."""
+    return 0.0 if concerns_one_case(sentence.masked) else classify_sentence(sentence, vectors[sentence.text])["stating"]
+
+
+def _get_threshold(sentence: MaskedSentence) -> float:
+    return MIN_ADDRESSED_STATING if _ADDRESS.search(sentence.masked) else MIN_STATING
 
 
 def _find_lifted(
@@ -118,14 +150,17 @@ def _find_lifted(
     if chance < MIN_CLOSE_LIFTING:
         return ()
     # a sentence that says itself what it lifts is not about what another one names
-    about = [sentence] if len(_list_content_words(sentence.text)) >= MIN_LIFTING_WORDS else sentences
+    says_what = len(_list_content_words(sentence.text)) >= MIN_LIFTING_WORDS
+    about = [one for one in sentences if one is sentence or not (says_what or len(one.text.split()) > MAX_NAMING_WORDS)]
     scored = [(max(_match(one, rule, vectors) for one in about), rule) for rule in known]
     (score, rule), *others = sorted(scored, key=lambda pair: pair[0], reverse=True)
     has_common_word = any(_list_content_words(one.text) & _list_content_words(rule.text) for one in about)
     required = MIN_MATCH if chance >= MIN_LIFTING and has_common_word else MIN_CLOSE_MATCH
     if score < required or (others and others[0][0] > score - MATCH_MARGIN):
         return ()
-    wording = " ".join(one.text for one in sentences)
+    kinds = [classify_sentence(one, vectors[one.text]) for one in sentences]
+    has_part = [one is sentence or kind["passing"] <= 1 - MIN_ALSO for one, kind in zip(sentences, kinds, strict=True)]
+    wording = " ".join(one.text for one, is_part in zip(sentences, has_part, strict=True) if is_part)
     if compare_lines(rule.text, sentence.text) == "same":
         return ()
     has_form = not _LIFTING_FEATURES.isdisjoint(list_rule_features(sentence))

@@ -124,7 +124,8 @@ _REASONED_ORDER = re.compile(
 # Opening phrases; a reason is one only if "so" or "but" follows it.
 _OPENING = re.compile(
     r"(?:(?:ok(?:ay)?|hey|hi|hello|also|and|oh|btw|by the way|one more thing|so|well|thanks|thank you|great|good|listen"
-    r"|note|important|reminder|rule|ps|in general|generally|as a rule|newton|please)\b[\s,:;!–—-]+)*"
+    r"|note|important|reminder|rule|ps|in general|generally|as a rule|newton|please|n|haha|lol|ahh?)"
+    r"\b[\s,:;!–—-]+)*"
     r"(?:(?:I'm|I am|I have|my name is|that|this|it)\b[^:;¤]{1,80}?,? (?:so|but) )?",
     re.IGNORECASE,
 )

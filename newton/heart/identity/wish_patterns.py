@@ -21,6 +21,7 @@ _ONE_CASE = re.compile(
     r"|(?:in|on|for|of|to|with) (?:this|that|these|those|the following))\b(?! on\b)",
     re.IGNORECASE,
 )
+_LASTING_CLAUSE = re.compile(r"[^,;]*\b(?:always|never|every time|whenever)\b[^,;]*(?=[,;])", re.IGNORECASE)
 
 
 class WishPatterns(NamedTuple):
@@ -60,7 +61,8 @@ def concerns_one_case(text: str) -> bool:
     >>> [concerns_one_case(text) for text in ("Answer this letter in French", "From today on answer in French")]
     [True, False]
     """
-    return _ONE_CASE.search(text) is not None
+    lasting = _LASTING_CLAUSE.match(text)  # the place of a reason after it is no case: "..., that is usual here"
+    return _ONE_CASE.search(lasting[0] if lasting else text) is not None
 
 
 def _fill(pattern: str, parts: Mapping[str, str]) -> str:

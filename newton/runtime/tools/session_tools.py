@@ -152,7 +152,7 @@ async def note_exchange(caller: ToolCaller, args: NoteExchangeInput) -> ToolResu
     heard = await hear_messages(caller.newton.scope.at(caller.origin), stored)
     events = [_to_event(one, at=now) for one in args.tools]
     recorded = await service.record_events(session, events) if events else 0
-    await caller.newton.process_written(caller.origin)
+    await caller.newton.process_written(caller.origin, reads_now=heard.is_unsure)
     redacted = count_redactions(*(one.message.content for one in stored))
     counts = {"messages": len(stored), "tool_results": recorded, "redacted": redacted}
     rules = {
