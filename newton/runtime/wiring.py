@@ -107,9 +107,8 @@ class AgentServices(ScopeServices):
 
     def erasure(self, origin: str) -> ErasureService:
         """Return the service that erases people. Only at the command line, it also changes files that agents share."""
-        home = self.settings.home
-        logs = () if self.settings.database_url else find_server_logs(home)
-        files = [file for file in (*logs, home / CHAT_HISTORY) if origin == "cli" and file.is_file()]
+        logs = () if self.settings.database_url else find_server_logs(self.settings.home)
+        files = [file for file in (*logs, self.settings.home / CHAT_HISTORY) if origin == "cli" and file.is_file()]
         return ErasureService(scope=self.scope.at(origin), logs=tuple(files))
 
     @property
