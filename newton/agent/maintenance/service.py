@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
@@ -229,7 +230,8 @@ class MaintenanceService:
 
     async def _create_reconciler(self, llm: StructuredLLM) -> MemoryReconciler:
         async with self.scope.transaction() as tx:
-            return MemoryReconciler(llm=llm, user_names=await list_user_names(tx, agent_id=self.scope.agent_id))
+            names = await list_user_names(tx, agent_id=self.scope.agent_id)
+        return MemoryReconciler(llm=llm, user_names=names, parse=partial(self.process_recent, failed={}))
 
     async def learn_statements(self, limit: int = BATCH_SIZE, *, only_recent: bool = False) -> int:
         """Store the facts that users state in up to `limit` sessions that go on; return how many were not known before.

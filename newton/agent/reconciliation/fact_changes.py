@@ -1,5 +1,6 @@
 """Application of checked items to facts: what a line adds, confirms, replaces, ends or makes unsettled."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta, tzinfo
@@ -9,21 +10,23 @@ from newton.agent.reconciliation.line_changes import LineChange, LineEffect
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError
-from newton.heart.facts import fact_edits, fact_store
+from newton.heart.facts import conflicts, fact_edits, fact_store
 from newton.heart.facts.attributes import normalize_attribute, select_single_value_attributes
 from newton.heart.facts.duplicates import merge_duplicates
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.lifecycle.facts import may_supersede
-from newton.heart.reconciliation.line_statements import LineStatement, find_containing, is_fragment, relate, rewords
+from newton.heart.reconciliation.line_statements import LineStatement, find_containing, find_resolved
 from newton.heart.reconciliation.own_words import asks_to_forget
-from newton.heart.reconciliation.reconciling_types import CheckedItem, KnownItem
+from newton.heart.reconciliation.reconciling_types import CheckedItem, KnownItem, Operation
+from newton.heart.reconciliation.same_statements import is_spoken
 from newton.heart.reconciliation.text_evidence import list_own_names, list_stems
 from newton.memory import store
 from newton.memory.memory import TRUST_TIERS, Trust, digest
 
 SQL = load("newton.agent.reconciliation", "fact_changes.sql")
 
+_STORED: frozenset[Operation] = frozenset({"add", "update", "decision"})
 MAX_STATEMENT = 300  # characters of a line that stands for a statement
 
 
@@ -74,6 +77,34 @@ class FactChanger:
     user_names: Sequence[str]
     zone: tzinfo | None
     changes: list[LineChange] = field(default_factory=list[LineChange])
+    _named: set[UUID] = field(default_factory=set[UUID])
+    _resolved: set[UUID] = field(default_factory=set[UUID])
+    _stored: dict[UUID, dict[str, UUID]] = field(default_factory=lambda: defaultdict[UUID, dict[str, UUID]](dict))
+
+    def plan(self, items: Sequence[CheckedItem]) -> None:
+        """Find the facts in the words of the lines in place of which the items are stored."""
+        texts = defaultdict[UUID, list[str]](list)
+        for item in items:
+            if item.op in _STORED and item.line and not item.contests:
+                texts[item.line.memory_id].append(item.text)
+                self._named |= {one.item_id for one in item.known} if item.op == "update" else set()
+        for line_id, line in self.lines.items():
+            self._resolved |= self._find_resolved(line, texts[line_id]).keys()
+
+    async def finish(self) -> None:
+        """Let what the items stored take the place of the facts in the words of the lines that they say together."""
+        for line_id, line in self.lines.items():
+            stored = self._stored[line_id]
+            resolved = self._find_resolved(line, list(stored))
+            by_fact = {one: list(stored.values())[n] for one, n in resolved.items() if one in self._resolved}
+            rows = await self._lock_facts(sorted(by_fact.keys() - stored.values()))
+            own = replace(self.ctx, trust=line.trust, origin=line.origin)
+            for row in rows:
+                if row.is_open and row.state != "CORE" and not row.is_vouched:
+                    await fact_store.supersede(self.tx, row.memory_id, by_fact=by_fact[row.memory_id], ctx=own)
+
+    def _find_resolved(self, line: StoredLine, texts: Sequence[str]) -> dict[UUID, int]:
+        return find_resolved(line.stated, texts, named=self._named, user_names=self.user_names)
 
     async def apply(self, item: CheckedItem) -> None:
         """Apply an item whose known items are facts, or that adds one.
@@ -83,7 +114,13 @@ class FactChanger:
         if item.op == "same":
             await self._merge(item.known)
             return
+        if item.op in ("both", "newer"):
+            await self._settle(item)
+            return
         line = self.find_line(item)
+        if item.op == "not_asserted":
+            await self._withdraw(item, line)
+            return
         targets = await self._lock(item, line) if item.known else []
         is_own = {one.item_id for one in item.known} <= {one.memory_id for one in line.stated}
         if item.known and not targets and not (is_own and item.op == "update"):
@@ -110,15 +147,14 @@ class FactChanger:
         A line does not change the facts that it states itself: these are the person's own words. It retracts them if
         it asks to forget them.
         """
-        rows = await self._lock_facts(item.known)
+        rows = await self._lock_facts([one.item_id for one in item.known])
         is_forgotten = item.op == "retract" and item.line is not None and asks_to_forget(item.line.text)
         stated = set[UUID]() if item.op == "confirm" or is_forgotten else {one.memory_id for one in line.stated}
         current = [row for row in rows if row.is_open and row.memory_id not in stated]
         return [row for row in current if row.stated_at <= line.said_at]
 
-    async def _lock_facts(self, known: Sequence[KnownItem]) -> list[KnownState]:
-        ids = sorted(one.item_id for one in known)
-        rows = await SQL["lock_facts"].fetch_all(self.tx, agent_id=self.ctx.agent_id, memory_ids=ids)
+    async def _lock_facts(self, ids: Sequence[UUID]) -> list[KnownState]:
+        rows = await SQL["lock_facts"].fetch_all(self.tx, agent_id=self.ctx.agent_id, memory_ids=sorted(ids))
         return [KnownState(**row) for row in rows]
 
     def _contests(self, item: CheckedItem, targets: Sequence[KnownState], line: StoredLine) -> bool:
@@ -134,14 +170,14 @@ class FactChanger:
 
         A day in the future is part of the statement ("The flight is on 4 May"), not the day from which it holds.
         """
-        statement = find_containing(item.text, line.stated, user_names=self.user_names)
-        if statement and is_fragment(statement.text) and self._replaces_words(item, statement):
-            statement = None
+        standing = [one for one in line.stated if one.memory_id not in self._resolved]
+        statement = find_containing(item.text, standing, user_names=self.user_names)
         new_id = await self._keep(statement, item, own) if statement else await self._store(item, line, own)
         for row in targets:
             if row.memory_id != new_id:
                 await fact_store.supersede(self.tx, row.memory_id, by_fact=new_id, ctx=own)
                 self._note("replaced", row.memory_id, line)
+        self._stored[line.memory_id][item.text] = new_id
 
     async def _keep(self, statement: LineStatement, item: CheckedItem, own: LifecycleContext) -> UUID:
         """Keep the fact in the person's words, and add the subject if it has none."""
@@ -150,7 +186,7 @@ class FactChanger:
         return statement.memory_id
 
     async def _store(self, item: CheckedItem, line: StoredLine, own: LifecycleContext) -> UUID:
-        """Store a new fact in place of the facts of its line that it completes; return its id."""
+        """Store a new fact; return its id."""
         fact = NewFact(
             ref=f"told:{line.memory_id}:{digest(item.text).hex()[:16]}",
             content=item.text,
@@ -166,17 +202,7 @@ class FactChanger:
         await fact_store.ensure_not_inactive(self.tx, new_id, ctx=own)
         if outcome != "unchanged":
             self._note("learnt" if outcome == "new" else "confirmed", new_id, line)
-        for one in line.stated:
-            if one.memory_id != new_id and self._replaces_words(item, one):
-                await fact_store.supersede(self.tx, one.memory_id, by_fact=new_id, ctx=own)
         return new_id
-
-    def _replaces_words(self, item: CheckedItem, stated: LineStatement) -> bool:
-        """Return whether a new fact takes the place of one in the words of its line. What is only in doubt does not."""
-        if item.contests:
-            return False
-        is_completed = relate(item.text, stated.text, user_names=self.user_names) == "completes"
-        return is_completed or rewords(item.text, stated.text, user_names=self.user_names)
 
     async def _find_attribute(self, item: CheckedItem) -> str | None:
         """Return the attribute of a new fact. An item that adds one has no single-valued attribute.
@@ -240,13 +266,34 @@ class FactChanger:
         for _, known in pairs:
             self._note("unsettled", known, line)
 
+    async def _withdraw(self, item: CheckedItem, line: StoredLine) -> None:
+        """Retract facts that a line states by its form only, as a dream or a quotation does."""
+        stated = {one.memory_id for one in line.stated}
+        rows = await self._lock_facts([one.item_id for one in item.known if one.item_id in stated])
+        open_rows = [row for row in rows if row.is_open and row.state != "CORE" and not row.is_vouched]
+        if not open_rows or item.contests:
+            raise ConflictError("The line states none of these facts alone.", hint="Nothing is to be done.")
+        for row in open_rows:
+            await fact_store.retract(self.tx, row.memory_id, ctx=self.ctx)
+            self._note("retracted", row.memory_id, line)
+
+    async def _settle(self, item: CheckedItem) -> None:
+        """Decide on two facts that may contradict each other: both hold, or the newer one replaces the older one."""
+        first, second = (one.item_id for one in item.known)
+        pairs = await conflicts.list_conflicts(self.tx, agent_id=self.ctx.agent_id, memory_id=first)
+        pair = next((one for one in pairs if second in (one.first_id, one.second_id)), None)
+        if pair is None or (item.op == "newer" and not pair.may_be_replaced):
+            raise ConflictError("The pair is settled, or a person must decide on it.", hint="Nothing is to be done.")
+        await conflicts.settle(self.tx, pair, "newer" if item.op == "newer" else "both", ctx=self.ctx)
+
     async def _merge(self, known: Sequence[KnownItem]) -> None:
-        """Merge facts that say the same into the oldest of the highest trust, rather one with the user's name."""
-        rows = await self._lock_facts(known)
+        """Merge facts that say the same into the oldest of the highest trust, rather one without pronouns."""
+        rows = await self._lock_facts([one.item_id for one in known])
         current = sorted(
             (row for row in rows if row.is_open),
             key=lambda row: (
                 TRUST_TIERS.index(row.trust),
+                is_spoken(row.text),
                 not self._names_user(row.text),
                 row.stated_at,
                 row.memory_id,

@@ -62,6 +62,7 @@ async def apply_items(tx: Tx, items: Sequence[CheckedItem], context: Application
     facts = FactChanger(tx=tx, ctx=context.ctx, lines=lines, user_names=context.user_names, zone=context.zone)
     applier = _ItemApplier(tx=tx, context=context, facts=facts)
     failed: list[tuple[CheckedItem, str]] = []
+    facts.plan(items)
     for item in items:
         count = len(facts.changes)
         try:
@@ -70,6 +71,7 @@ async def apply_items(tx: Tx, items: Sequence[CheckedItem], context: Application
         except (ConflictError, InputError, NotFoundError) as error:
             del facts.changes[count:]
             failed.append((item, error.what))
+    await facts.finish()
     await insert_changes(tx, facts.changes, ctx=context.ctx)
     return AppliedItems(tuple(facts.changes), tuple(failed))
 

@@ -2,15 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, tzinfo
 from typing import Any
 from uuid import UUID
+
+from pgvector import HalfVector
 
 from newton.agent.prompting.session_prompt import read_user_names
 from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.errors import ConflictError, NotFoundError
+from newton.dialogue.session_summary import split_sentences
+from newton.errors import ConflictError, NotFoundError, ProviderError
 from newton.heart.identity import user_rules
 from newton.heart.identity.tenets import IdentityTenet
 from newton.heart.reconciliation.reconciling_types import KnownItem, KnownKind, NewLine
@@ -24,12 +28,14 @@ from newton.memory.search_types import MemorySearch, SearchLimits, shorten_query
 SQL = load("newton.agent.reconciliation", "known_items.sql")
 
 MAX_ATTRIBUTES = 30
-NEAR_PER_LINE = 6
+NEAR_PER_TEXT = 4
+MAX_NEAR_TEXTS = 24  # lines, and sentences of lines, with which facts are compared
+MAX_PAIRS = 8  # of facts that may contradict each other
 MAX_LINKED = 30
 MAX_NAMED = 5
 MIN_NAMED_SHARE = 0.6  # of the words of a name that the text of the named item has
 SEARCH_LIMITS: dict[Kind, SearchLimits] = {
-    "fact": SearchLimits(60, 30),
+    "fact": SearchLimits(60, 24),
     "procedure": SearchLimits(20, 4),
     "decision": SearchLimits(20, 6),
 }
@@ -43,13 +49,16 @@ async def find_known_items(scope: AgentScope, lines: Sequence[NewLine], *, zone:
     told = [line for line in lines if line.source == "person"]
     line_ids = [line.memory_id for line in told]
     found = await _search(scope, "\n".join(line.text for line in told))
+    vectors = await _embed(scope, [line.text for line in told if not line.is_read])
     async with scope.transaction() as tx:
         linked = await SQL["find_linked_facts"].fetch_all(
             tx, agent_id=scope.agent_id, line_ids=line_ids, max_rows=MAX_LINKED, now=scope.now()
         )
-        near = await _find_near(tx, scope, line_ids)
+        near = await _find_near(tx, scope, vectors)
         ids = list(dict.fromkeys([*(row["memory_id"] for row in linked), *near, *found]))
-        return await _load_items(tx, scope, ids, line_ids, zone=zone)
+        pairs = await _list_pairs(tx, scope, ids)
+        items = await _load_items(tx, scope, list(dict.fromkeys([*ids, *pairs])), line_ids, zone=zone)
+        return [replace(one, doubtful_with=frozenset(pairs[one.item_id])) for one in items]
 
 
 async def find_named_item(
@@ -114,14 +123,35 @@ async def list_user_names(tx: Tx, *, agent_id: UUID) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*names, *filter(None, [row and row["user_name"]])]))
 
 
-async def _find_near(tx: Tx, scope: AgentScope, line_ids: Sequence[UUID]) -> Iterable[UUID]:
-    if scope.embedder is None:
+async def _embed(scope: AgentScope, texts: Sequence[str]) -> list[HalfVector]:
+    """Return the vectors of texts and of their sentences; none if the embedder fails."""
+    parts = (part for text in texts for part in (text, *split_sentences(text)))
+    try:
+        vectors = await scope.embedder.embed(list(dict.fromkeys(parts))[:MAX_NEAR_TEXTS]) if scope.embedder else []
+    except ProviderError:
+        return []
+    return [HalfVector(vector) for vector in vectors]
+
+
+async def _find_near(tx: Tx, scope: AgentScope, vectors: Sequence[HalfVector]) -> Iterable[UUID]:
+    if scope.embedder is None or not vectors:
         return ()
     model_id = derive_model_id(scope.embedder.identity)
     rows = await SQL["find_near_facts"].fetch_all(
-        tx, agent_id=scope.agent_id, model_id=model_id, line_ids=line_ids, per_line=NEAR_PER_LINE, now=scope.now()
+        tx, agent_id=scope.agent_id, model_id=model_id, vectors=vectors, max_rows=NEAR_PER_TEXT, now=scope.now()
     )
     return [row["memory_id"] for row in rows]
+
+
+async def _list_pairs(tx: Tx, scope: AgentScope, memory_ids: Sequence[UUID]) -> defaultdict[UUID, set[UUID]]:
+    """Return which facts may contradict each other by a classifier, those of these facts first."""
+    pairs = defaultdict[UUID, set[UUID]](set)
+    for row in await SQL["list_doubtful_pairs"].fetch_all(
+        tx, agent_id=scope.agent_id, memory_ids=memory_ids, max_rows=MAX_PAIRS
+    ):
+        pairs[row["memory_id"]].add(row["other_id"])
+        pairs[row["other_id"]].add(row["memory_id"])
+    return pairs
 
 
 async def _list_similarities(

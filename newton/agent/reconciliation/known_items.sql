@@ -1,16 +1,39 @@
--- name: find_near_facts(agent_id, model_id, line_ids, per_line, now)
--- The facts that hold or will hold whose vectors are nearest to each line.
+-- name: find_near_facts(agent_id, model_id, vectors, max_rows, now)
+-- The facts that hold or will hold nearest to each vector.
 select distinct k.memory_id
-from unnest($3::uuid[]) as n (line_id)
-join memory.embeddings as e on e.agent_id = $1 and e.model_id = $2 and e.kind = 'exchange' and e.memory_id = n.line_id
+from unnest($3::halfvec[]) as n (embedding)
 cross join lateral (
     select f.memory_id
     from heart.facts as f
     join memory.embeddings as v on v.agent_id = $1 and v.model_id = $2 and v.kind = 'fact' and v.memory_id = f.memory_id
     where f.agent_id = $1 and (f.is_current or f.valid_from > $5)
-    order by v.embedding <#> e.embedding
+    order by v.embedding <#> n.embedding
     limit $4
 ) as k;
+
+-- name: list_doubtful_pairs(agent_id, memory_ids, max_rows)
+-- Current facts that may contradict each other and on which nobody decided: those of these facts, and the latest.
+select l.memory_id, l.other_id
+from memory.links as l
+join heart.facts as a on a.agent_id = $1 and a.memory_id = l.memory_id and a.is_current
+join heart.facts as b on b.agent_id = $1 and b.memory_id = l.other_id and b.is_current
+where
+    l.agent_id = $1
+    and l.link = 'contradicts'
+    and not exists (
+        select
+        from memory.links as d
+        where
+            d.agent_id = $1 and d.link = 'compatible'
+            and d.memory_id = l.memory_id and d.other_id = l.other_id
+    )
+    and not exists (
+        select
+        from heart.line_changes as c
+        where c.agent_id = $1 and c.effect = 'unsettled' and c.target_id in (l.memory_id, l.other_id)
+    )
+order by l.memory_id = any($2::uuid[]) or l.other_id = any($2::uuid[]) desc, l.created_at desc, l.memory_id, l.other_id
+limit $3;
 
 -- name: find_linked_facts(agent_id, line_ids, max_rows, now)
 -- The facts that hold or will hold that the lines state or confirm, and those about a person or thing that the lines name, the latest

@@ -1,6 +1,6 @@
 """The reconciling call: ask a model what new lines change, check its answer, and apply what is kept."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -52,10 +52,14 @@ class ReconciliationResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReconciler:
-    """Reads new lines of one agent with a model. No transaction is open while the model works."""
+    """Reads new lines of one agent with a model. No transaction is open while the model works.
+
+    `parse` stores and embeds what lines state in their own words, before each call, because lines come meanwhile.
+    """
 
     llm: StructuredLLM
     user_names: tuple[str, ...] = ()
+    parse: Callable[[], Awaitable[object]] | None = None
 
     async def reconcile(self, limit: int, *, only_due: bool = False, only_recent: bool = False) -> ReconciliationResult:
         """Read the new lines of up to `limit` sessions, those of closed sessions and of long pauses first.
@@ -155,6 +159,8 @@ class MemoryReconciler:
         """Read the new lines of a session batch by batch, each with what is known after the batch before."""
         result, scope = ReconciliationResult(), self.llm.scope
         while True:
+            if self.parse:
+                await self.parse()
             async with scope.transaction() as tx:
                 unread = await queue.load_lines(tx, session, user_name=self._user_name, agent_id=scope.agent_id)
             step = await self._read_batch(session, unread)

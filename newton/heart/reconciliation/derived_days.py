@@ -15,6 +15,7 @@ from newton.memory.times.date_expressions import find_dates
 
 DAY = timedelta(days=1)
 WEEK = 7 * DAY
+MAX_MONTH = 31  # days
 MAX_DAYS = 8  # of a range whose days all count
 MAX_DISTANCES = 6  # in time, that count
 MAX_SPAN = 400  # units of a distance in time
@@ -22,6 +23,8 @@ ENGLISH_MONTHS = ("january", "february", "march", "april", "may", "june", "july"
 ENGLISH_MONTHS += ("november", "december")
 _ENGLISH_UNITS = {"day": "days?|nights?", "week": "weeks?|fortnight", "month": "months?", "year": "years?"}
 _MONTH = re.compile(r"(\d{4})-(\d{1,2})(?:-(\d{1,2}))?")
+_SHORT_WEEKDAY = re.compile(r"\b(?:(mon)|(tues?)|(weds?)|(thu(?:rs?)?)|(fri)|(sat)|(sun))\b")
+_GAP = 4  # characters between a weekday and its date
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,11 @@ def derive_days(texts: Iterable[tuple[str, date]]) -> DerivedDays:
     """Return the days that follow from texts, each with the day on which it was said.
 
     All readings of an expression count: of "Friday" the last and the next one, and a week more. So do a number as a day
-    of the months around, and each distance in time ("two weeks more") from each of these days.
+    of the months around and of named months, and each distance in time ("two weeks more") from each of these days.
     """
     days, months, distances = set[date](), set[tuple[int, int]](), set[tuple[str, int]]()
-    numbered = set[date]()
+    numbered, named = set[date](), set[tuple[int, int]]()
+    texts = list(texts)
     for text, said_on in texts:
         days.add(said_on)
         for first, end, is_dated in _iter_ranges(text, said_on):
@@ -58,12 +62,15 @@ def derive_days(texts: Iterable[tuple[str, date]]) -> DerivedDays:
             if end - first == DAY and not is_dated:
                 days |= {first + WEEK, first - WEEK}
         distances |= set(_iter_distances(text))
+        days |= set(_iter_short_weekdays(text, said_on))
         for month in _find_months(text):
             first = [date(said_on.year + years, month, 1) for years in (-1, 0, 1)]
             nearest = sorted(first, key=lambda day: abs((day - said_on).days))[:2]
-            months |= {(day.year, day.month) for day in nearest}
+            named |= {(day.year, day.month) for day in nearest}
             days |= {day for one in nearest for day in (one, _move(one, "month", 1) or one)}
-        numbered |= set(_iter_days_of_month(text, said_on))
+    months |= named
+    for text, said_on in texts:
+        numbered |= set(_iter_days_of_month(text, said_on, named))
     for unit, count in sorted(distances)[:MAX_DISTANCES]:
         days |= {moved for day in tuple(days) for moved in (_move(day, unit, count), _move(day, unit, -count)) if moved}
     days |= numbered
@@ -87,21 +94,39 @@ def parse_when(when: str) -> tuple[date, bool] | None:
 def mask_derived_dates(text: str, said_on: date, derived: DerivedDays) -> str | None:
     """Return the text without its date expressions; None if one of them is not among the derived days.
 
-    A month, a weekday or a year alone counts if one of the derived days has it.
+    A month or a weekday alone counts if one of the derived days has it, and
+    a weekday before a date if it is that of the date. Years that are not derived are left in the text, as numbers.
     """
     masked = list(text)
-    for start, end, ranges in _iter_mentions(text, said_on):
+    mentions = sorted(_iter_mentions(text, said_on))
+    for n, (start, end, ranges) in enumerate(mentions):
+        following = mentions[n + 1] if n + 1 < len(mentions) and mentions[n + 1][0] - end <= _GAP else None
         if not any(_is_derived(first, last, derived) for first, last in ranges):
-            return None
+            if all((last - first).days > MAX_MONTH for first, last in ranges):
+                continue
+            if following is None or not _is_weekday_of(ranges, following[2]):
+                return None
         masked[start:end] = " " * (end - start)
     return "".join(masked)
+
+
+def _is_weekday_of(weekday: Iterable[tuple[date, date]], dates: Iterable[tuple[date, date]]) -> bool:
+    days = {first.weekday() for first, end in weekday if end - first == DAY}
+    return any(first.weekday() in days for first, end in dates if end - first == DAY)
+
+
+def _iter_short_weekdays(text: str, said_on: date) -> Iterator[date]:
+    """Yield the days around that a short name of a weekday may mean ("sat 28 nov", "mon n weds")."""
+    for match in _SHORT_WEEKDAY.finditer(text.lower()):
+        shift = (match.lastindex or 1) - 1 - said_on.weekday()
+        yield from (said_on + timedelta(days=shift) + WEEK * weeks for weeks in (-1, 0, 1))
 
 
 def _is_derived(first: date, end: date, derived: DerivedDays) -> bool:
     length = (end - first).days
     if length == 1:
         return any((day.month, day.day) == (first.month, first.day) for day in derived.days)
-    if 28 <= length <= 31:
+    if 28 <= length <= MAX_MONTH:
         return derived.has_month_of_any_year(first.month)
     return any(first <= day < end for day in derived.days)
 
@@ -131,14 +156,14 @@ def _find_months(text: str) -> set[int]:
     return {number for number, name in enumerate(names, 1) if re.search(rf"(?<![^\W\d])(?:{name})(?![^\W\d])", plain)}
 
 
-def _iter_days_of_month(text: str, said_on: date) -> Iterator[date]:
+def _iter_days_of_month(text: str, said_on: date, named: Iterable[tuple[int, int]]) -> Iterator[date]:
+    months = [(said_on.year + month // 12, month % 12 + 1) for month in range(said_on.month - 2, said_on.month + 6)]
     for number in find_numbers(text, detect_language(text)):
         for form in number.forms:
             if form.isascii() and form.isdigit() and 1 <= int(form) <= 31:
-                for months in range(-1, 7):
+                for year, month in (*months, *named):
                     with suppress(ValueError):
-                        month = said_on.month - 1 + months
-                        yield date(said_on.year + month // 12, month % 12 + 1, int(form))
+                        yield date(year, month, int(form))
 
 
 def _iter_distances(text: str) -> Iterator[tuple[str, int]]:

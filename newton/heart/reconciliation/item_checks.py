@@ -26,7 +26,7 @@ from newton.heart.reconciliation.reconciling_types import (
     ReconcilingInput,
     Weakening,
 )
-from newton.heart.reconciliation.same_statements import say_same
+from newton.heart.reconciliation.same_statements import includes
 from newton.heart.statements.statement_selection import select_statements
 from newton.memory.memory import TRUST_TIERS
 from newton.memory.question_detection import is_only_question
@@ -41,7 +41,7 @@ _CHANGES = frozenset[Operation]({"confirm", "update", "end", "retract", "unsure"
 _WITH_TEXT = frozenset[Operation]({"add", "update", "unsure", "rule", "wish", "decision", "procedure", "episode"})
 # What a line that only asks something does not say.
 _STATED = frozenset[Operation]({"add", "update", "end", "retract", "decision", "procedure"})
-_ENDS = frozenset[Operation]({"end", "retract"})
+_ENDS = frozenset[Operation]({"end", "retract", "not_asserted"})
 _USER_KINDS = frozenset[KnownKind]({"rule", "wish"})
 # The kinds of known items of which a new item is an update, if it names them.
 _REPLACED_KINDS: Mapping[Operation, frozenset[KnownKind]] = {
@@ -103,6 +103,10 @@ class _ItemChecker:
         known = self._find_known(item.ids)
         if op == "same":
             return self._check_same(known)
+        if op in ("both", "newer"):
+            return self._check_pair(op, known)
+        if op == "not_asserted":
+            return self._check_assertion(item, known)
         line = self._find_line(item.line, op)
         if op in _STATED and is_only_question(split_own_words(line.text).own):
             raise _DroppedError("not supported by the line")
@@ -144,9 +148,24 @@ class _ItemChecker:
             raise _DroppedError("wrong kind of known item")
         names = self.batch.user_names
         pairs = [(one, other) for n, one in enumerate(known) for other in known[n + 1 :]]
-        if not all(say_same(one.text, other.text, user_names=names) for one, other in pairs):
+        if not all(includes(one.text, other.text, user_names=names) for one, other in pairs):
             raise _DroppedError("not the same statement")
         return CheckedItem(op="same", line=None, known=tuple(sorted(known, key=lambda item: item.day)))
+
+    def _check_pair(self, op: Operation, known: tuple[KnownItem, ...]) -> CheckedItem:
+        """Check the decision on a pair of facts that may contradict each other."""
+        if len(known) != 2 or known[1].item_id not in known[0].doubtful_with:
+            raise _DroppedError("not a doubtful pair")
+        return CheckedItem(op=op, line=None, known=known)
+
+    def _check_assertion(self, item: ProposedItem, known: tuple[KnownItem, ...]) -> CheckedItem:
+        """Check that a line does not assert facts that were stored from it; that they are its own is checked later."""
+        line = next((one for one in self.batch.lines if one.number == item.line), None)
+        if line is None or line.source != "person":
+            raise _DroppedError("unknown line" if line is None else "not a line of a person")
+        if not known or any(one.kind != "fact" for one in known):
+            raise _DroppedError("wrong kind of known item" if known else "no known item")
+        return CheckedItem(op="not_asserted", line=line, known=known)
 
     def _check_speaker(self, op: Operation, line: NewLine, known: Sequence[KnownItem]) -> None:
         """Drop changes of rules and wishes by others than the user. A new one by others waits for a person instead."""
@@ -322,10 +341,10 @@ def _overrides(other: CheckedItem, item: CheckedItem) -> bool:
 
 def _limit_ends(items: Sequence[CheckedItem], batch: ReconcilingInput) -> list[CheckedItem]:
     """Let the ends of a batch only contest if there are too many of them, as a misled model would give."""
-    ended = {one.item_id for item in items if item.op in ("end", "retract") for one in item.known}
+    ended = {one.item_id for item in items if item.op in _ENDS for one in item.known}
     if len(ended) <= max(MIN_ENDS, math.ceil(len(batch.known) / ENDS_SHARE)):
         return list(items)
-    return [_contest(item) if item.op in ("end", "retract") else item for item in items]
+    return [_contest(item) if item.op in _ENDS else item for item in items]
 
 
 def _contest(item: CheckedItem) -> CheckedItem:

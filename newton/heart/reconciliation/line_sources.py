@@ -91,11 +91,15 @@ class LineSources:
         return derive_days([*texts, *((item.text, item.day) for item in known)])
 
     def measure_novelty(self, text: str, line: NewLine, known: Sequence[KnownItem]) -> float:
-        """Return the share of the words of a text that neither the lines nor the linked items have, in [0, 1]."""
+        """Return the share of the words of a text that neither the lines nor the linked items have, in [0, 1].
+
+        A number that the lines have counts as a word ("She is 58 years old").
+        """
         stems = self._without_user(list_stems(text))
         texts = [*self.batch.user_names, *(item.text for item in known)]
         sources = self._context_stems(line).union(*map(list_stems, texts))
-        return 1 - len(share_stems(stems, sources)) / len(stems) if stems else 0.0
+        numbers = self._count_numbers(text, line)
+        return 1 - (len(share_stems(stems, sources)) + numbers) / (len(stems) + numbers) if stems else 0.0
 
     def borrows(self, text: str, line: NewLine, known: Sequence[KnownItem]) -> bool:
         """Return whether a text has a word, name or number that only foreign text of the batch has.
@@ -165,6 +169,7 @@ class LineSources:
     def _collect(self, line: NewLine, known: Sequence[KnownItem], code: str) -> "_Evidence":
         texts = [text for one in self.list_persons(line) for text in (split_own_words(one.text).own, one.speaker)]
         texts += [text for item in known for text in (item.text, item.subject, f"{item.day:%Y}")]
+        texts.append(f"{self.batch.day_of(line):%Y}")
         own = collect_evidence([*texts, *self.batch.user_names], code=code)
         others = (item.text for item in self.batch.known if item.trust in PERSON_TIERS)
         return _Evidence(own, collect_evidence([*texts, *self.batch.user_names, *others]))
@@ -206,10 +211,16 @@ class LineSources:
 
     def _weigh_numbers(self, text: str, line: NewLine) -> int:
         """Return how much the numbers link a text to a line: as a word for each digit."""
+        return sum(map(len, self._list_shared_numbers(text, line)))
+
+    def _count_numbers(self, text: str, line: NewLine) -> int:
+        return len([form for form in self._list_shared_numbers(text, line) if len(form) >= MIN_LINKING])
+
+    def _list_shared_numbers(self, text: str, line: NewLine) -> list[str]:
         mine = collect_evidence(one.text for one in self.list_persons(line)).numbers
         numbers = find_numbers(text, detect_language(text))
         forms = {form for number in numbers for form in number.forms} - {"0", "1"}
-        return sum(len(form) for form in forms if form in mine or form.removesuffix("000") in mine)
+        return [form for form in forms if form in mine or form.removesuffix("000") in mine]
 
     def _without_user(self, stems: frozenset[str]) -> frozenset[str]:
         return stems - list_stems(" . ".join(list_own_names(self.batch.user_names)))

@@ -1,16 +1,12 @@
 """How a model's statement on a line relates to the facts that the statement parser took from the same line. Pure."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, NamedTuple
 from uuid import UUID
 
 from newton.heart.facts.conflicts import concerns_safety
-from newton.heart.reconciliation.same_statements import is_denied, say_same
+from newton.heart.reconciliation.same_statements import REFERENCE, has_details, is_denied, say_same
 from newton.heart.reconciliation.text_evidence import (
-    collect_evidence,
-    find_unsupported_names,
-    find_unsupported_numbers,
     list_own_names,
     list_stems,
     share_stems,
@@ -20,14 +16,7 @@ from newton.languages.detection import detect_language
 from newton.languages.language_data import ENGLISH
 
 MIN_CONTAINED = 0.6  # of the words of a statement
-MIN_COVERED = 0.75  # of the words of a stated fact that a clearer statement has
-
-# A sentence with one of these as a person or thing cannot be understood alone. Not those that may also be articles.
-_REFERENCE = re.compile(
-    r"\b(?:he|she|they|it|him|her|them|there|er|sie|ihm|ihn|dort|él|ella|ellos|ellas|allí|elle|ils|elles|lei|lui|loro"
-    r"|ele|ela|eles|elas|hij|zij|он|она|они|там)\b",
-    re.IGNORECASE,
-)
+MIN_COVERED, MIN_COVERED_REFERENCE = 0.75, 0.6  # of the words of a stated fact, and of one with a pronoun
 
 Relation = Literal["contained", "completes", "differs"]
 
@@ -62,41 +51,68 @@ def relate(text: str, stated: str, *, user_names: Sequence[str]) -> Relation:
     if not mine or not theirs or (is_denied(text) and not is_denied(stated)):
         return "differs"
     says_all = len(share_stems(theirs, mine)) == len(theirs) and is_denied(text) == is_denied(stated)
-    refers_back = bool(_REFERENCE.search(stated)) and not _REFERENCE.search(text)
-    if refers_back and mine > theirs and says_all and _is_supported(stated, [text, *user_names]):
+    refers_back = bool(REFERENCE.search(stated)) and not REFERENCE.search(text)
+    if refers_back and mine > theirs and says_all and has_details(text, stated, user_names=user_names):
         return "completes"
     is_covered = len(share_stems(mine, theirs)) >= MIN_CONTAINED * len(mine)
-    if is_covered and _is_supported(text, [stated, *user_names]):
+    if is_covered and has_details(stated, text, user_names=user_names):
         return "contained"
     return "contained" if say_same(text, stated, user_names=user_names) else "differs"
 
 
-def rewords(text: str, stated: str, *, user_names: Sequence[str]) -> bool:
-    """Return whether a text says what a stated fact says and more clearly: with its names, numbers and most words.
+def find_resolved(
+    stated: Sequence[LineStatement], texts: Sequence[str], *, named: Collection[UUID], user_names: Sequence[str]
+) -> dict[UUID, int]:
+    """Return the facts of a line that a model's texts on the line say together, each with the text that says most.
 
-    Of a fragment without a verb, one word is enough.
+    The texts have all names and numbers of such a fact and most of its words; of a fragment without a verb, or of a
+    fact that the model `named` as stated better by a text, one word. A fact that says as much as the one text
+    that is like it stays as the person said it.
 
-    >>> rewords("Kim must never take penicillin.", "Penicillin no", user_names=["Kim"])
-    True
-    >>> rewords("Kim takes ramipril at night.", "Penicillin no", user_names=["Kim"])
-    False
+    >>> felix = LineStatement(UUID(int=1), "My brother Felix bakes.")
+    >>> find_resolved([felix], ["Kim's brother Felix bakes."], named=(), user_names=["Kim"])
+    {}
+    >>> split = LineStatement(UUID(int=2), "He is six and Kate, a nurse, takes him to school.")
+    >>> texts = ["Ole is six.", "Kate is a nurse.", "Kate takes Ole to school."]
+    >>> list(find_resolved([split], texts, named=(), user_names=["Kim"]).values())
+    [2]
     """
     own = list_stems(" . ".join(list_own_names(user_names)))
-    mine, theirs = list_stems(text) - own, list_stems(stated) - own
-    shared = len(share_stems(theirs, mine))
-    is_short = is_fragment(stated)
-    is_same_way = is_denied(text) == is_denied(stated) or (is_short and concerns_safety(text))
-    is_covered = shared >= (1 if is_short else MIN_COVERED * len(theirs)) and shared > 0
-    return is_covered and is_same_way and _is_supported(stated, [text, *user_names])
+    stems = [list_stems(text) - own for text in texts]
+    resolved: dict[UUID, int] = {}
+    for one in stated:
+        theirs = list_stems(one.text) - own
+        shares = [len(share_stems(theirs, mine)) for mine in stems]
+        alike = [n for n, share in enumerate(shares) if share]
+        if not alike or _stands(one.text, [(texts[n], stems[n]) for n in alike], theirs):
+            continue
+        together = share_stems(theirs, frozenset[str]().union(*(stems[n] for n in alike)))
+        is_named, said = one.memory_id in named and not concerns_safety(one.text), [texts[n] for n in alike]
+        is_short = is_named or is_fragment(one.text)
+        is_same_way = (
+            is_named or not is_denied(one.text) or any(is_denied(text) or concerns_safety(text) for text in said)
+        )
+        share = MIN_COVERED_REFERENCE if REFERENCE.search(one.text) else MIN_COVERED
+        is_covered = len(together) >= (1 if is_short else share * len(theirs))
+        if is_covered and is_same_way and has_details(" ".join(texts), one.text, user_names=user_names):
+            resolved[one.memory_id] = max(alike, key=lambda n: shares[n])
+    return resolved
+
+
+def _stands(stated: str, alike: Sequence[tuple[str, frozenset[str]]], theirs: frozenset[str]) -> bool:
+    """Return whether a stated fact is understood alone, and no less than the one text that is like it."""
+    if is_fragment(stated) or REFERENCE.search(stated):
+        return False
+    within = [
+        mine for text, mine in alike if share_stems(mine, theirs) == mine and is_denied(text) == is_denied(stated)
+    ]
+    return len(alike) == len(within) == 1 or any(share_stems(theirs, mine) == theirs for mine in within)
+
+
+def _denies(text: str) -> bool:
+    return is_denied(text) or concerns_safety(text)
 
 
 def is_fragment(text: str) -> bool:
     """Return whether an English text has no verb."""
     return detect_language(text) == ENGLISH and not has_verb(text)
-
-
-def _is_supported(text: str, sources: Sequence[str]) -> bool:
-    """Return whether all names and numbers of a text are in the sources."""
-    evidence = collect_evidence(sources)
-    code = detect_language(text)
-    return not find_unsupported_names(text, evidence) and not find_unsupported_numbers(text, evidence, code=code)

@@ -127,6 +127,14 @@ def _render_known(known: Sequence[KnownItem]) -> Iterator[str]:
         if items := [item for item in known if item.kind == kind]:
             yield f"{heading}:"
             yield from map(render_known, items)
+    labels = {item.item_id: item.label for item in known}
+    pairs = {
+        (labels[other], item.label)
+        for place, item in enumerate(known)
+        for other in item.doubtful_with & {one.item_id for one in known[:place]}
+    }
+    if pairs:
+        yield f"Doubtful pairs: {', '.join(f'{older} {newer}' for older, newer in sorted(pairs))}"
 
 
 def _render_lines(batch: ReconcilingInput) -> Iterator[str]:

@@ -18,6 +18,9 @@ Operation = Literal[
     "end",
     "retract",
     "same",
+    "both",
+    "newer",
+    "not_asserted",
     "unsure",
     "rule",
     "wish",
@@ -42,6 +45,7 @@ DropReason = Literal[
     "not supported by the line",
     "line not about the known item",
     "not the same statement",
+    "not a doubtful pair",
     "repeated",
     "too many",
 ]
@@ -83,7 +87,7 @@ class KnownItem:
 
     `day` is the day on which it was last stated, in the user's time zone. `similarities` are the cosine similarities of
     its vector to those of the texts of lines, without their speakers, by the `memory_id` of the line. `is_vouched`
-    means that a person confirmed it.
+    means that a person confirmed it. `doubtful_with` are the items that it may contradict, by a classifier of pairs.
     """
 
     kind: KnownKind
@@ -96,6 +100,7 @@ class KnownItem:
     attribute: str = ""
     is_vouched: bool = False
     similarities: Mapping[UUID, float] = field(default_factory=dict[UUID, float])
+    doubtful_with: frozenset[UUID] = frozenset()
     label: str = ""
 
 
@@ -142,7 +147,7 @@ class ProposedItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedItem:
-    """An item that may be applied with the trust, speaker and time of its line; `same` has no line.
+    """An item that may be applied with the trust, speaker and time of its line; items on known items alone have none.
 
     `text` is what to store: of a new rule or wish, the person's own words, and `title` is what the model made of them.
     `when` is the day from which it holds, or on which it ends, which may be in the future; None if the line does not

@@ -1,5 +1,6 @@
 """Whether two known items may be merged because a model says that they say the same. Pure."""
 
+import re
 from collections.abc import Sequence
 
 from newton.heart.reconciliation.text_evidence import (
@@ -17,6 +18,19 @@ from newton.languages.patterns import is_negated
 
 MIN_SHARED = 0.5  # of the words of the shorter statement
 
+# A sentence with one of these as a person or thing cannot be understood alone. Not those that may also be articles.
+REFERENCE = re.compile(
+    r"\b(?:he|she|they|it|him|her|them|there|er|sie|ihm|ihn|dort|él|ella|ellos|ellas|allí|elle|ils|elles|lei|lui|loro"
+    r"|ele|ela|eles|elas|hij|zij|он|она|они|там)\b",
+    re.IGNORECASE,
+)
+# In a sentence in the words of a person, these stand for names.
+_SPEAKER = re.compile(
+    r"\b(?:i|my|me|we|our|us|ich|mein\w*|wir|unser\w*|yo|mi|mis|nosotr[oa]s|nuestr\w+|je|mon|ma|mes|nous|notre|io|mio|mia|noi"
+    r"|nostr\w|eu|meu|minha|nós|noss[oa]|ik|mijn|wij|ons|я|мой|моя|мы|наш\w*)\b",
+    re.IGNORECASE,
+)
+
 
 def say_same(first: str, second: str, *, user_names: Sequence[str]) -> bool:
     """Return whether two statements have the same names, numbers and negations, and share half of their words.
@@ -28,15 +42,40 @@ def say_same(first: str, second: str, *, user_names: Sequence[str]) -> bool:
     >>> say_same("Kim runs 5 km.", "Kim runs 8 km.", user_names=["Kim"])
     False
     """
-    if is_denied(first) != is_denied(second):
+    if is_denied(first) != is_denied(second) or not _share_words(first, second, user_names):
         return False
-    for one, other in ((first, second), (second, first)):
-        sources = collect_evidence([other, *user_names])
-        if find_unsupported_names(one, sources) or find_unsupported_numbers(one, sources, code=detect_language(one)):
-            return False
+    return has_details(first, second, user_names=user_names) and has_details(second, first, user_names=user_names)
+
+
+def includes(first: str, second: str, *, user_names: Sequence[str]) -> bool:
+    """Return whether two statements say the same, or the other has all details of one in a person's words.
+
+    >>> includes("Dad lives out there in Graz.", "Kim's dad lives in Graz and flies in on 3 May.", user_names=["Kim"])
+    True
+    >>> includes("Kim lives in Graz.", "Kim's brother Malte lives in Graz.", user_names=["Kim"])
+    False
+    """
+    if is_denied(first) != is_denied(second) or not _share_words(first, second, user_names):
+        return False
+    has_first, has_second = (has_details(*pair, user_names=user_names) for pair in ((second, first), (first, second)))
+    return (has_first and has_second) or (has_first and is_spoken(first)) or (has_second and is_spoken(second))
+
+
+def is_spoken(text: str) -> bool:
+    """Return whether a statement is in the words of a person, with pronouns where names could be."""
+    return bool(_SPEAKER.search(text) or REFERENCE.search(text))
+
+
+def has_details(text: str, other: str, *, user_names: Sequence[str]) -> bool:
+    """Return whether a text has all names and numbers of another, apart from the user's names."""
+    sources = collect_evidence([text, *user_names])
+    code = detect_language(other)
+    return not find_unsupported_names(other, sources) and not find_unsupported_numbers(other, sources, code=code)
+
+
+def _share_words(first: str, second: str, user_names: Sequence[str]) -> bool:
     user = list_stems(" . ".join(list_own_names(user_names)))
-    one, other = list_stems(first) - user, list_stems(second) - user
-    shorter, longer = sorted((one, other), key=len)
+    shorter, longer = sorted((list_stems(first) - user, list_stems(second) - user), key=len)
     return len(share_stems(shorter, longer)) >= MIN_SHARED * len(shorter) > 0
 
 

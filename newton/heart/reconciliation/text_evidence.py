@@ -24,7 +24,9 @@ _WORD = re.compile(r"[^\W_]+(?:['’.&+-][^\W_]+)*")
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々]")
 _KATAKANA = re.compile(r"[\u30a1-\u30ff]{2,}")
 _CYRILLIC = re.compile(r"[\u0400-\u04ff]")
-_ADDRESS = re.compile(r"\b\w+://\S+|\bwww\.\S+|[\w.+-]+@[\w-]+\.[\w.-]+|\b[\w-]+(?:[./_][\w-]+)+\b")
+_ADDRESS = re.compile(
+    r"\b\w+://\S+|\bwww\.\S+|[\w.+-]+@[\w-]+\.[\w.-]+|\b(?![\d.:/]+(?:am|pm|h)?\b)[\w-]+(?:[./_][\w-]+)+\b"
+)
 _POSSESSIVE = re.compile(r"['’](?:s|m|re|ve|ll|d)$|(?<=s)['’]$", re.IGNORECASE)
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;…\n]\s*)[\s\"“”„«'‘’(¿¡-]*$")
 # A word with a capital behind one of these, or behind one and an adjective, is a noun in German.
