@@ -18,6 +18,8 @@ _COMMON_WORDS = (
     "about into over user person "
 )
 _COMMON = frozenset(_COMMON_WORDS.split())
+_WEEKDAYS = {"mon": "day", "tue": "sday", "tues": "day", "wed": "nesday", "weds": "nesday", "thu": "rsday"}
+_WEEKDAYS |= {"thurs": "day", "fri": "day", "sat": "urday", "sun": "day"}
 _WHOLE_WORDS = _COMMON | {"one", "two", "six", "ten", "son", "car", "pen"}
 
 
@@ -25,9 +27,16 @@ _WHOLE_WORDS = _COMMON | {"one", "two", "six", "ten", "son", "car", "pen"}
 def _pattern(alternative: str) -> re.Pattern[str]:
     """Words may have an ending and numbers a unit, because the gold gives beginnings; not so the shortest ones."""
     words = fold(alternative.strip())
+    if ending := _WEEKDAYS.get(words):  # "wed" is no beginning of "wedding"
+        return re.compile(rf"(?<![\w.:]){words}(?:s|{ending}s?)?(?!\w)")
     is_whole = len(words) < _STEM_START or words in _WHOLE_WORDS
     end = r"(?!\d)(?![.:,]\d)" if words[-1].isdigit() else r"(?!\w)" if is_whole else ""
     return re.compile(rf"(?<![\w.:]){re.escape(words)}{end}")
+
+
+def fold_words(text: str) -> str:
+    """The words of a text without punctuation and case."""
+    return " ".join(_WORD.findall(fold(text)))
 
 
 def has_word(text: str, entry: str) -> bool:

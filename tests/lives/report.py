@@ -57,6 +57,8 @@ def _report_facts(score: LifeScore) -> tuple[Json, Json]:
         "duplicates": [" = ".join(pair) for pair in doubles],
         "stale": sorted(stale),
         "never": [f"{text}: {found!r}" for text, found in never.items()],
+        "to judge: duplicates": [" = ".join(pair) for pair in score.list_doubtful_duplicates()],
+        "to judge: outdated": sorted({item.text for one in changes for item in score.list_doubtful_stale(one)}),
     }
     return figures, failures
 

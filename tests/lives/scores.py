@@ -11,7 +11,7 @@ import numpy as np
 
 from tests.lives.life import Change, CurrentItem, Gold, Life, Never, Question, names_of
 from tests.lives.living import LivedLife, StoredItem
-from tests.lives.matching import content_words, has_word, has_words, marks_of, shares_topic
+from tests.lives.matching import content_words, fold_words, has_word, has_words, marks_of, shares_topic
 
 CURRENT_STATES = ("NEW", "CONFIRMED", "CORE", "ACTIVE", "CREATED")
 SAME_COSINE, ALIKE_COSINE = 0.93, 0.6  # of two facts that say the same; of two that also satisfy the same gold
@@ -21,6 +21,9 @@ LABEL = re.compile(
     rf"^\W*(?:[^:(]{{0,40}}\b)?(?:{MARK})\b[^:]*:|^\W*or\b|[(\[][^()]{{0,40}}\b(?:{MARK})\b[^()]*[)\]]\W*$"
 )
 EVIDENCE_CHARACTERS = 50  # of the beginning of a text, by which a line of a context is known to quote it
+OVERLAP = 0.65  # of the words of the longer of two facts that say the same, if they are not both of one line
+# What says itself that something is over is not shown as if it held.
+OVER = "no longer|not any more|instead of|moved out|moved away|used to|formerly|cancelled|is off|fell through|split up"
 NEGATION = "no|not|never|nothing|cancelled|canceled|off|isn't|doesn't|won't|longer|fell through"
 
 
@@ -102,6 +105,13 @@ class LifeScore:
 
     def list_stale(self, change: Change) -> list[KnownItem]:
         """The current items that were said before the change, have its old words and not the new ones, unmarked."""
+        return [item for item in self._list_old(change) if not has_word(item.text, OVER)]
+
+    def list_doubtful_stale(self, change: Change) -> list[KnownItem]:
+        """The current items with the old words that say themselves that something is over: a reader must judge them."""
+        return [item for item in self._list_old(change) if has_word(item.text, OVER)]
+
+    def _list_old(self, change: Change) -> list[KnownItem]:
         at = self.times[change["at"]]
         return [item for item in self.current if item.said_at < at and self._says_old(item, change)]
 
@@ -153,17 +163,35 @@ class LifeScore:
 
     def list_duplicates(self) -> list[tuple[str, str]]:
         """Pairs of current facts that say the same."""
+        return [(one.text, other.text) for one, other, is_certain in self._alike if is_certain]
+
+    def list_doubtful_duplicates(self) -> list[tuple[str, str]]:
+        """Pairs of current facts of which one also has what the gold asks of the other: a reader must judge them."""
+        return [(one.text, other.text) for one, other, is_certain in self._alike if not is_certain]
+
+    @cached_property
+    def _alike(self) -> list[tuple[KnownItem, KnownItem, bool]]:
         facts = {item.number: item for item in self.current_facts}
         says = {number: {one for one, numbers in self.right.items() if number in numbers} for number in facts}
-        found: list[tuple[str, str]] = []
+        found: list[tuple[KnownItem, KnownItem, bool]] = []
         for first, second in combinations(facts, 2):
             marks = marks_of(facts[first].text), marks_of(facts[second].text)
             cosine = self._cosine(first, second)
             is_same = cosine >= SAME_COSINE and marks[0] == marks[1]
             is_alike = says[first] & says[second] and (marks[0] <= marks[1] or marks[1] <= marks[0])
             if is_same or (is_alike and cosine >= ALIKE_COSINE):
-                found.append((facts[first].text, facts[second].text))
+                pair = facts[first], facts[second]
+                found.append((*pair, is_same or self._rewords(*pair)))
         return found
+
+    def _rewords(self, one: KnownItem, other: KnownItem) -> bool:
+        """Whether one of two alike facts is a sentence of the line of both, or they share most words."""
+        lines = {said.id: fold_words(said.text) for said in self.seen.lines}
+        is_of_one = one.line == other.line or None in (one.line, other.line)
+        if is_of_one and any(item.line and fold_words(item.text) in lines[item.line] for item in (one, other)):
+            return True
+        first, second = (content_words(item.text, but=self.names) for item in (one, other))
+        return len(first & second) >= OVERLAP * max(len(first), len(second))
 
     def _cosine(self, first: int, second: int) -> float:
         if not self.seen.vectors:

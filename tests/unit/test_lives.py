@@ -222,3 +222,22 @@ def test_a_rule_is_in_force_from_its_line_in_a_message_until_a_later_one_lifts_i
     assert "- Obey" not in system_lines(body)
     later = system_lines({"messages": [*body["messages"], lifted]})
     assert "- Be brief" in later and "- No nuts" not in later
+
+
+def test_a_short_weekday_is_no_beginning_of_another_word() -> None:
+    assert has_word("on Wed 28 Oct", "wed") and has_word("each Wednesday", "wed") and has_word("mondays", "mon")
+    assert not has_word("at the wedding of a friend", "wed|fri")
+
+
+def test_what_says_that_it_is_over_and_what_one_fact_implies_are_for_a_reader() -> None:
+    orders: dict[str, list[str]] = {line.id: [] for line in list_lines(LIFE)}
+    seen = LivedLife(lines=list(list_lines(LIFE)), orders=orders, contexts=[""])
+    implied = stored("m3", "The landlord got 920 rent for November, he came with cake and with a paper.")
+    over = stored("m1", "Halina's rent of 850 is no longer due.")
+    seen.items, seen.vectors = [RENT, implied, over], [[1.0, 0.0], [0.7, 0.7], [0.0, 1.0]]
+    report = report_life(LIFE, seen)
+    assert report["figures"]["stale"] == [0, 3] and report["failures"]["to judge: outdated"] == [over["text"]]
+    assert report["figures"]["duplicates"] == [1, 3]
+    seen.items = [stored("m3", "She told her landlord of 920 for November."), implied, over]
+    report = report_life(LIFE, seen)
+    assert report["figures"]["duplicates"] == [0, 3]
