@@ -103,6 +103,7 @@ class AssemblyInputBuilder:
             brief=parts.brief,
             tasks=parts.tasks,
             fact_labels=parts.fact_labels,
+            renewals={f.memory_id: f.renewed_at for f in found.memories if f.renewed_at},
             relation_evidence=found.relation_evidence,
             injected=found.injected,
             observations=found.observations,

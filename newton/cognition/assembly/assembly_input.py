@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from uuid import UUID
 
 from newton.cognition.assembly.artifact_selection import DEFAULT_ARTIFACT_SELECTOR, ArtifactSelector
@@ -31,10 +32,11 @@ class AssemblyInput:
     from them, `nothing_known_note` that it has nothing on a question, `uncertain_note` that it may not answer it;
     `incomplete_note` names what was not searched, so that neither of them is shown. `item_id_tokens` are the tokens of
     an id in a line, 0 without ids, and `cut_id_tokens` those in the line of a long text that is cut, which always has
-    its id. `relation_evidence` maps relations to candidate facts that state them. `injected` memories were put into the
-    session and are placed first. `observations` says of events whether they are chosen, and why; other events are
-    judged like other memories. `gathering` says how the memories were gathered for the kind of question. Messages of
-    `related_sessions` rank higher, also than facts made of them.
+    its id. `renewals` maps facts to the time of their last repetition, by which they are ordered. `relation_evidence`
+    maps relations to candidate facts that state them. `injected` memories were put into the session and are placed
+    first. `observations` says of events whether they are chosen, and why; other events are judged like other memories.
+    `gathering` says how the memories were gathered for the kind of question. Messages of `related_sessions` rank
+    higher, also than facts made of them.
     """
 
     input: str
@@ -69,6 +71,7 @@ class AssemblyInput:
     item_id_tokens: int = 0
     cut_id_tokens: int = 0
     fact_labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])
+    renewals: Mapping[UUID, datetime] = field(default_factory=dict[UUID, datetime])
     relation_evidence: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict[UUID, Sequence[UUID]])
     injected: frozenset[UUID] = frozenset()
     gathering: QuestionGathering = NO_GATHERING

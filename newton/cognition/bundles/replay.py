@@ -115,7 +115,11 @@ def _rebuild(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> A
     inputs = stored.trace.assembly_input
     focus = [found for _, found in _restore_all(stored.focus, histories)]
     candidates = [
-        (candidate, found, align_features(candidate, stored.trace.features))
+        (
+            candidate,
+            found._replace(renewed_at=inputs.renewals.get(found.memory_id)),
+            align_features(candidate, stored.trace.features),
+        )
         for candidate, found in _restore_all(stored.candidates, histories)
     ]
     if stored.trace.update:  # an incremental update depends on the previous bundle, so its verdicts are not repeated
