@@ -85,8 +85,15 @@ async def talk(recorded: Recorded, *, tools: bool = False, **fields: Any) -> Non
         await recorded.say(f"By the way, the gate number {n} was painted green today.", **fields)
 
 
-@pytest.mark.parametrize("tools", [False, True])
-@pytest.mark.parametrize("client", ["chat", "api"])
+@pytest.mark.parametrize(
+    ("client", "tools"),
+    [
+        ("chat", True),
+        ("api", False),
+        pytest.param("chat", False, marks=pytest.mark.slow),
+        pytest.param("api", True, marks=pytest.mark.slow),
+    ],
+)
 async def test_a_prompt_repeats_nine_tenths_of_the_one_before(recorded: Recorded, client: str, *, tools: bool) -> None:
     fields = {"caller_options": caller(1)} if client == "api" else {}
     await talk(recorded, tools=tools, **fields)

@@ -30,7 +30,12 @@ from tests.support import until
 from tests.system.model_line import Line, lined, png
 from tests.system.test_openai import WEATHER
 
-SERVERS: list[type[ModelServer]] = [OpenAIServer, AnthropicServer, GeminiServer, OllamaServer, VllmServer]
+SERVERS = [
+    OpenAIServer,
+    AnthropicServer,
+    OllamaServer,
+    *(pytest.param(one, marks=pytest.mark.slow) for one in (GeminiServer, VllmServer)),
+]
 
 
 def shown(text: str, *urls: str) -> Any:
@@ -64,7 +69,7 @@ async def lines(behind: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncI
         yield fresh
 
 
-@pytest.fixture(params=SERVERS, ids=lambda one: one.__name__)
+@pytest.fixture(params=SERVERS)
 async def line(request: pytest.FixtureRequest, lines: Lines) -> Line:
     return await lines(request.param)
 
@@ -88,7 +93,8 @@ async def test_what_new_lines_change_is_asked_as_the_server_takes_it(line: Line)
     async def is_answered() -> bool:
         return await count_answers() > 0
 
-    await line.say(user("Tea at four."))
+    for time in ("four", "five", "six", "seven"):  # so many that they are read at once
+        await line.say(user(f"Tea at {time}."), session="s")
     await until(is_answered)
     assert await count_answers() == 1
 
