@@ -46,7 +46,7 @@ ALLOWED_TRANSITIONS: frozenset[AllowedTransition] = frozenset(
         _expand("fact", "CORE", "unmarked", "NEW CONFIRMED"),
         _expand("fact", "NEW CONFIRMED CORE", "superseded expired merged generalized", "SUPERSEDED"),
         _expand("fact", "NEW CONFIRMED CORE SUPERSEDED", "disproved", "INACTIVE"),
-        _expand("fact", "SUPERSEDED", "restored", "NEW CONFIRMED CORE"),
+        _expand("fact", "SUPERSEDED INACTIVE", "restored", "NEW CONFIRMED CORE"),
         _expand("fact", "NEW CONFIRMED SUPERSEDED", "released", "CONFIRMED CORE SUPERSEDED"),
         _expand("fact", "CORE", "released", "CORE SUPERSEDED"),
         _expand("episode", "ACTIVE", "summarized", "SUMMARIZED"),

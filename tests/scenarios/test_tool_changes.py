@@ -1,6 +1,7 @@
 """What the agent's model changes by its tools: what the user's message says, and nothing that others say."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -8,13 +9,16 @@ import pytest
 from newton.agent.loop.turn import TurnInput
 from newton.agent.services.identity import IdentityService
 from newton.brain.chain_heads import ChainHeadFiles
+from newton.clock import SystemClock
 from newton.heart.identity import user_rules
 from newton.heart.identity.identity_store import IdentityEdit, MessageRef
 from newton.heart.identity.standing_instructions import StandingInstruction
 from newton.heart.identity.user_rules import RuleSource
 from newton.providers.chat import ToolCall
-from tests.scenarios.conftest import Mind
+from tests.scenarios.conftest import Meet, Mind
 from tests.scenarios.handy import Handy, able, call
+from tests.scenarios.reading import read
+from tests.scenarios.test_chat import conversation
 from tests.scenarios.test_turn import take
 
 OMAR = "Omar leads the pottery workshop."
@@ -135,6 +139,42 @@ async def test_a_turn_says_what_was_learnt_from_its_input_and_what_no_longer_hol
     assert result.receipt == (("My sister Anna lives in Graz.",), ())
     _, result = await take(turns, TurnInput(session_id=session_id, text="What time is it?"))
     assert result.receipt == ((), ())
+
+
+async def test_a_reading_in_the_background_is_told_in_the_next_receipt(mind: Mind, notes: ChainHeadFiles) -> None:
+    await mind.know(OMAR)
+    turns, session_id = able(mind, Handy("I see."), notes), await mind.session("s")
+    await take(turns, TurnInput(session_id=session_id, text="Since May it is Lena who does the pottery workshop."))
+    await read(mind, lambda sheet: [sheet.item("update", "Lena", "Omar", text="Lena leads the pottery workshop.")])
+    _, result = await take(turns, TurnInput(session_id=session_id, text="What time is it?"))
+    assert [text for text in result.receipt.learnt if "Lena" in text] and result.receipt.no_longer == (OMAR,), (
+        result.receipt
+    )
+    _, result = await take(turns, TurnInput(session_id=session_id, text="And now?"))
+    assert result.receipt == ((), ())
+
+
+@pytest.mark.parametrize("order", ["correct", "forget"])
+async def test_a_person_undoes_in_the_chat_what_a_tool_ended_or_hid(
+    mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str], order: str
+) -> None:
+    await mind.know(OMAR)
+    mind.clock.advance(SystemClock().now() - mind.clock.now() + timedelta(hours=1))
+    said = "Forget that Omar leads the pottery workshop, please." if order == "forget" else "Omar left the workshop."
+    async with meet(Handy([call(order, id="Omar leads the pottery workshop")], "Done.")) as partner:
+        chat = conversation(mind, partner, said, "/undo")
+        await chat.run()
+    assert f"no longer: {OMAR}" in capsys.readouterr().err
+    assert OMAR in await list_current(mind)
+
+
+async def test_a_person_undoes_in_the_chat_what_a_tool_changed_in_the_rules(mind: Mind, meet: Meet) -> None:
+    await lay_down(mind, NUTS)
+    mind.clock.advance(SystemClock().now() - mind.clock.now() + timedelta(hours=1))
+    said = "With the nuts we are through, so recipes with nuts may come."
+    async with meet(Handy([call("rule", id=NUTS)], "Done.", "Well.")) as partner:
+        await conversation(mind, partner, said, "/undo").run()
+    assert await list_rules(mind) == [NUTS]
 
 
 # What a page orders, what the user says, and the call of a model that obeys the page.

@@ -31,7 +31,7 @@ class LineChange(NamedTuple):
 
 
 class StoredChange(NamedTuple):
-    """A stored change, with the text and the kind of its target; None if that was forgotten or is a rule."""
+    """A stored change, with the text of its target, and its kind or the section of a rule; None if it is deleted."""
 
     change_id: UUID
     change: LineChange
@@ -40,7 +40,7 @@ class StoredChange(NamedTuple):
 
 
 class LearningReceipt(NamedTuple):
-    """The facts that were learnt from a message, and those that no longer hold because of it, as texts."""
+    """The facts and rules that were learnt from a message or since the one before, and those that hold no longer."""
 
     learnt: tuple[str, ...] = ()
     no_longer: tuple[str, ...] = ()
@@ -93,6 +93,13 @@ async def list_changes(
         )
         for row in rows
     ]
+
+
+async def undo_since(tx: Tx, since: datetime, *, ctx: LifecycleContext) -> list[StoredChange]:
+    """Undo the changes of facts since a time, and return them with those of rules, which only a person undoes."""
+    changes = await list_changes(tx, agent_id=ctx.agent_id, since=since)
+    await undo_changes(tx, changes, ctx=ctx)
+    return changes
 
 
 async def undo_changes(tx: Tx, changes: Sequence[StoredChange], *, ctx: LifecycleContext) -> None:

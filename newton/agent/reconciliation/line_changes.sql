@@ -6,9 +6,12 @@ from unnest($2::uuid[], $3::uuid[], $4::text[], $5::uuid[], $6::timestamptz[])
 on conflict do nothing;
 
 -- name: list_changes(agent_id, since, session_id, position)
-select c.change_id, c.line_id, c.effect, c.target_id, c.former_valid_to, m.kind, m.full_text as text
+select
+    c.change_id, c.line_id, c.effect, c.target_id, c.former_valid_to, coalesce(m.kind, t.section) as kind,
+    coalesce(m.full_text, t.text) as text
 from heart.line_changes as c
 left join memory.memories as m on m.agent_id = $1 and m.memory_id = c.target_id
+left join heart.tenets as t on t.agent_id = $1 and t.tenet_id = c.target_id
 where
     c.agent_id = $1
     and c.undone_at is null
@@ -34,28 +37,60 @@ where agent_id = $1 and change_id = any($2::uuid[]);
 
 -- name: list_receipt(agent_id, line_id)
 -- The facts that a message states, and those that no longer hold because of it; facts that the message only confirms
--- are left out.
-with stated as (
-    select f.memory_id, m.full_text as text
-    from memory.sources as s
+-- are left out. With them, what was changed since the message before it, such as by a reading in the background.
+with changed as (
+    select effect, target_id, line_id
+    from heart.line_changes
+    where
+        agent_id = $1
+        and undone_at is null
+        and (
+            line_id = $2
+            or change_id > (
+                select memory_id
+                from memory.memories
+                where agent_id = $1 and kind = 'exchange' and memory_id < $2
+                order by memory_id desc
+                limit 1
+            )
+        )
+),
+stated as (
+    select f.memory_id, m.full_text as text, s.line_id
+    from (
+        select memory_id, source_id as line_id
+        from memory.sources
+        where agent_id = $1 and source_id = $2
+        union
+        select target_id, line_id
+        from changed
+        where effect = 'learnt'
+    ) as s
     join heart.facts as f on f.agent_id = $1 and f.memory_id = s.memory_id and f.is_current and f.duplicate_of is null
     join memory.memories as m on m.agent_id = $1 and m.memory_id = s.memory_id and not m.quarantined
-    where s.agent_id = $1 and s.source_id = $2
 ),
 ended as (
-    select l.other_id as memory_id
+    select l.other_id as memory_id, s.line_id
     from stated as s
     join memory.links as l on l.agent_id = $1 and l.memory_id = s.memory_id and l.link = 'supersedes'
     union
-    select target_id
-    from heart.line_changes
-    where agent_id = $1 and line_id = $2 and undone_at is null and effect in ('replaced', 'ended', 'retracted')
+    select target_id, line_id
+    from changed
+    where effect in ('replaced', 'ended', 'retracted')
 )
 select true as is_learnt, text
 from stated
-union all
+union
+select c.effect = 'ruled', t.text
+from changed as c
+join heart.tenets as t on t.agent_id = $1 and t.tenet_id = c.target_id and t.text is not null
+where c.effect in ('ruled', 'lifted')
+union
 select false, m.full_text
 from ended as e
 join memory.memories as m on m.agent_id = $1 and m.memory_id = e.memory_id and m.kind = 'fact'
-where not exists (select from memory.sources where agent_id = $1 and memory_id = e.memory_id and source_id = $2)
+where not exists (
+    select from memory.sources
+    where agent_id = $1 and memory_id = e.memory_id and source_id = e.line_id -- other words of the same line
+)
 order by is_learnt, text;

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.agent.reconciliation.line_changes import StoredChange, undo_since
 from newton.agent.scope import AgentScope
 from newton.agent.services.confirmation import create_token, verify_token
 from newton.brain.outcomes import Verdict
@@ -132,6 +133,11 @@ class CurationService:
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
             await fact_store.retract(tx, memory_id, ctx=ctx)
             self._publish("memory.retracted", memory_id)
+
+    async def undo_changes(self, since: datetime) -> list[StoredChange]:
+        """Undo what messages changed in the facts since a time; return this with what they changed in the rules."""
+        async with self.scope.write() as (tx, ctx):
+            return await undo_since(tx, since, ctx=ctx)
 
     async def set_outcome(self, memory_ref: str, outcome: Verdict) -> UUID:
         """Set the outcome of an episode; return its id. Raises InputError for a memory of another kind."""

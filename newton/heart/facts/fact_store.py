@@ -26,6 +26,7 @@ from newton.memory.quarantine import UNTRUSTED_TIERS
 from newton.memory.representations import make_long_forms, make_short_forms, one_line, start_prefix
 from newton.memory.store import MemoryConfirmation
 from newton.memory.times.time_expressions import find_mentioned_times
+from newton.memory.transitions import PlannedTransition, apply_transitions
 
 SQL = load("newton.heart.facts", "fact_store.sql")
 
@@ -192,6 +193,8 @@ async def _retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
 async def undo_retraction(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
     """Let a retracted fact have the state again that its evidence gives it."""
     await SQL["set_retracted"].execute(tx, agent_id=ctx.agent_id, memory_id=memory_id, is_retracted=False)
+    step = PlannedTransition(memory_id, "restored", "INACTIVE", "NEW", "its retraction was undone")
+    await apply_transitions(tx, [step], ctx=ctx)
     await review(tx, ctx, "fact", [memory_id])
 
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -33,10 +34,12 @@ from newton.runtime.chat_backend.view_models import (
     ProposalView,
     RuleChangeView,
     TurnView,
+    UndoneChangeView,
     explain_item,
     to_line_view,
     to_proposal_view,
     to_turn_view,
+    to_undone_views,
 )
 from newton.runtime.tools.permission_views import PermissionInfo, to_permission_info
 from newton.runtime.tools.tool_registry import run_tool
@@ -175,6 +178,9 @@ class LocalAgent:
             await identity.add(line.section, line.text, allow_conflict=True)
         if change.added:
             await identity.remove(str(change.added.line_id))
+
+    async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:
+        return to_undone_views(await self.newton.curation(self.origin).undo_changes(since))
 
     async def list_frames(self) -> Sequence[str]:
         return sorted(self.newton.frames)

@@ -1,6 +1,7 @@
 """The interface between a chat and its agent."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from datetime import datetime
 from typing import Literal, NamedTuple, Protocol
 from uuid import UUID
 
@@ -8,7 +9,13 @@ from newton.agent.services.fact_intake import RememberReport
 from newton.dialogue.branches import SessionCheckpoint
 from newton.dialogue.task_tree import TaskTree
 from newton.providers.windows.context_windows import ContextWindow
-from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, RuleChangeView, TurnView
+from newton.runtime.chat_backend.view_models import (
+    ExplanationView,
+    ProposalView,
+    RuleChangeView,
+    TurnView,
+    UndoneChangeView,
+)
 from newton.runtime.tools.permission_views import PermissionInfo
 
 
@@ -156,6 +163,10 @@ class ChatBackend(Protocol):
 
     async def undo_rule(self, change: RuleChangeView) -> None:
         """Undo a change of the user's rules: put those that it lifted in force again, and remove the new one."""
+        ...
+
+    async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:
+        """Undo what messages changed in the facts since a time; return this with what they changed in the rules."""
         ...
 
     async def list_frames(self) -> Sequence[str]:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -24,13 +25,20 @@ from newton.memory.hygiene import clean_ref, clean_text
 from newton.memory.lookup import MemoryMention
 from newton.providers.windows.context_windows import ContextWindow
 from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, PrivateMessage, TaskCommands
-from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, RuleChangeView, TurnView
+from newton.runtime.chat_backend.view_models import (
+    ExplanationView,
+    ProposalView,
+    RuleChangeView,
+    TurnView,
+    UndoneChangeView,
+)
 from newton.runtime.model_directory import ensure_offered
 from newton.runtime.tools.permission_views import PermissionInfo
 
 T = TypeVar("T")
 
 PROPOSALS = TypeAdapter(list[ProposalView])
+UNDONE = TypeAdapter(list[UndoneChangeView])
 TASKS = TypeAdapter(list[Task])
 STATUS = TypeAdapter(TurnStatus)
 WINDOW = TypeAdapter(ContextWindow)
@@ -189,6 +197,11 @@ class RemoteAgent:
             await self.client.add_line(line.section, line.text, allow_conflict=True)
         if change.added:
             await self.client.remove_line(change.added.line_id)
+
+    async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:
+        undone = await self.client.post("/v1/memories/undo", {"since": since.isoformat()})
+        with expect_newton_response():
+            return UNDONE.validate_python(undone["items"])
 
     async def list_frames(self) -> Sequence[str]:
         frames = await self.client.get("/v1/frames")

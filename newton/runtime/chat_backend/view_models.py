@@ -1,11 +1,13 @@
 """View models of a turn, its context and its memories, for the terminal and for HTTP responses."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
 from pydantic import Field
 
 from newton.agent.loop.turn_types import TurnResult
+from newton.agent.reconciliation.line_changes import StoredChange
 from newton.client.context import ContextResponse, FrameSelection, LayerTokens, QuestionReport
 from newton.cognition.assembly.fill import DetailLevel
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
@@ -106,6 +108,23 @@ class RuleChangeView(ViewModel):
         Unlike a line that is added again, a restored one keeps its day.
         """
         return bool(self.removed) and latest == self.version + 1
+
+
+class UndoneChangeView(ViewModel):
+    """A change that was undone: its effect, the id, kind and text of the fact, or the section of the rule."""
+
+    effect: str
+    target_id: UUID
+    kind: str
+    text: str
+
+    def to_rule_change(self) -> RuleChangeView | None:
+        """Return the change of a rule that is to be undone; None for a change of a fact."""
+        if self.effect not in ("ruled", "lifted"):
+            return None
+        line = IdentityLineView.model_validate({"line_id": self.target_id, "section": self.kind, "text": self.text})
+        is_new = self.effect == "ruled"
+        return RuleChangeView(added=line if is_new else None, removed=[] if is_new else [line], version=-1)
 
 
 class ConflictFactView(ViewModel):
@@ -259,6 +278,14 @@ def to_proposal_view(proposal: TenetProposal) -> ProposalView:
 
 def to_line_view(tenet: IdentityTenet) -> IdentityLineView:
     return IdentityLineView(line_id=tenet.tenet_id, section=tenet.part, text=tenet.text)
+
+
+def to_undone_views(changes: Sequence[StoredChange]) -> list[UndoneChangeView]:
+    return [
+        UndoneChangeView(effect=one.change.effect, target_id=one.change.target_id, kind=one.kind, text=one.text)
+        for one in changes
+        if one.kind and one.text
+    ]
 
 
 def to_rule_view(change: RuleChange) -> RuleChangeView:

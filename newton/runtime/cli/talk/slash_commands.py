@@ -32,7 +32,8 @@ HELP_TEXT = """\
                   the next inputs, /strategy default the setting again
 /model            list the chat models; /model NAME uses this one for the next inputs
 /remember TEXT    store a fact
-/undo             take back what was learnt from the last input: retract its new facts, undo its rules
+/undo             take back what the last input changed: retract its new facts, and let what it ended
+                  and the rules before it hold again
 /permissions      list which tools of servers may be called; /revoke SERVER TOOL revokes a permission
 /private          store nothing of the next inputs and answers; /private again ends it
 /checkpoint NAME  set a checkpoint here; /checkpoint alone lists the checkpoints
@@ -48,6 +49,7 @@ HELP_TEXT = """\
                   @"a path with spaces"
 Alt-Enter         begins a new line; a pasted text is one message; Ctrl-R searches earlier inputs"""
 
+HOLDS_AGAIN = frozenset({"replaced", "ended", "retracted"})  # the effects whose facts hold again when they are undone
 AUTO_FRAME = "auto"
 DEFAULT_STRATEGY = "default"
 
@@ -157,9 +159,12 @@ def toggle_privacy(conversation: ChatConversation, _: str) -> None:
 
 
 async def undo(conversation: ChatConversation, _: str) -> None:
-    """Retract the facts that were stored since the last input, undo what it changed in the rules, and print both."""
+    """Undo what messages changed in the facts and rules since the last input, retract the facts that were stored since,
+    and print both.
+    """
     if conversation.turn_began_at is None:
         raise InputError("Nothing was learnt in this conversation yet.", hint="Send a message first.")
+    undone = await conversation.backend.undo_changes(conversation.turn_began_at)
     since = conversation.turn_began_at.isoformat()
     filters = {"kinds": ["fact"], "states": ["current", "quarantined"], "created_since": since, "limit": 50}
     listed = await conversation.backend.call_tool("list_memories", filters)
@@ -167,11 +172,15 @@ async def undo(conversation: ChatConversation, _: str) -> None:
     for one in items:
         await conversation.backend.call_tool("retract", {"memory_id": str(one["memory_id"])})
         tell(f"Retracted: {one['text']}")
-    rules, conversation.rules = conversation.rules, ()
+    for one in undone:
+        if one.effect in HOLDS_AGAIN:
+            tell(f"Holds again: {one.text}")
+    rules = [*conversation.rules, *(change for one in undone if (change := one.to_rule_change()))]
+    conversation.rules = ()
     for change in reversed(rules):
         await conversation.backend.undo_rule(change)
         tell(f"Undone: {formatting.format_rule_change(change)}")
-    if not items and not rules:
+    if not (items or rules or undone):
         tell("Nothing was learnt from the last input.")
 
 
