@@ -10,6 +10,7 @@ from uuid import UUID
 from newton.cognition.questions.question_rules import MemoryOrigin, QuestionGathering
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.scoring.answers import NO_ESTIMATE, AnswerEstimate, estimate_answers
+from newton.cognition.scoring.nearest_facts import NEAREST_FACT, select_nearest_facts
 from newton.cognition.scoring.observation_choice import ObservationVerdict, choose_observations
 from newton.cognition.scoring.relevance import create_estimator, list_telling
 from newton.cognition.scoring.reply_usage import extract_keywords
@@ -85,16 +86,20 @@ def collect_candidates(
     triggered = compute_part("procedure triggers", match, default=frozenset[UUID](), missing=missing)
     asked_by_time = signals.timely_ids if asks_only_about_time(text, gathered.time_ranges) else ()
     timely = [f for f in memories.values() if f.memory_id in signals.timely_ids]
+    select = partial(select_nearest_facts, result, gathered.gathering.reading, answers)
+    nearest = compute_part("nearest facts", select, default=frozenset[UUID](), missing=missing)
+    origins = _find_origins(gathered, recent, triggered, searched)
+    reasons = {**dict.fromkeys(nearest, NEAREST_FACT), **gathered.gathering.reasons}
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
         recent_ids=frozenset(f.memory_id for f in recent if f.memory_id not in searched) | own_observations,
         triggered=triggered,
-        unranked=frozenset((*others, *gathered.injected_ids, *triggered, *asked_by_time, *gathered.gathering.standing)),
+        unranked=frozenset((*others, *gathered.injected_ids, *triggered, *asked_by_time, *gathered.gathering.standing, *nearest)),
         injected=gathered.injected_ids,
         relation_evidence=_find_relation_evidence(gathered.input_matches.entity_matches.evidence, memories),
         observations=verdicts or {},
         answers=answers,
-        gathering=replace(gathered.gathering, origins=_find_origins(gathered, recent, triggered, searched)),
+        gathering=replace(gathered.gathering, origins=origins, reasons=reasons),
         time_ranges=gathered.time_ranges,
         is_range_empty="times" not in missing and _is_range_empty(gathered, timely, text),
         signals=signals,
