@@ -22,7 +22,7 @@ LABEL = 25  # characters by which a fact is known, because a context may shorten
 
 @pytest.mark.parametrize(
     ("people", "least"),
-    [(PEOPLE[:4], 0.6), pytest.param(PEOPLE[4:], 0.75, marks=pytest.mark.slow)],
+    [(PEOPLE[:4], 0.85), pytest.param(PEOPLE[4:], 0.85, marks=pytest.mark.slow)],
     ids=["few", "rest"],
 )
 async def test_a_dozen_facts_answer_questions_in_other_words_and_no_others(

@@ -32,10 +32,11 @@ class CandidateSet:
     """The candidates of a context, and what is known of them from the input.
 
     `recent_ids` are candidates from recent events. `triggered` are procedures that the input asks for. `unranked` were
-    found by name, time or trigger and need no minimum similarity. `injected` were put into the context of the session
-    by a caller. `is_range_empty` means that memory has nothing from `time_ranges`. `relation_evidence` maps relations
-    to the candidate facts that state them. `observations` says of events whether they are chosen, and why. `answers`
-    says with which probabilities the candidates answer the input, `gathering` what brought each of them here.
+    found by name, time or trigger, or are the facts nearest to the question, and need no minimum similarity. `injected`
+    were put into the context of the session by a caller. `is_range_empty` means that memory has nothing from
+    `time_ranges`. `relation_evidence` maps relations to the candidate facts that state them. `observations` says of
+    events whether they are chosen, and why. `answers` says with which probabilities the candidates answer the input,
+    `gathering` what brought each of them here.
     """
 
     memories: Sequence[RetrievedMemory]
@@ -88,13 +89,13 @@ def collect_candidates(
     timely = [f for f in memories.values() if f.memory_id in signals.timely_ids]
     select = partial(select_nearest_facts, result, gathered.gathering.reading, answers)
     nearest = compute_part("nearest facts", select, default=frozenset[UUID](), missing=missing)
-    origins = _find_origins(gathered, recent, triggered, searched)
+    standing, origins = gathered.gathering.standing, _find_origins(gathered, recent, triggered, searched)
     reasons = {**dict.fromkeys(nearest, NEAREST_FACT), **gathered.gathering.reasons}
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
         recent_ids=frozenset(f.memory_id for f in recent if f.memory_id not in searched) | own_observations,
         triggered=triggered,
-        unranked=frozenset((*others, *gathered.injected_ids, *triggered, *asked_by_time, *gathered.gathering.standing, *nearest)),
+        unranked=frozenset((*others, *gathered.injected_ids, *triggered, *asked_by_time, *standing, *nearest)),
         injected=gathered.injected_ids,
         relation_evidence=_find_relation_evidence(gathered.input_matches.entity_matches.evidence, memories),
         observations=verdicts or {},

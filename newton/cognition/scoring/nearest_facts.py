@@ -15,6 +15,7 @@ NEAREST_FACT = "among the facts that are nearest to the question"
 OWN_TOKENS, OTHER_TOKENS = 600, 250  # of the facts nearest to a question about the person, and to another one
 # Minimum cosine of the nearest fact to the question. "How do I ..." mostly asks for knowledge of the world.
 MIN_OWN_COSINE, MIN_OTHER_COSINE, MIN_METHOD_COSINE = 0.2, 0.28, 0.3
+MIN_SHARE = 0.4  # of the cosine of the nearest fact, for each other one
 MIN_OTHER_QUESTION = 0.04  # of the probability that memory answers a question that is not about the person
 
 _OPENING = re.compile(
@@ -42,12 +43,13 @@ def select_nearest_facts(result: RecallResult, reading: QuestionReading, answers
         max_tokens, minimum = OTHER_TOKENS, MIN_OTHER_COSINE
     current = [f for f in result.memories if f.kind == "fact" and not (f.quarantined or past_reason(f.kind, f.state))]
     nearest = sorted(current, key=lambda f: (-result.find_answer_similarity(f), f.memory_id))
-    if not nearest or result.find_answer_similarity(nearest[0]) < minimum:
+    best = result.find_answer_similarity(nearest[0]) if nearest else 0.0
+    if best < minimum:
         return frozenset()
     selected = set[UUID]()
     for found in nearest:
         max_tokens -= found.summary_tokens
-        if max_tokens < 0:
+        if max_tokens < 0 or result.find_answer_similarity(found) < MIN_SHARE * best:
             break
         selected.add(found.memory_id)
     return frozenset(selected)

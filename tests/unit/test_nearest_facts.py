@@ -1,0 +1,76 @@
+"""The facts nearest to a question are selected, however low the probability that one answers."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from newton.cognition.questions.question_kinds import read_question
+from newton.cognition.scoring.answers import NO_ESTIMATE, AnswerEstimate
+from newton.cognition.scoring.nearest_facts import OTHER_TOKENS, OWN_TOKENS, select_nearest_facts
+from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory
+from tests.support import NOON
+
+TOKENS = 40
+UNLIKELY = AnswerEstimate(0.05)
+
+
+def fact(number: int, cosine: float, *, state: str = "NEW") -> RetrievedMemory:
+    text = f"Fact {number}"
+    plain = (TOKENS, TOKENS, 8, None, None, None, 0, NOON, NOON, None, None, "user", False, None, None, None)
+    return RetrievedMemory(UUID(int=number), "fact", state, text, text, *plain, cosine, 0.0, cosine)
+
+
+FOUND = [fact(number, 0.40 - number / 100) for number in range(1, 30)]
+
+
+def select(text: str, *found: RetrievedMemory, answers: AnswerEstimate = UNLIKELY) -> list[int]:
+    result = RecallResult(query=RecallQuery(text=text), memories=found, missing={}, text_count=300)
+    return sorted(one.int for one in select_nearest_facts(result, read_question(text), answers))
+
+
+@pytest.mark.parametrize("text", ["What is my van?", "who do i report to at work", "And where are we now?"])
+def test_a_question_about_the_person_gets_the_nearest_facts_of_a_fixed_size(text: str) -> None:
+    assert select(text, *reversed(FOUND)) == list(range(1, OWN_TOKENS // TOKENS + 1))
+
+
+def test_another_question_gets_fewer_unless_memory_cannot_answer_it_or_a_name_decides() -> None:
+    text = "What time do the first children get on?"
+    assert select(text, *FOUND) == list(range(1, OTHER_TOKENS // TOKENS + 1))
+    assert select(text, *FOUND, answers=AnswerEstimate(0.01)) == []
+    assert select("When is the meeting with Mr Ockleweft?", *FOUND) == []
+    assert select("What is my van?", *FOUND, answers=AnswerEstimate(0.01)), "a van may be known by its make alone"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My van broke down on the way to work.",
+        "Write a letter to my landlord.",
+        "Sum up what I told you this week.",
+        "Thanks, that is all I need",
+    ],
+)
+def test_what_is_no_question_for_single_facts_gets_none(text: str) -> None:
+    assert select(text, *FOUND) == []
+
+
+def test_facts_far_from_the_question_or_from_the_best_one_are_left_out() -> None:
+    text = "What is my van?"
+    assert select(text, fact(1, 0.15)) == []
+    assert select("How do I tune a sitar?", fact(1, 0.25)) == [], "it asks for knowledge of the world"
+    assert select(text, fact(1, 0.5), fact(2, 0.1)) == [1]
+
+
+def test_past_and_quarantined_facts_and_other_memories_are_left_out() -> None:
+    text, best = "What is my van?", fact(1, 0.3)
+    others = (fact(2, 0.4, state="SUPERSEDED"), fact(3, 0.4)._replace(quarantined=True))
+    assert select(text, best, *others, fact(4, 0.4)._replace(kind="exchange")) == [1]
+    assert select(text, best, answers=NO_ESTIMATE) == [], "nothing is known of the questions that memory answers"
+
+
+def test_the_vector_of_the_question_decides() -> None:
+    far, near = fact(1, 0.4), fact(2, 0.1)
+    result = RecallResult(query=RecallQuery(text="What is my van?"), memories=[far, near], missing={}, text_count=300)
+    result = replace(result, answer_similarities={far.memory_id: 0.1, near.memory_id: 0.5})
+    assert select_nearest_facts(result, read_question("What is my van?"), UNLIKELY) == {near.memory_id}
