@@ -26,18 +26,17 @@ class AssemblyInput:
     Minimums: `min_evidence` applies to derived memories; `relevance_floor` to the probability of being relevant, but
     not to messages of `session_id` except those of its ended tasks (`ended_ranges` of positions); without it, the whole
     budget is used. `is_adaptive` leaves out weak matches. `triggered` are procedures that the input asks for;
-    `unranked` are memories found without a search, and the facts nearest to a question, which need no evidence.
-
-    Lines: `focus` are the session's messages that are not sent, best first; `open_decisions` are pending decisions that
-    are not candidates; `extra` are lines of the caller. `time_ranges` are the times that the input asks for. `empty_range_note` says that memory has nothing
-    from them, `nothing_known_note` that it has nothing on a question, `uncertain_note` that it may not answer it;
-    `incomplete_note` names what was not searched, so that neither of them is shown. `item_id_tokens` are the tokens of
-    an id in a line, 0 without ids, and `cut_id_tokens` those in the line of a long text that is cut, which always has
-    its id. `renewals` maps facts to the time of their last repetition, by which they are ordered. `relation_evidence`
-    maps relations to candidate facts that state them. `injected` memories were put into the session and are placed
-    first. `observations` says of events whether they are chosen, and why; other events are judged like other memories.
-    `gathering` says how the memories were gathered for the kind of question. Messages of `related_sessions` rank
-    higher, also than facts made of them.
+    `unranked` are memories found without a search, and the facts nearest to a question, which need no evidence. Lines:
+    `focus` are the session's messages that are not sent, best first; `open_decisions` are pending decisions that are
+    not candidates; `extra` are lines of the caller. `time_ranges` are the times that the input asks for.
+    `empty_range_note` says that memory has nothing from them, `nothing_known_note` that it has nothing on a question,
+    `uncertain_note` that it may not answer it; `incomplete_note` names what was not searched, so that neither of them
+    is shown. `item_id_tokens` are the tokens of an id in a line, 0 without ids, and `cut_id_tokens` those in the line
+    of a long text that is cut, which always has its id. `renewals` maps facts to the time of their last repetition, by
+    which they are ordered. `relation_evidence` maps relations to candidate facts that state them. `injected` memories
+    were put into the session and are placed first. `observations` says of events whether they are chosen, and why;
+    other events are judged like other memories. `gathering` says how the memories were gathered for the kind of
+    question. Messages of `related_sessions` rank higher, also than facts made of them.
     """
 
     input: str
