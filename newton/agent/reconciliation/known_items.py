@@ -1,5 +1,6 @@
 """Search for the known items that new lines may change: by the words, names and vectors of the lines."""
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -30,10 +31,12 @@ SQL = load("newton.agent.reconciliation", "known_items.sql")
 MAX_ATTRIBUTES = 30
 NEAR_PER_TEXT = 4
 MAX_NEAR_TEXTS = 24  # lines, and sentences of lines, with which facts are compared
+MIN_SPACES = 3  # of a clause with which facts are compared
 MAX_PAIRS = 8  # of facts that may contradict each other
 MAX_LINKED = 30
 MAX_NAMED = 5
 MIN_NAMED_SHARE = 0.6  # of the words of a name that the text of the named item has
+_CLAUSE = re.compile(r"[;:]\s")
 SEARCH_LIMITS: dict[Kind, SearchLimits] = {
     "fact": SearchLimits(60, 24),
     "procedure": SearchLimits(20, 4),
@@ -124,8 +127,10 @@ async def list_user_names(tx: Tx, *, agent_id: UUID) -> tuple[str, ...]:
 
 
 async def _embed(scope: AgentScope, texts: Sequence[str]) -> list[HalfVector]:
-    """Return the vectors of texts and of their sentences; none if the embedder fails."""
-    parts = (part for text in texts for part in (text, *split_sentences(text)))
+    """Return the vectors of texts, their sentences and longer clauses; none if the embedder fails."""
+    sentences = [sentence for text in texts for sentence in (text, *split_sentences(text))]
+    clauses = [one for text in sentences for one in _CLAUSE.split(text) if one.count(" ") >= MIN_SPACES]
+    parts = [*sentences, *clauses]
     try:
         vectors = await scope.embedder.embed(list(dict.fromkeys(parts))[:MAX_NEAR_TEXTS]) if scope.embedder else []
     except ProviderError:
