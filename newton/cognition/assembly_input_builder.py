@@ -67,15 +67,14 @@ class AssemblyInputBuilder:
         missing: MutableMapping[str, str],
     ) -> AssemblyInput:
         """Return the input of the assembly. Parts that fail are entered in `missing`, and have no lines."""
-        count_tokens, frame, state = self.count_tokens, plan.frame, gathered.session_state
-        found_ids = {f.memory_id for f in found.memories}
+        count_tokens, state, ids = self.count_tokens, gathered.session_state, {f.memory_id for f in found.memories}
         parts = self._compute_parts(request, gathered, plan, found, missing)
         return AssemblyInput(
             input=request.input,
             budget=plan.budget,
             profile=plan.profile,
             identity=plan.always_on.identity,
-            min_evidence=frame.floor,
+            min_evidence=plan.frame.floor,
             is_adaptive=request.adaptive_budget,
             relevance_floor=parts.floor,
             session_id=request.session_id,
@@ -84,7 +83,7 @@ class AssemblyInputBuilder:
             frame_section=_render_frame(plan, count_tokens),
             censors=plan.always_on.censors,
             focus=parts.focus,
-            open_decisions=[one for one in state.open_decisions if one.memory_id not in found_ids],
+            open_decisions=[one for one in state.open_decisions if one.memory_id not in ids],
             calibration_note=_render_calibration_note(state),
             extra=plan.extra.blocks,
             triggered=found.triggered,
