@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 from uuid import UUID
@@ -93,7 +94,7 @@ class AssemblyInputBuilder:
             day_tokens=count_day_tokens(count_tokens),
             artifact_selector=create_artifact_selector(self.artifact_policy, gathered),
             time_ranges=found.time_ranges,
-            empty_range_note=_render_range_note(found, count_tokens),
+            empty_range_note=_render_range_note(found, plan.now, count_tokens),
             nothing_known_note=render_nothing_known_note(count_tokens),
             uncertain_note=render_uncertain_note(count_tokens),
             incomplete_note=plan.incomplete_note,
@@ -150,14 +151,16 @@ def _render_calibration_note(state: SessionState) -> TextBlock | None:
     return TextBlock(f"{note.text}\n", note.tokens) if (note := state.calibration_note) else None
 
 
-def _render_range_note(candidate_set: CandidateSet, count_tokens: TokenCounter) -> TextBlock | None:
-    return render_empty_range_note(candidate_set.time_ranges, count_tokens) if candidate_set.is_range_empty else None
+def _render_range_note(candidate_set: CandidateSet, now: datetime, count_tokens: TokenCounter) -> TextBlock | None:
+    """Return the note that memory has nothing from the requested times, of which some have begun; None if it has."""
+    past = [one for one in candidate_set.time_ranges if one.start is None or one.start <= now]
+    return render_empty_range_note(past, count_tokens) if past and candidate_set.is_range_empty else None
 
 
 def _render_frame(plan: ContextPlan, count_tokens: TokenCounter) -> TextBlock:
-    """Return the section of the frame; an empty one for an input that only informs."""
+    """Return the section of the frame; an empty one for an input that only informs, or whose frame is unsure."""
     frame, max_tokens = plan.frame, plan.budget.layers["frame"]
-    if plan.frame_choice.is_informing:
+    if plan.frame_choice.is_informing or plan.frame_choice.unsure:
         return TextBlock("", 0)
     return render_frame_section(
         frame.name, frame.questions, frame.censors, count_tokens=count_tokens, max_tokens=max_tokens

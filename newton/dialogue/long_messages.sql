@@ -8,6 +8,7 @@ where
     and m.kind = 'exchange'
     and not m.quarantined
     and d.tokens > $3
+    and m.uses > 0
     and not exists (
         select
         from memory.line_summaries as c

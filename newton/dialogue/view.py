@@ -79,8 +79,8 @@ class MemoryBlock(NamedTuple):
 class ViewMessage(NamedTuple):
     """A message of a view, and the log positions `first` to `last` that it covers. `tokens` include the overhead.
 
-    `ref` is the caller's id, if the message is shown unchanged. `memory` is the block that stands before an input that
-    is shown unchanged; `tokens` include it.
+    `ref` is the caller's id, if the message is shown unchanged. `is_own_work` marks a call of a tool that Newton ran,
+    or its result. `memory` is the block that stands before an input that is shown unchanged; `tokens` include it.
     """
 
     role: Role
@@ -95,11 +95,12 @@ class ViewMessage(NamedTuple):
     entry_id: UUID | None = None
     ref: str | None = None
     memory: MemoryBlock | None = None
+    is_own_work: bool = False
 
     @property
     def is_tool_work(self) -> bool:
         """Return True for a message with tool calls and for a tool result."""
-        return bool(self.calls) or self.role == "tool"
+        return _is_work(self)
 
     @property
     def is_history(self) -> bool:
@@ -152,8 +153,8 @@ def build_view(
 ) -> list[ViewMessage]:
     """Build the view of a session: each message as it is, or the compaction entry that replaces it, once.
 
-    `messages` must be in order and without gaps. Notices are not shown; the message before a notice also covers its
-    position.
+    `messages` must be in order and without gaps. Of the notices, only the calls and results of tools are shown; the
+    message before another notice also covers its position.
     """
     blocks = {block.first: block for block in outermost_entries(entries)}
     waiting = deque(sorted(injections, key=lambda one: one.position))
@@ -163,7 +164,7 @@ def build_view(
         if stored.position <= covered:
             continue
         block = blocks.get(stored.position)
-        if block or not stored.message.is_notice:
+        if block or not stored.message.is_notice or _is_work(stored.message):
             message = to_view_message(stored.message, stored.position, stored.tokens)
             view.append(_replace_with_entry(block, message) if block else message)
         elif view and view[-1].kind != "injected":
@@ -281,7 +282,12 @@ def to_view_message(line: Message, position: int, tokens: int) -> ViewMessage:
         calls=line.calls,
         tool_call_id=line.tool_call_id,
         ref=line.ref,
+        is_own_work=line.is_notice and _is_work(line),
     )
+
+
+def _is_work(line: "Message | ViewMessage") -> bool:
+    return bool(line.calls) or line.role == "tool"
 
 
 def _replace_with_entry(entry: CompactionEntry, item: ViewMessage) -> ViewMessage:
@@ -302,6 +308,7 @@ def _replace_with_entry(entry: CompactionEntry, item: ViewMessage) -> ViewMessag
         calls=shorten_calls(item.calls) if is_mask else (),
         tool_call_id=item.tool_call_id if is_mask else None,
         entry_id=entry.entry_id,
+        is_own_work=is_mask and item.is_own_work,
     )
 
 

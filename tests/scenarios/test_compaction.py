@@ -72,9 +72,9 @@ async def test_files_of_five_thousand_lines_are_kept_whole_and_shown_short(mind:
 @pytest.mark.slow
 async def test_the_same_tool_thirty_times(mind: Mind) -> None:
     # S003-23
-    talking = Talking(mind)
+    talking = Talking(mind, "tool_calls, goal_batch")
     made = [work(n, *file(f"part{n}", 60, planted=f"\nValueError: bad row {n}")) for n in range(30)]
-    view = await talking.turns(made, most=100_000)
+    view = await talking.turns(made, most=24_000)
     assert set(talking.ran) == {"tool_calls", "goal_batch"}
     assert talking.sent[-1] < max(talking.sent)
     text = words(view)
@@ -193,8 +193,8 @@ async def test_a_run_that_is_stopped_changes_nothing_and_lets_go(mind: Mind) -> 
 
 async def test_events_have_their_names_and_payloads(mind: Mind) -> None:
     # S003-9, S003-10
-    talking = Talking(mind, "tool_calls(age=2)")
-    await talking.turns([turn(n) for n in range(6)], most=WINDOW)
+    talking, limit = Talking(mind, "tool_calls(age=2)"), 1_000
+    await talking.turns([turn(n) for n in range(6)], most=limit)
     begun, *between, ended = talking.told[: 2 + sum(isinstance(e, CompactionProgressed) for e in talking.told[:4])]
     assert isinstance(ended, CompactionCompleted) and between
     told = [to_payload(event) for event in (begun, *between, ended)]
@@ -206,7 +206,7 @@ async def test_events_have_their_names_and_payloads(mind: Mind) -> None:
     assert set(told[0]) == {"event", "strategy", "current", "max", "time"}
     assert set(told[1]) == {"event", "strategy", "processed", "total", "saved", "time"}
     assert set(told[-1]) == {"event", "strategy", "saved", "new_count", "duration_ms", "time", "exhausted"}
-    assert told[0]["max"] == WINDOW and told[0]["time"] == mind.clock.now().isoformat()
+    assert told[0]["max"] == limit and told[0]["time"] == mind.clock.now().isoformat()
     last = between[-1]
     assert isinstance(last, CompactionProgressed) and last.processed == last.total
     assert isinstance(begun, CompactionStarted)

@@ -11,6 +11,7 @@ from newton.agent.maintenance.service import MaintenanceService
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message, Role
 from newton.errors import ProviderError
+from newton.memory import store
 from newton.memory.forgetting import forget
 from newton.providers.fakes import ScriptedChat
 from newton.providers.token_counter import count
@@ -37,7 +38,9 @@ async def said(mind: Mind, content: str, *, role: Role = "user", session: str = 
         session_id = await sessions.ensure_session(tx, agent_id=mind.agent_id, ref=session, now=mind.clock.now())
         line = Message(role=role, content=content, said_at=mind.clock.now())
         await sessions.append(tx, [line], session_id=session_id, ctx=ctx)
-        return await tx.fetchval("select memory_id from memory.memories where thread_id = $1", session_id)
+        memory_id = await tx.fetchval("select memory_id from memory.memories where thread_id = $1", session_id)
+        await store.record_access(tx, [memory_id], agent_id=mind.agent_id, now=mind.clock.now())  # a context shows it
+    return memory_id
 
 
 async def row(mind: Mind, memory_id: UUID) -> dict[str, object]:

@@ -109,9 +109,9 @@ async def test_each_call_of_a_turn_has_a_record_and_the_texts_of_its_tools_are_t
     shown = (await recorded.prompts.show()).calls
     assert [len(one.messages) for one in shown] == [2, 4, 6]
     assert [one.sources for one in shown[2].messages[2:]] == [
-        ("the reply before a tool call", "message 1"),
+        ("message 1",),
         ("message 2",),
-        ("the reply before a tool call", "message 3"),
+        ("message 3",),
         ("message 4",),
     ]
     assert await recorded.differences() == []

@@ -34,15 +34,18 @@ async def served(mind: Mind) -> AsyncIterator[tuple[AgentServices, Reader]]:
     await readings.cancel()
 
 
-async def test_after_a_few_lines_they_are_read_and_fewer_wait_for_a_pause(
+async def test_a_session_of_six_lines_with_minutes_between_them_costs_one_call(
     mind: Mind, served: tuple[AgentServices, Reader]
 ) -> None:
     own, model = served
-    await mind.hear("Shelf one holds cider.")
-    await own.process_written("http")
-    await own.readings.finish(seconds=10)
+    for number in range(1, 7):
+        await mind.hear(f"Shelf {number} holds apples.")
+        await own.process_written("http")
+        await own.readings.finish(seconds=10)
+        mind.clock.advance(timedelta(minutes=3))
+        await own.maintenance("job").learn(only_due=True)
     assert model.sheets == [], "more may follow"
-    mind.clock.advance(timedelta(seconds=8))
+    mind.clock.advance(timedelta(minutes=8))
     own.read_soon()
 
     async def is_read() -> bool:
@@ -50,11 +53,12 @@ async def test_after_a_few_lines_they_are_read_and_fewer_wait_for_a_pause(
 
     await until(is_read)
     await own.readings.finish(seconds=10)
-    await mind.hear(*(f"Shelf {number} holds apples." for number in range(2, 6)))
+    assert list_new(model.sheets[0]) == [1, 2, 3, 4, 5, 6]
+    await mind.hear(*(f"Shelf {number} holds apples." for number in range(7, 15)))
     await own.process_written("http")
     await own.readings.finish(seconds=10)
-    assert len(model.sheets) == 2
-    assert "(read)" in model.sheets[1].text and "Shelf 5" in model.sheets[1].text
+    assert len(model.sheets) == 2, "as many as this are read without a pause"
+    assert "(read)" in model.sheets[1].text and "Shelf 14" in model.sheets[1].text
 
 
 async def test_above_its_share_of_the_tokens_an_open_session_waits_and_a_closed_one_does_not(mind: Mind) -> None:

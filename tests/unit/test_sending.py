@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.agent.loop.completion import PromptBudget
+from newton.agent.loop.dialogue_selection import select_dialogue
 from newton.agent.loop.prompt import (
     ACKNOWLEDGMENT,
     HISTORY_HEADER,
     PromptBuilder,
     count_message_tokens,
     find_sent_messages,
-    select_dialogue,
     to_chat_messages,
 )
 from newton.agent.prompting.memory_delta import INPUT_HEADER, MEMORY_HEADER

@@ -1,6 +1,6 @@
 """The tools of servers for the turns of one agent."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -57,6 +57,12 @@ class ActionService:
             found.append(tool)
         return found
 
+    def find_offered(self, tools: Sequence[ExternalTool], frames: Collection[str | None]) -> frozenset[str]:
+        """Return the names of the tools that one of the frames allows: those of a session stay offered in all of it."""
+        return frozenset(
+            tool.full_name for tool in tools if any(self.source.is_offered(tool, frame) for frame in frames)
+        )
+
     async def list_actions(self, limit: int) -> Sequence[ToolAction]:
         """Return the latest calls, at most `limit`, the latest first."""
         async with self.scope.transaction() as tx:
@@ -88,9 +94,9 @@ class ActionService:
         )
 
 
-def omit_tools(options: RequestOptions, tools: Sequence[ExternalTool], actions: ActionRunner | None) -> RequestOptions:
-    """Return the options without those of the tools of servers that `actions` does not call."""
-    omitted = {tool.full_name for tool in tools} - (actions.tools.keys() if actions else set[str]())
+def omit_tools(options: RequestOptions, tools: Sequence[ExternalTool], offered: Collection[str]) -> RequestOptions:
+    """Return the options without those of the tools of servers that are not `offered`."""
+    omitted = {tool.full_name for tool in tools}.difference(offered)
     if not omitted:
         return options
     return replace(options, own_tools=tuple(one for one in options.own_tools if one.name not in omitted))

@@ -45,6 +45,7 @@ from newton.providers.circuit_breaker import CircuitBreaker
 TURN_SECONDS = 2.0  # from the start of a compaction, for which a turn waits
 NEAR_SHARE = 0.85  # of the limit: a view that is due at this size is compacted after a turn
 IDLE_SHARE = 0.75  # the same for a session that has become idle
+MIN_SHARE = 0.6  # of the limit, below which nothing is shortened: each change sends what follows it anew
 LEASE_SECONDS = 120.0  # much longer than a model call; renewed whenever entries are stored
 MAX_ROUNDS = 4  # rounds of one strategy; it stops earlier when a round does not reduce the view
 
@@ -96,6 +97,7 @@ class CompactionService:
     configured: CompactionPreset | None = None
     without_model: frozenset[str] = frozenset()
     background: BackgroundCompactions = field(default_factory=BackgroundCompactions)
+    min_share: float = MIN_SHARE
 
     async def load_view(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the messages of a session as a model gets them, for a turn that begins now.
@@ -164,7 +166,7 @@ class CompactionService:
 
         Return what keeps it above the limit; nothing if it is reached.
         """
-        await self.compact(session_id, max_tokens=max_tokens)
+        await replace(self, min_share=0.0).compact(session_id, max_tokens=max_tokens)
         await replace(self, preset=CompactionPreset((FitToLimit(),))).compact(session_id, max_tokens=max_tokens)
         loaded = await self._load(session_id)
         return list_obstacles(_to_view_state(loaded, max_tokens))
@@ -178,9 +180,13 @@ class CompactionService:
         return replace(self, preset=preset, configured=configured, without_model=without_model)
 
     def _is_due(self, view: Sequence[ViewMessage], max_tokens: int, pinned: Set[int] = frozenset()) -> bool:
-        """Return whether a strategy has something to shorten. Without tokens for a conversation, none is sent."""
-        state = ViewState(view, max_tokens, pinned)
-        return max_tokens > 0 and any(strategy.plan(state) for strategy in self.preset.strategies)
+        """Return whether the view is large, and a strategy has something to shorten.
+
+        Without tokens for a conversation, none is sent.
+        """
+        if max_tokens <= 0 or count_view_tokens(view) < self.min_share * max_tokens:
+            return False
+        return any(strategy.plan(ViewState(view, max_tokens, pinned)) for strategy in self.preset.strategies)
 
     async def preview(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the messages that `compact` would return without a model. Stores nothing."""
@@ -192,6 +198,8 @@ class CompactionService:
             loaded = await tasks.preview_folded_view(
                 tx, **self._key(session_id), now=self.scope.now(), count_tokens=self.scope.count_tokens
             )
+        if not service._is_due(loaded.view, max_tokens, loaded.pinned):
+            return loaded
         for strategy in service.preset.strategies:
             for _ in range(MAX_ROUNDS):
                 state = _to_view_state(loaded, max_tokens)

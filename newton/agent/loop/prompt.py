@@ -249,31 +249,6 @@ def count_separator_tokens(
     return runs * (count_tokens(HISTORY_HEADER) + 1 + 2 * (count_tokens(ACKNOWLEDGMENT) + overhead_per_message))
 
 
-def select_dialogue(view: Iterable[ViewMessage], *, count_tokens: TokenCounter) -> list[ViewMessage]:
-    """Return the user and assistant messages that have text, without their tool calls.
-
-    Tool output is quarantined, so tool messages are dropped; system messages are dropped as well.
-    """
-    return [
-        item._replace(calls=(), tokens=count_tokens(item.text) + MESSAGE_TOKENS) if item.calls else item
-        for item in view
-        if item.role in ("user", "assistant") and item.text
-    ]
-
-
-def drop_own_tool_calls(
-    view: Iterable[ViewMessage], *, own_prefix: str, count_tokens: TokenCounter
-) -> list[ViewMessage]:
-    """Return the view without system messages, and without the tool calls that Newton ran (ids with `own_prefix`)."""
-    messages: list[ViewMessage] = []
-    for item in view:
-        calls = tuple(call for call in item.calls if not call.id.startswith(own_prefix))
-        if item.role == "system" or (item.tool_call_id or "").startswith(own_prefix) or not (item.text or calls):
-            continue
-        messages.append(item if calls == item.calls else item._replace(calls=calls))
-    return messages
-
-
 def find_sent_messages(session_id: UUID, view: Sequence[ViewMessage], *, end: int) -> SentMessages:
     """Return which messages of the session are sent verbatim, so that the context does not repeat them.
 

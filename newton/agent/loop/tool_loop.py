@@ -198,13 +198,15 @@ class ToolLoop:
     async def _run_calls(self, calls: dict[ToolCall, ToolResult | None], text: str) -> list[PromptMessage]:
         """Run the calls in order; return the messages of the calls and their results. `text` is the reply so far.
 
-        The calls are stored first, then each result. The text is not stored here, but later with the whole reply.
+        The calls are stored first, with the text, then each result. The whole reply, stored later, has the text too.
         """
         cleaned = tuple(call._replace(arguments=clean_model_text(call.arguments)) for call in calls)
         clock = self.chat.scope.clock
-        line = Message(role="assistant", content="", said_at=clock.now(), calls=cleaned, is_notice=True)
+        line = Message(
+            role="assistant", content=clean_model_text(text), said_at=clock.now(), calls=cleaned, is_notice=True
+        )
         place = await self._append(line)
-        spans = (TextSpan(len(text), "own"), TextSpan(0, "line", place, place))
+        spans = (TextSpan(len(text), "line", place, place),)
         messages = [PromptMessage(ChatMessage("assistant", text, tuple(calls)), spans)]
         for index, (call, blocked) in enumerate(calls.items()):
             try:

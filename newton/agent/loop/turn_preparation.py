@@ -15,20 +15,18 @@ from newton.agent.loop.chat_tools.tool_offer import (
     SessionContents,
     add_own_tools,
     find_contents,
-    offers_recall,
     omit_unneeded,
 )
 from newton.agent.loop.completion import ChatService, PromptBudget, TokenLimits
+from newton.agent.loop.dialogue_selection import select_dialogue, select_for_caller
 from newton.agent.loop.prompt import (
     ModelRequest,
     PromptBuilder,
     add_attachment_tokens,
-    drop_own_tool_calls,
     find_sent_messages,
-    select_dialogue,
     to_prompt_messages,
 )
-from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop, fit_tool_results
+from newton.agent.loop.tool_loop import ToolLoop, fit_tool_results
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn_recorder import RecordedInput
 from newton.agent.loop.turn_state import AssembledRequest, PreparedTurn, RunningTurn, find_place
@@ -48,10 +46,7 @@ from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.view import ViewMessage
 from newton.fault_isolation import run_part
 from newton.memory.memory import TRUST_TIERS, TokenCounter, Trust, lowest_known_trust
-from newton.providers.chat import (
-    ChatModel,
-    ToolModel,
-)
+from newton.providers.chat import ChatModel, RequestOptions, ToolModel
 
 WORK_SHARE = 0.4  # of a prompt that is prepared anew, for the tool calls and results of the turn
 EXTERNAL_TOOLS_DIVISOR = 4  # tools of servers are offered as far as they fit into this part of the window
@@ -136,7 +131,7 @@ class TurnPreparer:
         prompt = self._build_prompt(turn, budget, external)
         budget = budget.leave_room(prompt, count_tokens=count_tokens)
         full_view = await self._load_view(turn, max_tokens=budget.conversation)
-        dialogue = _filter_roles(turn, full_view, count_tokens)
+        dialogue = _filter_roles(turn, full_view, count_tokens, keeps_work=bool(prompt.options.own_tools))
         before, after_input = self._split_view(turn, dialogue, budget)
         work = fit_tool_results(work, max_tokens=int(budget.usable * WORK_SHARE), count_tokens=count_tokens)
         prompt = replace(prompt, tool_messages=(*to_prompt_messages(after_input), *work))
@@ -149,9 +144,6 @@ class TurnPreparer:
             finding_quarantined = tasks.create_task(self._find_quarantined(messages, turn))
             context = await self._build_context(turn, prompt, budget, sent)
         actions = self._open_actions(turn, external, context)
-        in_session = turn.input.session_id if prompt.options.own_tools else None
-        finding = find_contents(self.scope, in_session, context, can_act=actions is not None)
-        contents = await run_part("tools", finding, default=SessionContents(), missing=turn.missing)
         place, prompts, added = find_place(turn, full_view), SessionPromptBuilder.create(self.scope), NO_SESSION_PROMPT
         if turn.question is not None:
             added = await prompts.build(place, context, view=full_view, conversation=conversation)
@@ -160,7 +152,7 @@ class TurnPreparer:
             view=conversation,
             system=added.system,
             memory=added.memory,
-            options=omit_unneeded(omit_tools(prompt.options, external, actions), contents),
+            options=await self._select_tools(turn, prompt.options, external, context),
             origin=added.to_origin(place, full_view, dialogue, context),
         )
         return AssembledRequest(
@@ -174,12 +166,26 @@ class TurnPreparer:
             min_trust=lowest_known_trust((*finding_quarantined.result(), added.min_trust)),
         )
 
+    async def _select_tools(
+        self,
+        turn: RunningTurn,
+        options: RequestOptions,
+        external: Sequence[ExternalTool],
+        context: SessionContext | None,
+    ) -> RequestOptions:
+        """Return the options with the tools that the session has been offered or now needs: they only become more."""
+        finding = find_contents(self.scope, turn.input.session_id if options.own_tools else None, context)
+        contents = await run_part("tools", finding, default=SessionContents(), missing=turn.missing)
+        offered = self.actions.find_offered(external, contents.frames or (turn.input.frame,)) if self.actions else ()
+        return omit_unneeded(omit_tools(options, external, offered), contents._replace(can_act=bool(offered)))
+
     def create_chat(self, turn_input: TurnInput) -> ChatService:
         """Return the service that calls the model for a turn."""
+        options = turn_input.caller_options or CallerOptions()
         return ChatService(
             scope=self.scope,
             model=self.model,
-            limits=self._limit_reply(turn_input.caller_options or CallerOptions()),
+            limits=replace(self.limits, reply=options.max_reply_tokens or self.limits.reply),
             purpose=turn_input.private.purpose if turn_input.private else "turn",
             on_event=self.on_event,
         )
@@ -226,9 +232,6 @@ class TurnPreparer:
     async def _read_quarantined(self, messages: Sequence[ViewMessage], session_id: UUID) -> Collection[Trust]:
         async with self.scope.transaction() as tx:
             return await log.find_quarantined_trust(tx, messages, agent_id=self.scope.agent_id, session_id=session_id)
-
-    def _limit_reply(self, options: CallerOptions) -> TokenLimits:
-        return replace(self.limits, reply=options.max_reply_tokens or self.limits.reply)
 
     def _split_view(
         self, turn: RunningTurn, dialogue: Sequence[ViewMessage], budget: PromptBudget
@@ -299,10 +302,9 @@ class TurnPreparer:
         """Return a context no longer than the space that the rest of the prompt leaves; None if memory is not used."""
         if turn.question is None:
             return None
-        left = budget.usable - prompt.required_tokens(budget.usable, count_tokens=self.scope.count_tokens)
-        request = self._context_request(turn, tokens=max(min(budget.context, left), 1), sent=sent)
-        building = self._find_context(turn, replace(request, item_ids=offers_recall(prompt.options)))
-        return await run_part("context", building, default=None, missing=turn.missing)
+        required = prompt.required_tokens(budget.usable, count_tokens=self.scope.count_tokens)
+        request = self._context_request(turn, tokens=max(min(budget.context, budget.usable - required), 1), sent=sent)
+        return await run_part("context", self._find_context(turn, request), default=None, missing=turn.missing)
 
     async def _find_context(self, turn: RunningTurn, request: ContextBuildRequest) -> SessionContext:
         if turn.private:
@@ -348,11 +350,16 @@ def _select_before_input(view: Sequence[ViewMessage], recorded: RecordedInput) -
     return [item for item in view if recorded.position is None or item.first < recorded.position]
 
 
-def _filter_roles(turn: RunningTurn, view: Sequence[ViewMessage], count_tokens: TokenCounter) -> list[ViewMessage]:
-    """Return the messages that this kind of turn sends: an API caller gets its tool calls and results as well."""
+def _filter_roles(
+    turn: RunningTurn, view: Sequence[ViewMessage], count_tokens: TokenCounter, *, keeps_work: bool
+) -> list[ViewMessage]:
+    """Return the messages that this kind of turn sends: an API caller gets its tool calls and results as well.
+
+    Without tools of Newton, a request has no calls of such tools.
+    """
     if turn.input.caller_options:
-        return drop_own_tool_calls(view, own_prefix=OWN_CALL_PREFIX, count_tokens=count_tokens)
-    return select_dialogue(view, count_tokens=count_tokens)
+        return select_for_caller(view, keeps_work=keeps_work, count_tokens=count_tokens)
+    return select_dialogue(view, keeps_work=keeps_work, count_tokens=count_tokens)
 
 
 async def _load_uncompacted(scope: AgentScope, session_id: UUID) -> Sequence[ViewMessage]:

@@ -191,7 +191,9 @@ class _PromptEncoder:
         line = self.lines.get(spans[-1].first)
         if spans[-1].first == self.origin.input_position:  # a later call may be the first to send it with a block
             return None
-        if line is None or (line.role, self._find_block(line) + line.text, line.calls, line.tool_call_id) != (
+        if line is None or line.is_own_work:  # a range has no notices
+            return None
+        if (line.role, self._find_block(line) + line.text, line.calls, line.tool_call_id) != (
             message.role,
             message.text,
             message.calls,
@@ -234,7 +236,7 @@ class _PromptEncoder:
         if span.kind in ("system", "memory"):
             is_stored = self.blocks.get((span.kind, span.first)) == text
             return {"block": [span.kind, span.first]} if is_stored else {"kept": self._keep("block", text)}
-        if span.kind in ("fixed", "instructions", "injected", "own"):
+        if span.kind in ("fixed", "instructions", "injected"):
             return {"kept": self._keep(span.kind, text)}
         if span.kind == "line" and self._stored_text(span.first) == text:
             return span.first

@@ -27,7 +27,7 @@ STATUS_REASONS: Mapping[LineStatus, str] = {
     "summarized": "replaced by a summary (compaction)",
     "over the window": "left out: it did not fit into the window, or a tool call had no result",
     "filtered": "left out: this interface sends neither system messages nor tool calls of others",
-    "notice": "left out: text of Newton itself is never sent to a model, or is a tool call of a turn that has ended",
+    "notice": "left out: text of Newton itself is never sent to a model, and a tool call only beside its tools",
     "later": "stored after the input of this turn",
 }
 

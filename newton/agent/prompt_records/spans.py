@@ -11,8 +11,8 @@ from newton.providers.chat import ChatMessage
 
 # line: a message of the log; entry: a compaction entry; summary: one that is not stored; injected: messages of another
 # session; system and memory: a system message of the session, and a block before an input; instructions: the caller's
-# system message; fixed: a constant of Newton; own: a text of this turn
-SpanKind = Literal["line", "entry", "summary", "injected", "system", "memory", "instructions", "fixed", "own"]
+# system message; fixed: a constant of Newton
+SpanKind = Literal["line", "entry", "summary", "injected", "system", "memory", "instructions", "fixed"]
 SEPARATOR = "\n\n"  # between texts that are joined to one message
 
 

@@ -19,6 +19,7 @@ def load_prompt(name: str) -> str:
 
 
 TEMPLATE = load_prompt("system.md")  # ends with a newline
+RULES_INTRODUCTION = "\nAlways follow these lines:\n"
 TEMPLATE_VERSION = hashlib.sha256(TEMPLATE.encode()).hexdigest()[:8]
 
 
@@ -36,12 +37,13 @@ class SystemFacts:
 
 
 def render_system_prompt(facts: SystemFacts, rules: str) -> str:
-    """Return the system message. `rules` are the sections of a context that hold for every input."""
+    """Return the system message. `rules` are the sections of a context that hold for every input, if there are any."""
     name, *others = facts.names or ("",)
     also = f", also called {', '.join(others)}" if others else ""
     user = f" The user is {name}{also}." if name else ""
     date = format_date(facts.local_beginning.date())
-    return TEMPLATE.format(date=date, zone=name_zone(facts.zone, facts.began_at), user=user) + rules
+    text = TEMPLATE.format(date=date, zone=name_zone(facts.zone, facts.began_at), user=user)
+    return f"{text}{RULES_INTRODUCTION}{rules}" if rules else text
 
 
 def find_edition(view: Sequence[ViewMessage]) -> str:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from newton.agent.background_runs import BackgroundRuns
 
-PAUSE_SECONDS = 8.0  # after the last message of an agent
+PAUSE_SECONDS = 605.0  # after the last message of an agent; then its lines have waited long enough to be read
 
 
 def create_readings(*, pause_seconds: float = PAUSE_SECONDS) -> BackgroundRuns:

@@ -28,8 +28,8 @@ MAX_FAILED_CALLS = 4  # for the same lines, after which they may count as read
 GIVE_UP_AFTER = timedelta(days=1)  # since the lines were stored, if the model answers for others
 TIMEOUT_SECONDS = 180.0
 MAX_SHARE, SHARE_PERIOD = 0.15, timedelta(days=7)  # of the tokens of a week, above which lines wait longer
-SOON_LINES, SOON_PAUSE = 4, timedelta(seconds=7)
-LATE_LINES, LATE_PAUSE = 16, timedelta(minutes=15)
+SOON_LINES, SOON_PAUSE = 8, timedelta(minutes=10)
+LATE_LINES, LATE_PAUSE = 24, timedelta(minutes=30)
 RECENT_MEMORIES = 200  # whose sessions are read after a turn; a job reads the others
 
 # Sessions that this process reads now: the job and the reading after a turn would ask the model the same twice. Another

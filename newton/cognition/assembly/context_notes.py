@@ -13,9 +13,9 @@ NOTHING_KNOWN = "Earlier conversations and notes say nothing about this."
 UNCERTAIN = "Earlier conversations and notes may not answer this."
 EMPTY_RANGE = "Memory has nothing from the requested time ({})."
 INCOMPLETE = "Not searched for this input, because it took too long or failed: {}. Memory may have more about it."
-ABSENCE_NOTES = (NOTHING_KNOWN, UNCERTAIN)
-# The beginnings of the notes that are about one input.
-INPUT_NOTES = (*ABSENCE_NOTES, EMPTY_RANGE.partition("{")[0], INCOMPLETE.partition("{")[0])
+# The beginnings of the notes that are about one input, and of those about what memory lacks for it.
+ABSENCE_NOTES = (NOTHING_KNOWN, UNCERTAIN, EMPTY_RANGE.partition("{")[0])
+INPUT_NOTES = (*ABSENCE_NOTES, INCOMPLETE.partition("{")[0])
 
 
 class MissingSource(NamedTuple):

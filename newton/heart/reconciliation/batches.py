@@ -13,6 +13,7 @@ from newton.memory.memory import TokenCounter
 
 MAX_LINES = 40  # new ones in one call: of more, a model loses some
 MAX_KNOWN = 60
+MIN_KNOWN, KNOWN_PER_LINE = 12, 3  # facts, procedures and decisions for a line of a person, up to the maximum
 CONTEXT_LINES = 3  # already read, before the new ones
 ANSWER_TOKENS_PER_LINE = 80  # of a person
 MIN_ANSWER_TOKENS = 250
@@ -78,17 +79,19 @@ def _build_batch(batch: ReconcilingInput, new: Sequence[NewLine], max_known: int
     first = batch.lines.index(new[0])
     before = [replace(line, is_read=True) for line in batch.lines[max(0, first - CONTEXT_LINES) : first]]
     lines = (*before, *new)
-    known = _pick_nearest(batch.known, lines, max_known)
+    persons = sum(line.source == "person" for line in new)
+    known = _pick_nearest(batch.known, lines, min(max_known, MIN_KNOWN + KNOWN_PER_LINE * persons))
     return number_batch(replace(batch, lines=lines, known=tuple(known)))
 
 
 def _pick_nearest(known: Sequence[KnownItem], lines: Sequence[NewLine], limit: int) -> list[KnownItem]:
-    """Return the known items nearest to the lines, by their vectors and words; rules, wishes and open items first."""
-    if len(known) <= limit:
-        return list(known)
+    """Return the known items nearest to the lines, by their vectors and words; rules and wishes first."""
     stems = frozenset[str]().union(*(list_stems(line.text) for line in lines if line.source != "foreign"))
     ids = {line.memory_id for line in lines}
-    return sorted(known, key=lambda item: _measure_nearness(item, stems, ids), reverse=True)[:limit]
+    nearest = sorted(known, key=lambda item: _measure_nearness(item, stems, ids), reverse=True)
+    orders = [item for item in nearest if item.kind in ("rule", "wish")][:limit]
+    others = [item for item in nearest if item.kind not in ("rule", "wish")]
+    return [*orders, *others[: max(limit - len(orders), limit // 2)]]
 
 
 def _measure_nearness(item: KnownItem, stems: frozenset[str], memory_ids: Set[UUID]) -> float:

@@ -13,6 +13,9 @@ from newton.memory.hygiene import remove_prompt_marks
 from newton.memory.representations import one_line
 
 MAX_FOREIGN_CHARACTERS = 300
+MAX_ASSISTANT_CHARACTERS = 160  # of a line that no person may confirm with the next one
+MAX_CONFIRMED_CHARACTERS = 500  # of a line that a short one follows; most are its end, where it asks
+MAX_CONFIRMING_WORDS = 12
 MAX_LINE_CHARACTERS = 2_000
 MAX_ITEM_CHARACTERS = 400
 MAX_NAME_CHARACTERS = 60
@@ -59,7 +62,7 @@ def render_prompt(batch: ReconcilingInput) -> ReconcilingPrompt:
     """Return the prompt for a batch whose lines and items are numbered by `number_batch`.
 
     Line breaks, angle brackets and marks of prompts in texts are replaced, so that no text can close its tag or
-    imitate another line. Foreign text is shortened, and left out where no line of a person follows it.
+    imitate another line. Text of others is shortened, and left out where no line of a person follows it.
     """
     aliases = f" ({'; '.join(map(_to_name, batch.aliases))})" if batch.aliases else ""
     parts = [
@@ -95,17 +98,29 @@ def render_known(item: KnownItem) -> str:
     return f"{item.label} {item.day:%Y-%m-%d}{state} {_to_text(item.text, MAX_ITEM_CHARACTERS)}"
 
 
-def render_line(line: NewLine) -> str:
-    """Return a line with its number and speaker, as the model sees it."""
-    limit = MAX_FOREIGN_CHARACTERS if line.source == "foreign" else MAX_LINE_CHARACTERS
+def render_line(line: NewLine, following: NewLine | None = None) -> str:
+    """Return a line with its number and speaker, as the model sees it. `following` is the line after it."""
+    text = _to_text(line.text, MAX_FOREIGN_CHARACTERS if line.source == "foreign" else MAX_LINE_CHARACTERS)
+    if line.source == "assistant":
+        text = _shorten_reply(line.text, following)
     read = " (read)" if line.is_read else ""
-    return f"{line.number}{read} {_render_speaker(line)}: {_to_text(line.text, limit)}"
+    return f"{line.number}{read} {_render_speaker(line)}: {text}"
+
+
+def _shorten_reply(text: str, following: NewLine | None) -> str:
+    """Return a line of the assistant, longer if the next line may be a person's confirmation."""
+    whole = _to_text(text, len(text) + 2)
+    if following is None or following.source != "person" or len(following.text.split()) > MAX_CONFIRMING_WORDS:
+        return _to_text(text, MAX_ASSISTANT_CHARACTERS)
+    if len(whole) <= MAX_CONFIRMED_CHARACTERS:
+        return whole
+    return f"{whole[: MAX_CONFIRMED_CHARACTERS // 4]} … {whole[-MAX_CONFIRMED_CHARACTERS * 3 // 4 :]}"
 
 
 def list_shown_lines(lines: Sequence[NewLine]) -> list[NewLine]:
-    """Return the lines without the foreign text that no line of a person follows."""
+    """Return the lines up to the last one of a person: others only count if a person then confirms them."""
     last = max((number for number, line in enumerate(lines) if line.source == "person"), default=-1)
-    return [line for number, line in enumerate(lines) if line.source != "foreign" or number < last]
+    return list(lines[: last + 1])
 
 
 def _render_speaker(line: NewLine) -> str:
@@ -138,10 +153,12 @@ def _render_known(known: Sequence[KnownItem]) -> Iterator[str]:
 
 
 def _render_lines(batch: ReconcilingInput) -> Iterator[str]:
-    for _, lines in groupby(list_shown_lines(batch.lines), key=batch.day_of):
-        days = list(lines)
-        yield f"== {format_day(days[0].said_at.astimezone(batch.zone))}"
-        yield from map(render_line, days)
+    shown = list_shown_lines(batch.lines)
+    pairs = zip(shown, [*shown[1:], None], strict=True)
+    for _, grouped in groupby(pairs, key=lambda pair: batch.day_of(pair[0])):
+        lines = list(grouped)
+        yield f"== {format_day(lines[0][0].said_at.astimezone(batch.zone))}"
+        yield from (render_line(line, following) for line, following in lines)
 
 
 def _to_text(text: str, limit: int) -> str:

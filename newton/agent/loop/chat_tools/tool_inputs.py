@@ -36,7 +36,7 @@ class ForgetItemInput(ToolInput):
 
 
 class RuleInput(ToolInput):
-    """The user's rules and wishes: add (text), change (id, text), lift (id)."""
+    """The user's lasting rules and wishes: add (text), change (id, text), lift (id)."""
 
     text: CleanText | None = None
     id: str | None = Field(None, description="or words of the rule")

@@ -62,15 +62,13 @@ class SessionContents(NamedTuple):
 ALL_CONTENTS = SessionContents(has_artifacts=True, has_tasks=True, has_decisions=True)
 
 
-async def find_contents(
-    scope: AgentScope, session_id: UUID | None, context: SessionContext | None, *, can_act: bool
-) -> SessionContents:
+async def find_contents(scope: AgentScope, session_id: UUID | None, context: SessionContext | None) -> SessionContents:
     """Return what a session, the sessions of which it is a branch, and the new context have that tools are for."""
-    contents = SessionContents(can_act=can_act)
+    contents = SessionContents()
     if session_id is not None:
         async with scope.transaction() as tx:
             row = await SQL["find_contents"].fetch_one(tx, agent_id=scope.agent_id, session_id=session_id)
-        contents = SessionContents(**row, can_act=can_act) if row else contents
+        contents = SessionContents(**row) if row else contents
     return contents.add_context(context) if context else contents
 
 
@@ -100,8 +98,3 @@ def omit_unneeded(options: RequestOptions, contents: SessionContents) -> Request
     """Return the options without the tools of Newton that the session does not need."""
     omitted = OFFERED_TOOLS.keys() - contents.choose_tools()
     return replace(options, own_tools=tuple(one for one in options.own_tools if one.name not in omitted))
-
-
-def offers_recall(options: RequestOptions) -> bool:
-    """Return whether the model is offered Newton's `recall`: it is not, if the caller has a tool of this name."""
-    return "recall" in {tool.name for tool in options.own_tools}

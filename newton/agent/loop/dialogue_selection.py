@@ -1,0 +1,48 @@
+"""Selection of the messages of a conversation that one kind of turn sends. Pure."""
+
+from collections.abc import Iterable
+
+from newton.agent.prompt_records.spans import SEPARATOR
+from newton.dialogue.view import MESSAGE_TOKENS, ViewMessage
+from newton.memory.memory import TokenCounter
+
+
+def select_dialogue(
+    view: Iterable[ViewMessage], *, keeps_work: bool = False, count_tokens: TokenCounter
+) -> list[ViewMessage]:
+    """Return the user and assistant messages that have text, without the tool calls of others.
+
+    Their tool output is quarantined, so it is dropped; system messages are dropped as well. With `keeps_work`, the
+    calls that Newton ran and their results stay where they were sent.
+    """
+    return [
+        item._replace(calls=(), tokens=count_tokens(item.text) + MESSAGE_TOKENS)
+        if item.calls and not item.is_own_work
+        else item
+        for item in select_for_caller(view, keeps_work=keeps_work, count_tokens=count_tokens)
+        if item.is_own_work or (item.role in ("user", "assistant") and item.text)
+    ]
+
+
+def select_for_caller(
+    view: Iterable[ViewMessage], *, keeps_work: bool = False, count_tokens: TokenCounter
+) -> list[ViewMessage]:
+    """Return the view without system messages and, unless `keeps_work`, without the tool calls that Newton ran.
+
+    A reply is kept without the texts before such calls, which were sent with the calls.
+    """
+    kept: list[ViewMessage] = []
+    said = ""
+    for item in view:
+        if item.role == "system" or not (item.text or item.calls) or (item.is_own_work and not keeps_work):
+            continue
+        if item.is_own_work:
+            said += f"{item.text}{SEPARATOR}" if item.calls and item.text else ""
+        elif item.is_input:
+            said = ""
+        elif item.role == "assistant" and said and item.text.startswith(said):
+            rest = item._replace(text=item.text.removeprefix(said), tokens=item.tokens - count_tokens(said))
+            kept.append(rest)
+            continue
+        kept.append(item)
+    return kept
