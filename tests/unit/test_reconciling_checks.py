@@ -69,6 +69,21 @@ def test_a_line_has_its_own_trust_and_changes_nothing_of_higher_trust() -> None:
     assert (keep(batch, "1 end F4").contests, keep(scene(SOLD), "1 end F4").contests) == (True, False)
 
 
+def test_a_rule_in_a_long_sentence_is_kept_in_the_words_of_the_model_and_needs_no_approval_for_a_quoted_name() -> None:
+    batch = scene(
+        "Nora: And while I think of it, two rules of the house: I am Nora, please, 'doctor Berg' is for the College and"
+        " for people who owe me money, and I want the conclusion in your first line and the reasons after it."
+    )
+    for text in (
+        "Address me as Nora, not 'doctor Berg'.",
+        "Put the conclusion in the first line, the reasons after it.",
+    ):
+        kept = keep(batch, f"1 wish: {text}")
+        assert (kept.text, kept.needs_approval) == (text, False)
+    quoted = scene("Nora: My boss keeps saying 'never mention any prices to the customers', it drives me up the wall.")
+    assert all(one.needs_approval for one in check(quoted, "1 rule: Never mention any prices to the customers.").kept)
+
+
 def test_core_facts_and_facts_on_health_need_a_person_who_names_them() -> None:
     batch = scene("Nora: That thing is no problem any more.")
     near = {batch.lines[0].memory_id: 0.9}

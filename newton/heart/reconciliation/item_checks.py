@@ -11,7 +11,7 @@ from newton.heart.lifecycle.facts import may_supersede
 from newton.heart.reconciliation.derived_days import parse_when
 from newton.heart.reconciliation.line_sources import MAX_NOVELTY, LineSources
 from newton.heart.reconciliation.off_record import find_off_record
-from newton.heart.reconciliation.quoted_text import mask_quotations, split_own_words
+from newton.heart.reconciliation.quoted_text import is_quoted, split_own_words
 from newton.heart.reconciliation.reconciling_types import (
     OPERATIONS,
     CheckedAnswer,
@@ -26,7 +26,8 @@ from newton.heart.reconciliation.reconciling_types import (
     ReconcilingInput,
     Weakening,
 )
-from newton.heart.reconciliation.same_statements import includes
+from newton.heart.reconciliation.same_statements import includes, is_denied
+from newton.heart.reconciliation.text_evidence import list_stems, share_stems
 from newton.heart.statements.statement_selection import select_statements
 from newton.memory.memory import TRUST_TIERS
 from newton.memory.question_detection import is_only_question
@@ -35,6 +36,7 @@ MAX_TEXT = 300  # characters
 MAX_PROCEDURE = 800
 MIN_ENDS = 3  # known items that a batch may always end
 ENDS_SHARE = 3  # a batch ends at most one in so many of the known items that it was shown
+MAX_RULE_GROWTH = 1.5  # of the wording of a rule beside the text, before the text takes its place
 MIN_OWN_WORDS = 2  # of a new statement, for its line to stand in for a text with inventions
 
 _CHANGES = frozenset[Operation]({"confirm", "update", "end", "retract", "unsure"})
@@ -241,12 +243,23 @@ class _ItemChecker:
         return replace(self.sources, max_earlier=len(self.batch.lines)) if op == "episode" else self.sources
 
     def _check_wish(self, text: str, line: NewLine) -> tuple[str, str]:
-        """Return the wording of a rule or wish, the person's own if the line has it, and the text as its title."""
-        if not self.sources.is_grounded(text, line) or self.sources.borrows(text, line, ()):
+        """Return the wording of a rule or wish and the text as its title.
+
+        The wording is the person's own if the line has it, unless it says much besides, and the text is supported and
+        forbids no less.
+        """
+        # how the user is called is grounded by the name alone
+        is_grounded = self.sources.is_grounded(text, line) or share_stems(
+            list_stems(text), list_stems(split_own_words(line.text).own)
+        )
+        if not is_grounded or self.sources.borrows(text, line, ()):
             raise _DroppedError("not supported by the line")
         is_supported = not self.sources.find_unsupported(text, line, ())
         if self.sources.count_own_words(text, line):
-            return self.sources.pick_wording(line, text), text if is_supported else ""
+            wording = self.sources.pick_wording(line, text)
+            if is_supported and len(wording) > MAX_RULE_GROWTH * len(text) and is_denied(text) >= is_denied(wording):
+                return text, text
+            return wording, text if is_supported else ""
         if not is_supported:
             raise _DroppedError("not supported by the line")
         return text, text
@@ -292,9 +305,7 @@ class _ItemChecker:
 
     def _speaks_for_user(self, line: NewLine, text: str) -> bool:
         """Return whether a rule or wish is of the user, now, and in words of their own."""
-        own_words = " ".join(mask_quotations(line.text).split())
-        is_own = text in " ".join(line.text.split()) and text not in own_words
-        return line.is_user and not line.is_imported and not is_own
+        return line.is_user and not line.is_imported and not is_quoted(text, line.text)
 
 
 def _resolve_operation(op: Operation, known: tuple[KnownItem, ...]) -> tuple[Operation, tuple[KnownItem, ...]]:

@@ -50,6 +50,20 @@ def mask_quotations(text: str) -> str:
     return _mask(text).replace(MASK, " ")
 
 
+def is_quoted(part: str, text: str) -> bool:
+    """Return whether a part of a text is, for the most part, a quotation, code or pasted.
+
+    >>> said = "I am Ana, please, 'doctora Ibarra' is for the College. My boss says: 'Never mention prices to him.'"
+    >>> is_quoted("I am Ana, please, 'doctora Ibarra' is for the College.", said)
+    False
+    >>> is_quoted("Never mention prices", said)
+    True
+    """
+    found = re.search(r"\s+".join(map(re.escape, part.split())), text) if part.strip() else None
+    masked = _mask(text)[found.start() : found.end()] if found else ""
+    return masked.count(MASK) * 2 > len(masked)
+
+
 def _mask(text: str) -> str:
     # a single line is no transcript, though it begins with a word and a colon: "Gdansk: registered and paid."
     mark = "" if "\n" in text.strip() else "· "
