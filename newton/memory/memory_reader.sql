@@ -68,6 +68,13 @@ select
             limit 1
         ) as last
         where s.agent_id = $1 and s.source_id = m.memory_id and last.event in ('superseded', 'expired', 'disproved')
+            -- a fact of the same message in its place only says the same better
+            and not exists (
+                select
+                from memory.links as l
+                join memory.sources as o on o.agent_id = $1 and o.memory_id = l.memory_id
+                where l.agent_id = $1 and l.other_id = t.memory_id and l.link = 'supersedes' and o.source_id = m.memory_id
+            )
     ) as is_outdated,
     m.prefix_length, case when m.full_tokens is not null then m.full_text end as full_text, m.full_tokens,
     stated.thread_id as stated_thread_id, stated.position as stated_position,

@@ -29,6 +29,8 @@ async def test_what_a_sentence_with_pronouns_says_is_stored_as_clear_facts_in_it
     items = [("Olek", text) for text in clear] + [("Anna", "Nora's sister Anna lives in Graz.")]
     await read(mind, lambda s: [s.item("add", line, text=text) for line, text in items])
     assert set(await facts(mind)) == {*clear, "My sister Anna lives in Graz and plays the oboe."}
+    text = (await mind.context("Where does Olek go to school, and who takes him there?")).text
+    assert said in text and "changed since" not in text, "the message says nothing that has changed"
 
 
 async def test_a_sentence_of_which_a_detail_is_missing_in_the_clear_facts_stays(mind: Mind) -> None:

@@ -55,4 +55,11 @@ where
             )
         )
     )
+    -- a fact of the same message in its place only says the same better
+    and not exists (
+        select
+        from memory.sources as e
+        join memory.sources as o on o.agent_id = $1 and o.memory_id = n.memory_id and o.source_id = e.source_id
+        where e.agent_id = $1 and e.memory_id = m.memory_id
+    )
 order by m.memory_id;
