@@ -142,6 +142,15 @@ async def find_quarantined_trust(
     return {row["trust"] for row in rows}
 
 
+async def list_quarantined_replies(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[UUID]:
+    """Return the memories of the quarantined replies of a session, also of those that a branch inherits.
+
+    Searches of the session find them: they repeat only what its model has read.
+    """
+    rows = await SQL["list_quarantined_replies"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    return [row["memory_id"] for row in rows]
+
+
 async def get_last_position(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
     """Return the position of the last message; -1 if there is none."""
     row = await SQL["get_last_position"].fetch_one(tx, agent_id=agent_id, session_id=session_id)

@@ -179,6 +179,23 @@ where
         m.role = 'tool' and (not m.is_notice or strpos(m.name, '__') > 0)
     );
 
+-- name: list_quarantined_replies(agent_id, session_id)
+-- The memories of the quarantined replies in a conversation, including its ancestors.
+with owner as (
+    select ancestor_id as session_id, first_position, last_position
+    from dialogue.lineage
+    where agent_id = $1 and session_id = $2
+    union all
+    select $2::uuid, 0, 2147483647
+)
+select x.memory_id
+from owner as o
+join dialogue.messages as m
+    on m.agent_id = $1 and m.session_id = o.session_id and m.position between o.first_position and o.last_position
+join memory.memories as x
+    on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
+where m.role = 'assistant' and m.min_trust in ('tool', 'web') and x.quarantined;
+
 -- name: lock_session(agent_id, session_id)
 -- Serializes writers of a session. An advisory lock ends with the transaction and needs no update right on the session.
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text, 0))

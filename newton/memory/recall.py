@@ -187,6 +187,8 @@ async def _limit_to_moment(search: MemorySearch, moment: datetime) -> MemorySear
         rows = await SQL["list_hidden_at"].fetch_all(
             tx, agent_id=search.agent_id, moment=moment, quarantined=quarantined, past_states=past
         )
+    shown = frozenset(search.shown_ids)
+    rows = [row for row in rows if row["is_later"] or row[0] not in shown]
     # a memory that is quarantined or past today may have been current then
     superseded = [row[0] for row in rows if row["is_superseded"] and row[0] not in search.excluded_ids]
     return replace(
@@ -273,6 +275,7 @@ async def _fetch_neighbours(
         positions=positions,
         quarantined=list(search.quarantined_kinds),
         excluded_ids=search.excluded_ids,
+        shown_ids=search.shown_ids,
     )
     return [SearchHit._make((*row, 0.0)) for row in rows]
 

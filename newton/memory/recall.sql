@@ -1,6 +1,6 @@
--- name: search_vectors(agent_id, model_id, embedding, kinds, limits, quarantined, past_states, excluded_ids, superseded_ids, moment, max_superseded)
+-- name: search_vectors(agent_id, model_id, embedding, kinds, limits, quarantined, past_states, excluded_ids, superseded_ids, moment, max_superseded, shown_ids)
 -- The nearest of each kind. The scan is exact and reads the agent's vectors once, from the covering index. Hidden
--- memories are excluded before the limit, so they displace nothing; quarantined ones are hidden unless of a given kind. The nearest superseded facts stand for the current
+-- memories are excluded before the limit, so they displace nothing; quarantined ones are hidden unless of a given kind or among `shown_ids`. The nearest superseded facts stand for the current
 -- facts that took their place, so a memory may be returned twice.
 with past as materialized (
     select
@@ -11,7 +11,7 @@ with past as materialized (
         agent_id = $1
         and (quarantined or memory.is_obsolete(kind, state))
         and (
-            (quarantined and kind <> all($6::text[]))
+            (quarantined and kind <> all($6::text[]) and memory_id not in (select unnest($12::uuid[])))
             or (state = any($7::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
         )
     union all
@@ -61,7 +61,7 @@ cross join lateral (
     limit 1
 ) as m;
 
--- name: search_bm25(agent_id, input, kinds, limits, k1, b, quarantined, past_states, excluded_ids, uncounted_ids, measures, superseded_ids, moment, max_superseded)
+-- name: search_bm25(agent_id, input, kinds, limits, k1, b, quarantined, past_states, excluded_ids, uncounted_ids, measures, superseded_ids, moment, max_superseded, shown_ids)
 -- Exact BM25 over the postings. `lexical` is the score divided by the maximum that any text could reach. `known_share` is
 -- the share of the input's words that any text has, weighted by their rarity; a word that no text has is the rarest. `texts` is
 -- the number of texts that were searched, without procedures, which may ship with Newton; without a hit, one row has no memory. Words of `measures` ask for an amount, which an answer has instead of them, so they are not counted. The best superseded facts
@@ -75,7 +75,7 @@ with past as materialized (
         agent_id = $1
         and (quarantined or memory.is_obsolete(kind, state))
         and (
-            (quarantined and kind <> all($7::text[]))
+            (quarantined and kind <> all($7::text[]) and memory_id not in (select unnest($15::uuid[])))
             or (state = any($8::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
         )
     union all
@@ -216,7 +216,7 @@ from (
 ) as s
 order by s.memory_id, s.similarity + $6::float8 * s.word_share desc, s.position;
 
--- name: get_adjacent_messages(agent_id, model_id, embedding, thread_ids, positions, quarantined, excluded_ids)
+-- name: get_adjacent_messages(agent_id, model_id, embedding, thread_ids, positions, quarantined, excluded_ids, shown_ids)
 -- Messages at these positions with their similarity. A message has no obsolete state.
 select
     m.memory_id, m.kind, m.word_count, m.thread_id, m.position, m.speaker, false as is_long,
@@ -232,7 +232,7 @@ cross join lateral (
         and kind = 'exchange'
         and thread_id = wanted.thread_id
         and position = wanted.position
-        and ('exchange' = any($6::text[]) or not quarantined)
+        and ('exchange' = any($6::text[]) or not quarantined or memory_id in (select unnest($8::uuid[])))
         and memory_id <> all($7::uuid[])
     limit 1
 ) as m

@@ -300,7 +300,8 @@ class RecallResult:
 class MemorySearch:
     """The scope and the limits of a search.
 
-    Quarantined memories are found only if they are of `quarantined_kinds`. Memories in `excluded_states` and
+    Quarantined memories are found only if they are of `quarantined_kinds` or among `shown_ids`. Memories in
+    `excluded_states` and
     `excluded_ids` are left out. The words of `uncounted_ids` do not count as known
     words: a message that asks for something is no evidence that memory contains it. With `moment`, memories are
     searched as of that moment, and `superseded_ids` were superseded then. Memories in the `time_ranges` are found even
@@ -312,6 +313,7 @@ class MemorySearch:
     agent_id: UUID
     limits: Mapping[Kind, SearchLimits]
     quarantined_kinds: Set[Kind] = frozenset()
+    shown_ids: Sequence[UUID] = ()
     excluded_states: Set[str] = frozenset({*PAST_STATES, ARCHIVED})
     moment: datetime | None = None
     excluded_ids: Sequence[UUID] = ()
@@ -332,6 +334,7 @@ class MemorySearch:
             "quarantined": list(self.quarantined_kinds),
             "past_states": list(self.excluded_states) if self.moment is None else [],
             "excluded_ids": self.excluded_ids,
+            "shown_ids": self.shown_ids,
         }
 
     def widen(self) -> "MemorySearch":

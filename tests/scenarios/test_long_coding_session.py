@@ -67,8 +67,8 @@ async def probe(mind: Mind, talking: Talking, session: CodingSession, turn: int,
 
 
 async def recalled_text(mind: Mind, question: str) -> str:
-    """Return the texts of what the tool `recall` finds."""
-    found = (await mind.verbs.recall(question, limit=RECALL_LIMIT)).memories
+    """Return the texts of what the tool `recall` finds in the session."""
+    found = (await mind.verbs.recall(question, limit=RECALL_LIMIT, session_id=await mind.session())).memories
     async with mind.scope.transaction() as tx:
         records = [await lookup.read_memory(tx, one.memory_id, agent_id=mind.agent_id) for one in found]
     return "\n".join(record.full_text or record.summary for record in records)

@@ -13,6 +13,8 @@ import pytest
 from pydantic import BaseModel
 from structlog.testing import capture_logs
 
+from newton.cognition.request import ContextBuildRequest, ContextFilters
+from newton.cognition.session_context.service import SessionContextService
 from newton.cognition.sources.web import WebSource
 from newton.dialogue.messages import Message
 from newton.providers import token_counter
@@ -27,6 +29,7 @@ from newton.runtime.wiring import AgentServices
 from tests.endpoint import Wire, endpoint
 from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.handy import Handy, Played, call
+from tests.scenarios.talking import Talking
 from tests.system.served import OPERATOR, serving
 
 Source = Literal["own", "client", "web", "pasted"]
@@ -264,3 +267,53 @@ async def test_a_person_is_believed_after_whatever_the_session_has_read(
             await live(mind, door, ORDERS[order], n)
         await check_nothing_taken(mind, own)
     assert ("tool", True) in await list_repeated(mind)
+
+
+MESSAGES_ONLY = ContextFilters(kinds=frozenset({"exchange"}))
+REPLY = "I reverted 1c21785, since the sink lost records."
+
+
+async def work(mind: Mind) -> None:
+    """Report a session whose replies follow the result of a tool, and another session."""
+    doors, at = Talking(mind).doors, mind.clock.now()
+    calls = (ToolCall("c1", "shell", "{}"),)
+    asked = Message(role="assistant", content="", said_at=at, calls=calls)
+    result = Message(role="tool", content="The sink has reverted lines.", said_at=at, tool_call_id="c1", name="shell")
+    told = Message(role="assistant", content=REPLY, said_at=at)
+    await doors.append("s1", [Message(role="user", content="Look at the sink.", said_at=at), asked, result, told])
+    await doors.append("s2", [Message(role="user", content="Hello.", said_at=at)])
+    await doors.create_branch("s1", "after")
+    await doors.create_branch("s1", "before", at="0")
+    await mind.settle()
+
+
+@pytest.mark.parametrize(("session", "is_found"), [("s1", True), ("after", True), ("before", False), ("s2", False)])
+async def test_a_reply_after_the_result_of_a_tool_is_found_in_its_session_only(
+    mind: Mind, session: str, *, is_found: bool
+) -> None:
+    # S003-16, S003-F1: found by words and meaning, by its time, and as of a moment; it keeps its trust
+    await work(mind)
+    session_id = await mind.session(session)
+    for question in ("Which revert did the sink need?", "What happened on 21 November 2026?"):
+        bundle = await mind.context(question, session_id=session_id, filters=MESSAGES_ONLY)
+        assert (REPLY in bundle.text) == is_found, question
+        assert bundle.min_external_trust == ("tool" if is_found else None)
+    for as_of in (None, mind.clock.now()):
+        found = (
+            await mind.verbs.recall("Which revert did the sink need?", session_id=session_id, as_of=as_of)
+        ).memories
+        quarantined = [one for one in found if one.quarantined]
+        assert {one.trust for one in quarantined} == ({"tool"} if is_found else set())
+        assert any(REPLY in one.summary for one in quarantined) == is_found
+        assert not any("reverted lines" in one.summary for one in found), "what a tool said is no reply"
+    assert not any(one.quarantined for one in (await mind.verbs.recall("revert of the sink")).memories)
+
+
+async def test_a_context_with_a_quarantined_reply_stands_until_memory_changes(mind: Mind) -> None:
+    # S002-14
+    await work(mind)
+    service, session_id = SessionContextService(builder=mind.contexts), await mind.session("s1")
+    question = "Which revert did the sink need?"
+    request = ContextBuildRequest(agent_id=mind.agent_id, input=question, tokens=2_000, session_id=session_id)
+    first, second = await service.get_for_turn(request), await service.get_for_turn(request)
+    assert REPLY in first.bundle.text and (first.method, second.method) == ("built", "stood"), second.reason

@@ -1,6 +1,6 @@
 """Remember and recall: store facts and episodes, and search all memories."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from newton.cognition.questions.echo import demote_echoes
 from newton.cognition.scoring.answers import AnswerEstimate, estimate_answers
 from newton.content.relevance_model import load_relevance_model
 from newton.deadline import RequestDeadline
+from newton.dialogue import log
 from newton.dialogue.compaction import entry_store
 from newton.errors import InputError
 from newton.heart import episodes
@@ -147,7 +148,7 @@ class MemoryService:
         `kinds` names events. Superseded facts rank lower, messages that only ask a question rank last, and retracted
         facts and passages that their document no longer has are left out. Messages, facts, passages and summaries of
         sessions need `min_relevance`. `as_of` searches the memory as it was at that time. Messages of the session
-        `session_id` rank higher. Raises TimeoutExceededError at the deadline.
+        `session_id` rank higher, and its quarantined replies are found. Raises TimeoutExceededError at the deadline.
         """
         if limit < 1:
             raise InputError(f"The limit of {limit} is too small.", hint="Give a limit of 1 or more.")
@@ -178,6 +179,7 @@ class MemoryService:
         return await search.deadline.run(self._search(query, search, limit=limit, takes_procedures=is_asked))
 
     async def _search(self, query: str, search: MemorySearch, *, limit: int, takes_procedures: bool) -> RecallResult:
+        search = replace(search, shown_ids=await self._list_replies(search.preferred.threads))
         recalled, as_of = await recall(query, embedder=self.scope.embedder, search=search), search.moment
         current = recalled.memories if as_of else _drop_replaced_passages(recalled.memories)
         ranked = demote_echoes(query, demote_other_subjects(query, current))
@@ -190,6 +192,13 @@ class MemoryService:
         if as_of is None:
             await self.record_access([found.memory_id for found in memories])
         return replace(recalled, memories=memories, probabilities=answers.memories)
+
+    async def _list_replies(self, session_ids: Set[UUID]) -> list[UUID]:
+        replies = list[UUID]()
+        for session_id in session_ids:
+            async with self.scope.transaction() as tx:
+                replies += await log.list_quarantined_replies(tx, agent_id=self.scope.agent_id, session_id=session_id)
+        return replies
 
     async def _estimate_answers(self, found: RecallResult, *, moment: datetime | None) -> AnswerEstimate:
         model = load_relevance_model()

@@ -44,10 +44,15 @@ def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput,
 
 
 def _find_state_reason(found: RetrievedMemory, verdict: ObservationVerdict | None) -> str | None:
-    """Return why the state of the memory excludes it. A chosen observation is shown although it is quarantined."""
+    """Return why the state of the memory excludes it.
+
+    A chosen observation and a message are shown although they are quarantined: of the quarantined messages, the search
+    finds only replies of the session itself.
+    """
     if verdict and not verdict.is_chosen:
         return verdict.reason
-    return past_reason(found.kind, found.state) if verdict else find_state_reason(found)
+    is_shown = verdict is not None or found.kind == "exchange"
+    return past_reason(found.kind, found.state) if is_shown else find_state_reason(found)
 
 
 def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput) -> str | None:

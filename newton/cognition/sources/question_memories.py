@@ -25,6 +25,7 @@ from newton.cognition.sources.standing_statements import find_standing
 from newton.concurrency import task_group
 from newton.db.pool import Database
 from newton.deadline import RequestDeadline
+from newton.dialogue import log
 from newton.heart.entities.subject_rank import demote_other_subjects
 from newton.memory.memory import Kind
 from newton.memory.query_vectors import embed_text
@@ -64,20 +65,21 @@ class QuestionSource:
         hidden_ids: Sequence[UUID],
         time_ranges: Sequence[TimeRange],
     ) -> FoundMemories:
-        """Search memory for the input, together with the goal of the current task, whose memories rank higher."""
+        """Search memory for the input, together with the goal of the current task, whose memories rank higher.
+
+        The quarantined replies of the session are found too.
+        """
         current, reading = task.stack.current, read_question(request.input)
+        replies, unread = await self._list_replies(request)
         search = MemorySearch(
             db=self.db,
             agent_id=request.agent_id,
             limits=self._select_limits(request, reading.kind),
+            shown_ids=replies,
             moment=request.as_of,
             excluded_ids=hidden_ids,
             time_ranges=time_ranges if self.weights.time_range else (),
-            preferred=PreferredMemories(
-                threads=frozenset(request.related_sessions),
-                ranges=task.message_ranges,
-                ids=task.memory_ids,
-            ),
+            preferred=_select_preferred(request, task),
             deadline=self.deadline,
             weights=self._select_weights(request, time_ranges),
         )
@@ -91,8 +93,20 @@ class QuestionSource:
         statements, missing = finding.result()
         chosen = choose_standing(reading, statements, text=request.input, max_tokens=request.tokens)
         memories, gathering = add_standing(ranked, statements, chosen)
-        missing = {**result.missing, **missing}
+        missing = {**result.missing, **missing, **unread}
         return FoundMemories(replace(result, query=query, memories=memories, missing=missing), gathering)
+
+    async def _list_replies(self, request: ContextBuildRequest) -> tuple[Sequence[UUID], dict[str, str]]:
+        """Return the quarantined replies of the session, or why they could not be read."""
+        if request.session_id is None:
+            return (), {}
+        reader = SourceReader(self.deadline.share(EMBED_SHARE))
+        reading = self._read_replies(request.agent_id, request.session_id)
+        return await reader.read_or_default("replies of the session", reading, default=()), reader.missing
+
+    async def _read_replies(self, agent_id: UUID, session_id: UUID) -> Sequence[UUID]:
+        async with self.db.transaction(agent_id) as tx:
+            return await log.list_quarantined_replies(tx, agent_id=agent_id, session_id=session_id)
 
     async def _find_standing(
         self, request: ContextBuildRequest, hidden_ids: Sequence[UUID]
@@ -126,3 +140,8 @@ class QuestionSource:
         if self.weights.time_range and asks_only_about_time(request.input, time_ranges):
             return replace(self.weights, time_range=TIME_FIRST)
         return self.weights
+
+
+def _select_preferred(request: ContextBuildRequest, task: TaskData) -> PreferredMemories:
+    sessions = frozenset(request.related_sessions)
+    return PreferredMemories(threads=sessions, ranges=task.message_ranges, ids=task.memory_ids)

@@ -1,4 +1,4 @@
--- name: find_in_ranges(agent_id, kinds, limits, starts_at, ends_at, quarantined, past_states, excluded_ids)
+-- name: find_in_ranges(agent_id, kinds, limits, starts_at, ends_at, quarantined, past_states, excluded_ids, shown_ids)
 -- Memories of these time ranges: of each kind the most important of the last 500, then the latest. A memory mentions a
 -- range if at least half of a mentioned time lies in it. Only messages and kinds that occur at a time match by their own
 -- time.
@@ -63,7 +63,7 @@ cross join lateral (
     ) as m
     where
         m.kind = wanted.kind
-        and (m.kind = any($6::text[]) or not m.quarantined)
+        and (m.kind = any($6::text[]) or not m.quarantined or m.memory_id in (select unnest($9::uuid[])))
         and not (m.state = any($7::text[]) and memory.is_obsolete(m.kind, m.state))
         and m.memory_id <> all($8::uuid[])
     order by m.importance desc nulls last, m.occurred_at desc, m.memory_id

@@ -28,7 +28,9 @@ class RecallRequest(RecallInput):
         examples=["planning"],
     )
     include_quarantined: bool = Field(
-        default=False, description="Include quarantined memories, such as tool output and text from the web."
+        default=False,
+        description="Include quarantined memories, such as tool output and text from the web. Without it, only the"
+        " quarantined replies of `session` are found.",
     )
     as_of: Timestamp | None = Field(None, description="Search the memory as it was at this time.")
 
