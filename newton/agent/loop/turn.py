@@ -182,7 +182,7 @@ class TurnRunner:
         await self._end_turn(turn, prepared)
         yield TurnResult(
             text=text,
-            receipt=await _learn_from_input(self.tools, turn, self.read_soon if heard.is_unsure else None),
+            receipt=await _learn_from_input(self, turn, heard, prepared),
             context=prepared.context,
             private=turn.private,
             degraded=degraded,
@@ -318,14 +318,18 @@ class TurnRunner:
 
 
 async def _learn_from_input(
-    tools: AgentToolset | None, turn: RunningTurn, read_soon: Callable[[], None] | None
+    runner: TurnRunner, turn: RunningTurn, heard: HeardRules, prepared: PreparedTurn
 ) -> LearningReceipt:
-    """Learn what the input states, then call `read_soon`; return what the input and its tools changed."""
-    learning = tools.write_receipt(turn.recorded.memory_id) if tools and turn.recorded.memory_id else None
-    receipt = await run_part("receipt", learning, default=NO_RECEIPT, missing=turn.missing) if learning else NO_RECEIPT
-    if read_soon:
-        read_soon()
-    return receipt
+    """Learn what the input states, and return what the input and its tools changed.
+
+    An input that may be a rule is then read by the model, unless it could lay down the rule while it answered.
+    """
+    tools, memory_id, receipt = runner.tools, turn.recorded.memory_id, None
+    if tools and memory_id:
+        receipt = await run_part("receipt", tools.write_receipt(memory_id), default=None, missing=turn.missing)
+    if runner.read_soon and heard.is_unsure and not prepared.offers("rule"):
+        runner.read_soon()
+    return receipt or NO_RECEIPT
 
 
 def _hint_at_model(turn: RunningTurn, *, quotes_for_clients: bool) -> str:

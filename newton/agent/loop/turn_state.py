@@ -106,6 +106,10 @@ class PreparedTurn:
     def external_trusts(self) -> Collection[Trust]:
         return self.context.bundle.external_trusts if self.context else ()
 
+    def offers(self, tool: str) -> bool:
+        """Return whether the model may call the tool of Newton with this name."""
+        return self.tool_loop is not None and any(one.name == tool for one in self.tool_loop.request.options.own_tools)
+
     @property
     def missing(self) -> Mapping[str, str]:
         """Return the sources that the context lacks, with the reasons."""
