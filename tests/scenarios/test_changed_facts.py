@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from newton.agent.maintenance.statement_extraction import extract_statements
+from newton.agent.reconciliation.line_changes import LineChange, insert_changes
 from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.memories import FactDraft, MemoryService
@@ -62,6 +63,20 @@ async def test_a_duplicate_lends_its_trust_to_no_change(mind: Mind, minilm: Mini
     porto = await say(mind, "Maria moved to Porto last month.", "agent")
     await compare_all(mind)
     assert await outcome(mind, lisbon, porto) == "unsure"
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+async def test_a_classifier_does_not_doubt_what_a_model_wrote_beside_the_facts_it_knew(
+    mind: Mind, minilm: MiniLM, *, is_read: bool
+) -> None:
+    mind = await another_mind(mind, minilm, f"read-{is_read}")
+    older = await say(mind, "Andrés is Mercedes's ex-husband.")
+    newer = await say(mind, "Vicente forgets that he has taken his medicine and rings Mercedes to ask.")
+    if is_read:
+        async with mind.scope.write() as (tx, ctx):
+            await insert_changes(tx, [LineChange("learnt", newer, None)], ctx=ctx)
+    await compare_all(mind)
+    assert await outcome(mind, older, newer) == ("compatible" if is_read else "unsure")
 
 
 async def test_an_agent_may_change_what_it_said_twice_but_not_what_a_person_confirmed(

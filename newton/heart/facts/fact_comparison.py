@@ -73,7 +73,10 @@ class KnownFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncomparedFact:
-    """A new fact, and the most similar known facts as `candidates`."""
+    """A new fact, and the most similar known facts as `candidates`.
+
+    `is_reconciled` means that a model stated it, which was shown the known facts near to it.
+    """
 
     memory_id: UUID
     text: str
@@ -81,6 +84,7 @@ class UncomparedFact:
     trust: Trust
     since: datetime
     is_vouched: bool
+    is_reconciled: bool
     vector: Vector | None
     candidates: tuple[KnownFact, ...]
 
@@ -173,7 +177,7 @@ async def _next_batch(tx: Tx, ctx: LifecycleContext, model_id: UUID, limit: int)
     ):
         fields = {name: value for name, value in row.items() if name not in ("memory_id", "vector")}
         similar[row["memory_id"]].append(KnownFact(**fields, vector=_to_vector(row) if knows_model else None))
-    names = ("memory_id", "text", "state", "trust", "since", "is_vouched")
+    names = ("memory_id", "text", "state", "trust", "since", "is_vouched", "is_reconciled")
     return [
         UncomparedFact(
             **{name: row[name] for name in names},
@@ -277,7 +281,8 @@ def _classify_change(fact: UncomparedFact, known: KnownFact, kind: ChangeKind) -
     """Return the name of the field of FactChanges to which a known fact belongs, or "none"."""
     is_newer = fact.since >= known.since
     older, newer = (known, fact) if is_newer else (fact, known)
-    if kind == "compatible":
+    # a model that read both facts knows better than a doubt of change detection
+    if kind == "compatible" or (kind == "unsure" and fact.is_reconciled):
         return "none"
     vouched = older.is_vouched
     if kind == "unsure" or not may_replace(

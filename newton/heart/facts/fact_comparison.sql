@@ -6,7 +6,10 @@ select m.memory_id, m.full_text as text, m.state, m.trust, greatest(f.valid_from
         select
         from memory.confirmations as c
         where c.agent_id = $1 and c.memory_id = f.memory_id and c.trust in ('operator', 'user')
-    ) as is_vouched
+    ) as is_vouched,
+    exists (
+        select from heart.line_changes as c where c.agent_id = $1 and c.target_id = f.memory_id and c.effect = 'learnt'
+    ) as is_reconciled
 from heart.facts as f
 join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
 join memory.embeddings as e
