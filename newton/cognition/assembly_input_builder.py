@@ -27,6 +27,7 @@ from newton.cognition.assembly.sections import (
     build_task_section,
 )
 from newton.cognition.context_plan import ContextPlan
+from newton.cognition.pending_approvals import select_shown
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.scoring.candidates import CandidateSet
 from newton.cognition.sources.gathered_data import GatheredSources
@@ -39,9 +40,9 @@ from newton.memory.search_types import RetrievedMemory
 
 
 class InputParts(NamedTuple):
-    """The parts of the input that are computed, and do not depend on each other."""
+    """The fields of the input that are computed, and do not depend on each other."""
 
-    floor: RelevanceFloor
+    relevance_floor: RelevanceFloor
     focus: Sequence[RetrievedMemory]
     brief: BriefSection
     tasks: TaskSection
@@ -77,13 +78,11 @@ class AssemblyInputBuilder:
             identity=plan.always_on.identity,
             min_evidence=plan.frame.floor,
             is_adaptive=request.adaptive_budget,
-            relevance_floor=parts.floor,
             session_id=request.session_id,
             related_sessions=frozenset(request.related_sessions),
             ended_ranges=gathered.task.ended_ranges,
             frame_section=_render_frame(plan, count_tokens),
             censors=plan.always_on.censors,
-            focus=parts.focus,
             open_decisions=[one for one in state.open_decisions if one.memory_id not in ids],
             calibration_note=_render_calibration_note(state),
             extra=plan.extra.blocks,
@@ -98,11 +97,11 @@ class AssemblyInputBuilder:
             nothing_known_note=render_nothing_known_note(count_tokens),
             uncertain_note=render_uncertain_note(count_tokens),
             incomplete_note=plan.incomplete_note,
+            approval_notes=plan.approval_notes,
+            approvals=select_shown(state.pending_approvals),
             item_id_tokens=count_item_id_tokens(count_tokens) if request.item_ids else 0,
             cut_id_tokens=count_item_id_tokens(count_tokens),
-            brief=parts.brief,
-            tasks=parts.tasks,
-            fact_labels=parts.fact_labels,
+            **parts._asdict(),
             renewals={f.memory_id: f.renewed_at for f in found.memories if f.renewed_at},
             relation_evidence=found.relation_evidence,
             injected=found.injected,
@@ -134,7 +133,7 @@ class AssemblyInputBuilder:
         tasks = partial(build_task_section, stack, layers, headers, count_tokens=count_tokens)
         labels = partial(label_facts, found.memories, now=plan.now, tokens=count_label_tokens(count_tokens))
         return InputParts(
-            floor=compute_part("relevance floor", floor, default=NO_FLOOR, missing=missing),
+            relevance_floor=compute_part("relevance floor", floor, default=NO_FLOOR, missing=missing),
             focus=compute_part("current focus", focus, default=(), missing=missing),
             brief=compute_part("brief", brief, default=BriefSection(), missing=missing),
             tasks=compute_part("tasks", tasks, default=NO_TASKS, missing=missing),

@@ -1,6 +1,6 @@
 """The steps of one context: the measured stages, what was selected for the input, and the assembled result."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -34,7 +34,7 @@ class ContextPlan:
     """The frame, profile and budget selected for an input, and the time for which the context is built.
 
     `extra` are the lines of the caller that fit, `always_on` the identity lines and the censors.
-    `incomplete_note` names what could not be searched, None if all was.
+    `incomplete_note` names what could not be searched, None if all was, and `approval_notes` what waits for approval.
     """
 
     now: datetime
@@ -45,6 +45,7 @@ class ContextPlan:
     extra: ExtraSection
     always_on: AlwaysOnSections
     incomplete_note: TextBlock | None = None
+    approval_notes: Sequence[TextBlock] = ()
 
 
 class AssembledContext(NamedTuple):

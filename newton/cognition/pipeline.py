@@ -20,6 +20,7 @@ from newton.cognition.assembly.budget import (
 )
 from newton.cognition.assembly.context_notes import (
     describe_omissions,
+    render_approval_notes,
     render_incomplete_note,
 )
 from newton.cognition.assembly.sections import (
@@ -252,7 +253,9 @@ class ContextBuilder:
         )
         always_on = self._select_always_on(request, gathered, frame, failed)
         incomplete_note = render_incomplete_note({**gathered.missing, **failed}, self.count_tokens)
-        budget = reserve_note(budget, incomplete_note.tokens + headers["note"] if incomplete_note else 0)
+        approval_notes = render_approval_notes(state.pending_approvals, self.count_tokens)
+        reserved = sum(note.tokens for note in (incomplete_note, *approval_notes) if note)
+        budget = reserve_note(budget, reserved and reserved + headers["note"])
         budget = reserve_always_on(budget, always_on.tokens, max_tokens=request.tokens)
         return ContextPlan(
             now=now,
@@ -265,6 +268,7 @@ class ContextBuilder:
             extra=fit_extra_lines(extra_lines, max_tokens=budget.layers.get("additional", 0) - headers["additional"]),
             always_on=always_on,
             incomplete_note=incomplete_note,
+            approval_notes=approval_notes,
         )
 
     def _select_always_on(

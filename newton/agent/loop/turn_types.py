@@ -159,6 +159,12 @@ class TurnResult:
         return self.private is None
 
     @property
+    def pending_approvals(self) -> list[str]:
+        """Return a line for each thing that waits for the user's approval and that this turn tells."""
+        context = self.context
+        return context.bundle.pending_approvals if context and context.method != "stood" else []
+
+    @property
     def bundle(self) -> Bundle:
         """Return the context of the turn. The turn must have used memory."""
         assert self.context is not None, "the turn used no memory"

@@ -325,7 +325,12 @@ def _add_choice_reason(placed: FillPlacement, assembly_input: AssemblyInput) -> 
 def _build_notes(assembly_input: AssemblyInput) -> list[TextBlock]:
     free_tokens = assembly_input.budget.layers["note"] - assembly_input.header_tokens["note"]
     blocks: list[TextBlock] = []
-    notes = (assembly_input.incomplete_note, assembly_input.empty_range_note, assembly_input.calibration_note)
+    notes = (
+        assembly_input.incomplete_note,
+        *assembly_input.approval_notes,
+        assembly_input.empty_range_note,
+        assembly_input.calibration_note,
+    )
     for block in filter(None, notes):
         if block.tokens <= free_tokens:
             free_tokens -= block.tokens

@@ -11,6 +11,7 @@ from newton.cognition.assembly.fact_labels import FactLabel
 from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor
 from newton.cognition.assembly.render import DayTokens, TextBlock
 from newton.cognition.assembly.sections import NO_TASKS, BriefSection, CensorSection, IdentitySection, TaskSection
+from newton.cognition.pending_approvals import PendingApproval
 from newton.cognition.questions.question_rules import NO_GATHERING, QuestionGathering
 from newton.cognition.request import SentMessages
 from newton.cognition.scoring.observation_choice import ObservationVerdict
@@ -31,11 +32,12 @@ class AssemblyInput:
     not candidates; `extra` are lines of the caller. `time_ranges` are the times that the input asks for.
     `empty_range_note` says that memory has nothing from them, `nothing_known_note` that it has nothing on a question,
     `uncertain_note` that it may not answer it; `incomplete_note` names what was not searched, so that neither of them
-    is shown. `item_id_tokens` are the tokens of an id in a line, 0 without ids, and `cut_id_tokens` those in the line
-    of a long text that is cut, which always has its id. `renewals` maps facts to the time of their last repetition, by
-    which they are ordered. `relation_evidence` maps relations to candidate facts that state them. `injected` memories
-    were put into the session and are placed first. `observations` says of events whether they are chosen, and why;
-    other events are judged like other memories. `gathering` says how the memories were gathered for the kind of
+    is shown; `approval_notes` say that `approvals` wait for the user's approval. `item_id_tokens` are the tokens of an
+    id in a line, 0 without ids, and `cut_id_tokens` those in the line of a long text that is cut, which always has its
+    id. `renewals` maps facts to the time of their last repetition, by which they are ordered. `relation_evidence` maps
+    relations to candidate facts that state them. `injected` memories were put into the session and are placed first.
+    `observations` says of events whether they are chosen, and why; other events are judged like other memories.
+    `gathering` says how the memories were gathered for the kind of
     question. Messages of `related_sessions` rank higher, also than facts made of them.
     """
 
@@ -68,6 +70,8 @@ class AssemblyInput:
     nothing_known_note: TextBlock | None = None
     uncertain_note: TextBlock | None = None
     incomplete_note: TextBlock | None = None
+    approval_notes: Sequence[TextBlock] = ()
+    approvals: Sequence[PendingApproval] = ()
     item_id_tokens: int = 0
     cut_id_tokens: int = 0
     fact_labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from newton.cognition.assembly.render import TextBlock, to_bullet
 from newton.cognition.assembly.sections import BriefSection, ExtraSection, TaskSection
+from newton.cognition.pending_approvals import PendingApproval, list_lines
 from newton.memory.memory import TokenCounter
 from newton.memory.query_vectors import NO_EMBEDDER
 from newton.memory.times.time_expressions import TimeRange
@@ -13,6 +14,7 @@ NOTHING_KNOWN = "Earlier conversations and notes say nothing about this."
 UNCERTAIN = "Earlier conversations and notes may not answer this."
 EMPTY_RANGE = "Memory has nothing from the requested time ({})."
 INCOMPLETE = "Not searched for this input, because it took too long or failed: {}. Memory may have more about it."
+TO_TELL = "To tell the user, once: "
 # The beginnings of the notes that are about one input, and of those about what memory lacks for it.
 ABSENCE_NOTES = (NOTHING_KNOWN, UNCERTAIN, EMPTY_RANGE.partition("{")[0])
 INPUT_NOTES = (*ABSENCE_NOTES, INCOMPLETE.partition("{")[0])
@@ -89,6 +91,16 @@ def render_empty_range_note(time_ranges: Sequence[TimeRange], count_tokens: Toke
     """Return the note that memory has nothing from the requested times."""
     phrases = ", ".join(time_range.phrase for time_range in time_ranges)
     return _render_note(EMPTY_RANGE.format(phrases), count_tokens)
+
+
+def render_approval_notes(pending: Sequence[PendingApproval], count_tokens: TokenCounter) -> list[TextBlock]:
+    """Return the notes of what waits for the approval of the user, whom the model is to tell of it."""
+    return [_render_note(f"{TO_TELL}{line}", count_tokens) for line in list_lines(pending)]
+
+
+def strip_approval_note(note: TextBlock) -> str:
+    """Return the line of such a note that a person is told."""
+    return note.text.removeprefix(f"- {TO_TELL}").rstrip("\n")
 
 
 def describe_omissions(extra: ExtraSection, tasks: TaskSection, brief: BriefSection) -> Mapping[str, str]:

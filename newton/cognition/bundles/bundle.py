@@ -9,6 +9,7 @@ from uuid import UUID
 
 from newton.brain.hook_runner import HookResult
 from newton.cognition.assembly.assembly_input import AssemblyInput
+from newton.cognition.assembly.context_notes import strip_approval_note
 from newton.cognition.assembly.deduplicator import REPEATS_STATED_FACT
 from newton.cognition.assembly.fill import NO_ROOM
 from newton.cognition.assembly.scored_candidate import LayerUsage, ScoredCandidate
@@ -18,6 +19,7 @@ from newton.cognition.frames.selection import FrameChoice
 from newton.cognition.request import ContextFilters
 from newton.content.profiles import Profile
 from newton.memory.memory import Trust, lowest_known_trust
+from newton.memory.quarantine import UNTRUSTED_TIERS
 from newton.memory.question_detection import contains_question
 from newton.memory.search_types import RetrievedMemory
 
@@ -103,12 +105,13 @@ class Bundle:
 
     @property
     def external_trusts(self) -> frozenset[Trust]:
-        """Return the trust levels of the quarantined memories in the context.
+        """Return the trust levels of the quarantined memories in the context, and of what a note quotes of others.
 
         Quarantined memories are text of tools or the web that nobody has confirmed.
         """
         shown = (*(c.scored.found for c in self.items), *self.focus)
-        return frozenset(found.trust for found in shown if found.quarantined)
+        quoted = UNTRUSTED_TIERS.intersection(one.trust for one in self.assembly_input.approvals)
+        return frozenset(found.trust for found in shown if found.quarantined) | quoted
 
     @property
     def min_external_trust(self) -> Trust | None:
@@ -123,7 +126,7 @@ class Bundle:
 
     @property
     def stated_ids(self) -> tuple[UUID, ...]:
-        """Return the ids of all that the text states, also of identity lines, censors, tasks and items of the brief."""
+        """Return the ids of all that the text states, also of rules, tasks, approvals and items of the brief."""
         inputs = self.assembly_input
         return (
             *(c.memory_id for c in self.items),
@@ -131,6 +134,7 @@ class Bundle:
             *self.rule_ids,
             *(line.memory_id for line in inputs.brief.lines if line.memory_id),
             *inputs.tasks.task_ids,
+            *(one.item_id for one in inputs.approvals),
         )
 
     @property
@@ -159,6 +163,11 @@ class Bundle:
         """Return the sentence that names what was not searched; None if all was."""
         note = self.assembly_input.incomplete_note
         return note.text.removeprefix("- ").rstrip() if note else None
+
+    @property
+    def pending_approvals(self) -> list[str]:
+        """Return a line for each thing that the text says waits for the user's approval."""
+        return [strip_approval_note(note) for note in self.assembly_input.approval_notes if note.text in self.text]
 
     @property
     def may_not_answer(self) -> bool:
@@ -223,6 +232,7 @@ class Bundle:
             },
             "task": self.task_json,
             "missing": dict(self.missing),
+            "pending_approvals": self.pending_approvals,
             "update": self.update.as_json() if self.update else None,
             "timings_ms": {name: round(ms, 3) for name, ms in self.timings_ms.items()},
             "hooks": [result.as_json() for result in self.hooks],

@@ -169,12 +169,13 @@ def encode_bundle(bundle: Bundle, *, rules_hash: str) -> EncodedTrace:
 
 
 def _iter_fixed_memory_ids(bundle: Bundle) -> Iterator[UUID]:
-    """Yield the ids of censors, tasks, brief and identity. Deleting one of these memories deletes the bundle."""
+    """Yield the ids of censors, tasks, brief, identity and approvals. Deleting one of these deletes the bundle."""
     censors = bundle.assembly_input.censors
     yield from (*(line.memory_id for line in censors.lines), *censors.omitted)
     yield from sorted(bundle.assembly_input.tasks.task_ids)
     yield from (line.memory_id for line in bundle.assembly_input.brief.lines if line.memory_id)
     yield from (tenet.tenet_id for tenet in (*bundle.identity.shown, *bundle.identity.omitted))
+    yield from (one.item_id for one in bundle.assembly_input.approvals)
 
 
 def decode_trace(trace: str, *, input_text: str) -> BundleTrace:

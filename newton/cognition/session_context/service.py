@@ -308,6 +308,8 @@ class SessionContextService:
             input=request.input,
             focus=focus,
             sent_messages=request.sent_messages,
+            approval_notes=(),  # the previous context has told them
+            approvals=(),
             budget=replace(previous.budget, total=min(cached.bundle.budget, request.tokens)),
         )
 

@@ -208,7 +208,8 @@ def list_changed_sections(before: SessionContextData, now: SessionContextData) -
         "brief of the session": (old.brief, new.brief),
         "open decisions": (_index_texts(old.open_decisions), _index_texts(new.open_decisions)),
     }
-    return [f"the {name} changed" for name, (was, is_now) in pairs.items() if was != is_now]
+    changed = [f"the {name} changed" for name, (was, is_now) in pairs.items() if was != is_now]
+    return [*changed, "something new waits for approval"] if new.pending_approvals else changed
 
 
 def _index_texts(memories: Sequence[RetrievedMemory]) -> Mapping[UUID, str]:

@@ -9,6 +9,7 @@ from newton.brain.calibration import snapshots
 from newton.brain.calibration.snapshots import CalibrationNote
 from newton.cognition.corrections.answer_correction import NO_CORRECTION, AnswerCorrection
 from newton.cognition.corrections.correction_store import find_correction
+from newton.cognition.pending_approvals import PendingApproval
 from newton.cognition.request import ContextBuildRequest, ContextFilters
 from newton.content.relevance_model import load_relevance_model
 from newton.db.pool import Tx
@@ -35,7 +36,8 @@ class SessionState:
     `brief` are the open items of its brief whose messages are not sent.
     `calibration_note` says how well the stated confidence of decisions matched their outcomes; None without one.
     `injections` are memories and texts that a caller has put into the context of the session. `answer_correction`
-    is the agent's correction of the probability of an answer.
+    is the agent's correction of the probability of an answer. `pending_approvals` are those that came since the last
+    context of the session.
     """
 
     frame: str | None = None
@@ -45,6 +47,7 @@ class SessionState:
     calibration_note: CalibrationNote | None = None
     injections: Sequence[ContextInjection] = ()
     answer_correction: AnswerCorrection = NO_CORRECTION
+    pending_approvals: Sequence[PendingApproval] = ()
 
     def apply_filters(self, filters: ContextFilters) -> "SessionState":
         """Return the state without the messages and decisions that the filters exclude."""
@@ -58,10 +61,10 @@ class SessionState:
 async def read_session_state(tx: Tx, request: ContextBuildRequest, *, now: datetime) -> SessionState:
     """Read the state of the request's session. `now` is the time for which the context is built."""
     agent_id, session_id = request.agent_id, request.session_id
+    frame, pending = await _read_last_context(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of)
     return SessionState(
-        frame=await find_session_frame(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of)
-        if session_id
-        else None,
+        frame=frame,
+        pending_approvals=() if request.is_private else pending,
         focus=await _read_focus(tx, request),
         open_decisions=await _read_open_decisions(tx, request, since=now - OPEN_DECISION_AGE),
         brief=await _read_brief(tx, request),
@@ -119,5 +122,23 @@ async def _read_focus(tx: Tx, request: ContextBuildRequest) -> Sequence[Retrieve
 
 async def find_session_frame(tx: Tx, *, agent_id: UUID, session_id: UUID, moment: datetime | None = None) -> str | None:
     """Return the last frame of the session, up to `moment` if given; None without one."""
-    row = await SQL["get_session_frame"].fetch_one(tx, agent_id=agent_id, session_id=session_id, moment=moment)
-    return row["frame"] if row else None
+    return (await _read_last_context(tx, agent_id=agent_id, session_id=session_id, moment=moment))[0]
+
+
+async def list_pending_approvals(
+    tx: Tx, *, agent_id: UUID, session_id: UUID, before_position: int
+) -> Sequence[PendingApproval]:
+    """Return what came to wait for approval since the last context of a session and the message before a position."""
+    key = {"agent_id": agent_id, "session_id": session_id}
+    return (await _read_last_context(tx, **key, position=before_position))[1]
+
+
+async def _read_last_context(
+    tx: Tx, *, agent_id: UUID, session_id: UUID | None, moment: datetime | None = None, position: int | None = None
+) -> tuple[str | None, Sequence[PendingApproval]]:
+    """Return the frame of the last context, and what came to wait for approval since; nothing for a past moment."""
+    rows = await SQL["get_last_context"].fetch_all(
+        tx, agent_id=agent_id, session_id=session_id, moment=moment, position=position
+    )
+    fields = PendingApproval._fields
+    return rows[0]["frame"], [PendingApproval(*(row[name] for name in fields)) for row in rows if row["item_id"]]

@@ -153,7 +153,8 @@ class TurnView(ViewModel):
     refused the images of the input. `remembered` is false if nothing of the turn is stored. `redacted` counts the
     secrets removed from the input by kind. `rules` are the user's rules that the input laid down or lifted, `proposals`
     the lines that wait for approval, `learnt` the facts that it states and `no_longer`
-    those that ended by it. `missing` maps failed parts of the turn, and sources that the context lacks,
+    those that ended by it. `pending_approvals` has a line for each thing that came to wait for the user's approval
+    since the last turn. `missing` maps failed parts of the turn, and sources that the context lacks,
     to reasons. `context_source` and `context_reason` say how the context was built; `context_summary` is null if none
     could be built. `input_tokens` and `output_tokens` are those of all calls of the model in this turn. `context` is
     filled on request.
@@ -172,6 +173,7 @@ class TurnView(ViewModel):
     rules: list[RuleChangeView]
     learnt: list[str]
     no_longer: list[str]
+    pending_approvals: list[str]
     input_tokens: int
     output_tokens: int
     context_source: str

@@ -141,11 +141,17 @@ def format_conflicts(lines: "Sequence[IdentityTenet | IdentityLineView]") -> str
 
 
 def print_receipt(turn: "TurnView", *, undo: str) -> None:
-    """Print which facts were learnt from an input and which no longer hold, and how to take it back."""
+    """Print what was learnt from an input, what no longer holds, and how to take it back; then what waits for approval.
+
+    The `proposals` of the turn are left out, because `print_proposals` prints them.
+    """
     parts = [("learnt", turn.learnt), ("no longer", turn.no_longer)]
     told = [f"{name}: {' | '.join(texts)}" for name, texts in parts if texts]
     if told:
         print_notice(f"({'; '.join(told)}; undo: {undo})")
+    for line in turn.pending_approvals:
+        if not any(short_id(one.line_id) in line for one in turn.proposals):
+            print_notice(f"({line})")
 
 
 def print_rule_changes(changes: "Sequence[RuleChangeView]", *, undo: str | None = None) -> None:

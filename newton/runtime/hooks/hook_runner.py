@@ -77,7 +77,7 @@ def submit_prompt(hook: HookInput, delivery: HookDelivery) -> str:
     if len(text.split()) < MIN_CONTEXT_WORDS:
         return ""
     context = delivery.find_context(text, hook.session, omit_session_messages=True)
-    if context is None or context.get("nothing_relevant", True):
+    if context is None or not (context.get("pending_approvals") or not context.get("nothing_relevant", True)):
         return ""
     return format_context(hook.event, str(context["text"]))
 
@@ -168,10 +168,10 @@ HANDLERS: dict[str, Callable[[HookInput, HookDelivery], str]] = {
 
 
 def _says_something(context: JsonObject) -> bool:
-    """Return whether a context contains a memory, an identity line or a censor, or names what was not searched."""
+    """Return whether a context contains a memory, an identity line or a censor, or a note of more than its absence."""
     layers = as_object(context.get("layers"))
     used = [as_object(layers.get(name)).get("used") for name in ("identity", "censors")]
-    return not context.get("nothing_relevant", True) or any(used)
+    return not context.get("nothing_relevant", True) or any(used) or bool(context.get("pending_approvals"))
 
 
 def _prompt_ref(hook: HookInput, prompt: str) -> str:

@@ -8,7 +8,9 @@ from newton.agent.exchange_inputs import NoteExchangeInput, ToolRunInput
 from newton.agent.loop.tools import ToolResult
 from newton.agent.session_data.tasks import TaskService
 from newton.agent.session_data.user_rules import hear_messages
-from newton.dialogue.messages import Message
+from newton.cognition.pending_approvals import list_lines
+from newton.cognition.sources import session_state
+from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.task_tree import Task
 from newton.heart.events.event_store import NewEvent
 from newton.heart.events.tool_results import ToolOutcome, to_event
@@ -153,6 +155,7 @@ async def note_exchange(caller: ToolCaller, args: NoteExchangeInput) -> ToolResu
     events = [_to_event(one, at=now) for one in args.tools]
     recorded = await service.record_events(session, events) if events else 0
     await caller.newton.process_written(caller.origin, reads_now=heard.is_unsure)
+    pending = await _list_pending_approvals(caller, stored[0]) if stored else []
     redacted = count_redactions(*(one.message.content for one in stored))
     counts = {"messages": len(stored), "tool_results": recorded, "redacted": redacted}
     rules = {
@@ -160,8 +163,18 @@ async def note_exchange(caller: ToolCaller, args: NoteExchangeInput) -> ToolResu
         "lifted_rules": [tenet.text for change in heard.changes for tenet in change.removed],
         "proposed_rules": [proposal.tenet.text for proposal in heard.proposed],
     }
-    fields = {"session": session, **counts, **rules, "warning": warning}
+    fields = {"session": session, **counts, **rules, "pending_approvals": pending, "warning": warning}
     return ToolResult({name: value for name, value in fields.items() if value})
+
+
+async def _list_pending_approvals(caller: ToolCaller, first: StoredMessage) -> list[str]:
+    """Return a line for each thing that waits for approval since the last context and the message before `first`."""
+    scope = caller.newton.scope
+    async with scope.transaction() as tx:
+        pending = await session_state.list_pending_approvals(
+            tx, agent_id=scope.agent_id, session_id=first.session_id, before_position=first.position
+        )
+    return list_lines(pending)
 
 
 def _to_event(run: ToolRunInput, *, at: datetime) -> NewEvent:
