@@ -66,15 +66,20 @@ async def hear_messages(scope: AgentScope, messages: Sequence[StoredMessage]) ->
     return await hear_rules(scope, lines, scope.write) if len(lines) <= MAX_LINES else NOTHING_HEARD
 
 
-async def hear_rules(scope: AgentScope, lines: Sequence[RuleLine], write: WriteScope) -> HeardRules:
+async def hear_rules(
+    scope: AgentScope, lines: Sequence[RuleLine], write: WriteScope, *, amends: bool = True
+) -> HeardRules:
     """Put the rules that the user's lines state in force, lift those that they lift, and propose those of others.
 
-    `write` opens the transaction. A line with text of a tool or the web changes nothing.
+    `write` opens the transaction. A line with text of a tool or the web changes nothing. Without `amends`, what lifts
+    a rule in part is left to the model that reads the line.
     """
     own = [line for line in lines if line.trust not in UNTRUSTED_TIERS]
     heard = NOTHING_HEARD
     for line in own:
         plan = await _plan(scope, line)
+        if not amends and any(one.new_text for one in plan.lifted):
+            plan = RulePlan(is_unsure=True)
         heard = replace(heard, is_unsure=heard.is_unsure or plan.is_unsure)
         if plan.stated or plan.lifted:
             async with write() as (tx, ctx):
