@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 from uuid import UUID
@@ -93,7 +92,7 @@ class AssemblyInputBuilder:
             day_tokens=count_day_tokens(count_tokens),
             artifact_selector=create_artifact_selector(self.artifact_policy, gathered),
             time_ranges=found.time_ranges,
-            empty_range_note=_render_range_note(found, plan.now, count_tokens),
+            empty_range_note=_render_range_note(found, count_tokens),
             nothing_known_note=render_nothing_known_note(count_tokens),
             uncertain_note=render_uncertain_note(count_tokens),
             incomplete_note=plan.incomplete_note,
@@ -150,10 +149,8 @@ def _render_calibration_note(state: SessionState) -> TextBlock | None:
     return TextBlock(f"{note.text}\n", note.tokens) if (note := state.calibration_note) else None
 
 
-def _render_range_note(candidate_set: CandidateSet, now: datetime, count_tokens: TokenCounter) -> TextBlock | None:
-    """Return the note that memory has nothing from the requested times, of which some have begun; None if it has."""
-    past = [one for one in candidate_set.time_ranges if one.start is None or one.start <= now]
-    return render_empty_range_note(past, count_tokens) if past and candidate_set.is_range_empty else None
+def _render_range_note(candidate_set: CandidateSet, count_tokens: TokenCounter) -> TextBlock | None:
+    return render_empty_range_note(candidate_set.time_ranges, count_tokens) if candidate_set.is_range_empty else None
 
 
 def _render_frame(plan: ContextPlan, count_tokens: TokenCounter) -> TextBlock:

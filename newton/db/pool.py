@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 # The connection that stores take; their caller has begun a transaction on it.
 Tx: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 # No bind parameters, so that BEGIN and this statement go to the server in one message. The planner assumes that pages
 # are in memory: by default it avoids the covering index and, where one agent owns most rows, scans the whole table in
@@ -206,12 +208,13 @@ async def _skip_reset(connection: Tx) -> None:
 
 
 class Database:
-    """The connections to a database: a pool for agents, a pool for the job queue, and one for notifications."""
+    """The connections to a database: a pool for agents, a pool for the job queue, and one for each listener."""
 
     _disk_full_ms: float | None = None
 
-    def __init__(self, pool: Pool, queue: Pool, listeners: Pool) -> None:
-        self._pool, self._queue, self._listeners = pool, queue, listeners
+    def __init__(self, pool: Pool, queue: Pool, connect: Callable[[], Awaitable[Connection]]) -> None:
+        self._pool, self._queue, self._connect = pool, queue, connect
+        self._listeners = set["asyncpg.Connection[asyncpg.Record]"]()
         self.transaction_log = TransactionLog()
 
     @property
@@ -228,21 +231,28 @@ class Database:
         with translate_connect_errors():
             pool = await _create_pool(dsn, min_size=1, max_size=size)
             queue = await _create_pool(worker or dsn, min_size=0, max_size=WORKER_CONNECTIONS)
-            return cls(pool, queue, await _create_pool(dsn, min_size=0, max_size=1))
+            connect = partial(asyncpg.connect, dsn, timeout=CONNECT_SECONDS, command_timeout=STATEMENT_SECONDS)
+            return cls(pool, queue, connect)
 
     async def close(self) -> None:
         """Close all connections. Transactions that are still open after CLOSE_SECONDS are aborted."""
+        self._end_listeners()
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
-                for pool in (self._queue, self._listeners, self._pool):
+                for pool in (self._queue, self._pool):
                     await pool.close()
         except TimeoutError:
             self.terminate()
 
     def terminate(self) -> None:
         """Close all connections at once; pending calls raise DatabaseError."""
-        for pool in (self._queue, self._listeners, self._pool):
+        self._end_listeners()
+        for pool in (self._queue, self._pool):
             pool.terminate()
+
+    def _end_listeners(self) -> None:
+        for listener in self._listeners:
+            listener.terminate()
 
     @asynccontextmanager
     async def transaction(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
@@ -293,14 +303,18 @@ class Database:
         def forward(connection: object, process: int, name: str, payload: object) -> None:
             on_message(str(payload))
 
-        async with _acquire(self._listeners) as listener:
-            try:
-                listener.add_termination_listener(lambda connection: lost.set())
+        with translate_connect_errors():
+            listener = await self._connect()
+        self._listeners.add(listener)
+        try:
+            listener.add_termination_listener(lambda connection: lost.set())
+            with translate_errors(listener):
                 await listener.add_listener(channel, forward)
-                on_message("")  # notifications sent before LISTEN took effect are lost
-                await lost.wait()
-            finally:
-                await listener.remove_listener(channel, forward)
+            on_message("")  # notifications sent before LISTEN took effect are lost
+            await lost.wait()
+        finally:
+            self._listeners.discard(listener)
+            listener.terminate()  # at once, also if this is cancelled
 
     async def current_snapshot(self, agent: UUID) -> DatabaseSnapshot:
         """Return the snapshot of the server with the agent's rows. `transaction_log` compares two of them.

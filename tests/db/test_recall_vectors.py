@@ -151,7 +151,7 @@ class CountingDatabase(Database):
 
     @classmethod
     def share(cls, db: Database) -> "CountingDatabase":
-        counting = cls(db._pool, db._queue, db._listeners)
+        counting = cls(db._pool, db._queue, db._connect)
         counting.ended = asyncio.Event()
         return counting
 

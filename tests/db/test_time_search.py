@@ -65,6 +65,7 @@ async def test_what_is_of_a_time(tx: Tx, asked: str, found: list[str]) -> None:
         "quarantined": [],
         "past_states": [],
         "excluded_ids": [],
+        "shown_ids": [],
     }
     told = await time_search.find_in_range(tx, times, spread)
     assert {next(words for words in found if words in said[one]) for one in told} == set(found)
