@@ -24,6 +24,15 @@ ranked as (
             agent_id = $1
             and memory_id = p.memory_id
             and kind = any($5::text[])
+            -- a message that laid down a rule of the user says no more than the rules in force
+            and not exists (
+                select
+                from heart.tenets as t
+                where
+                    t.agent_id = $1
+                    and t.session_id = memories.thread_id
+                    and t.position = memories.position
+            )
             and not quarantined
             and not memory.is_obsolete(kind, state)
             and ($4::timestamptz is null or created_at <= $4)

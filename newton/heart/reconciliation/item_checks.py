@@ -284,6 +284,8 @@ class _ItemChecker:
         if not when:
             return None
         parsed, derived = parse_when(when), self.sources.derive_days(line, known)
+        if parsed and parsed[1] and parsed[0] == self.batch.day_of(line).replace(day=1):
+            return None  # in this month: the day of the line is the nearest that is known
         if parsed and (derived.has_month(parsed[0]) if parsed[1] else derived.has_day(parsed[0])):
             return parsed[0]
         weakened.append("day left out")
