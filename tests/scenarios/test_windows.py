@@ -11,10 +11,10 @@ from newton.agent.loop.completion import ChatService
 from newton.agent.loop.turn import TurnInput, TurnRunner
 from newton.agent.prompting.memory_delta import INPUT_HEADER
 from newton.dialogue import sessions
-from newton.dialogue.compaction.presets import CompactionPreset
+from newton.dialogue.compaction.presets import CompactionPreset, parse_preset
 from newton.dialogue.compaction.strategies import CompactionBlock, ViewState
 from newton.dialogue.messages import Message
-from newton.dialogue.view import split_turns
+from newton.dialogue.view import count_view_tokens, split_turns
 from newton.providers import token_counter
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.fakes import ScriptedChat
@@ -61,9 +61,22 @@ async def test_a_strategy_of_one_s_own_is_used_without_touching_the_others(mind:
     # S003-2, S003-18
     session_id = await mind.hear("How many?", LONG.format(n=1), "And now?", LONG.format(n=2), "Then?", "None.")
     compacting = replace(mind.compacting(), preset=CompactionPreset(strategies=(EveryOther(),)))
-    view = await compacting.load_view(session_id, max_tokens=100_000)
+    whole = await compacting.load_view(session_id, max_tokens=100_000)
+    assert {item.kind for item in whole} == {"line"}, "a small conversation is sent as it was"
+    limit = count_view_tokens(whole)
+    view = await compacting.load_view(session_id, max_tokens=limit)
     assert "turn" in {item.kind for item in view}
-    assert (await compacting.load_view(session_id, max_tokens=100_000)) == view
+    assert (await compacting.load_view(session_id, max_tokens=limit)) == view
+
+
+async def test_a_share_that_is_set_below_six_tenths_of_the_limit_is_kept_to(mind: Mind) -> None:
+    session_id = await mind.hear(*(text for n in range(4) for text in (f"How many on day {n}?", LONG.format(n=n))))
+    preset = parse_preset("tool_calls, threshold(share=0.3, target=0.1, recent=1)")
+    compacting = replace(mind.compacting(), preset=preset)
+    whole = await compacting.load_view(session_id, max_tokens=100_000)
+    tokens = count_view_tokens(whole)
+    assert await compacting.load_view(session_id, max_tokens=tokens * 4) == whole
+    assert "turn" in {item.kind for item in await compacting.load_view(session_id, max_tokens=tokens * 2)}
 
 
 class Counting(ScriptedChat):

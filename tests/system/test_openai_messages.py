@@ -243,12 +243,10 @@ async def test_speakers_in_a_row_keep_their_names(lines: Lines) -> None:
     for kind in (OpenAIServer, AnthropicServer):
         line = await lines(kind)
         await answer(line, SPEAKERS[:2], api="chat")
-        said_by = [one for one in line.behind.asked[-1]["messages"] if one["role"] == "user"]
-        if kind is OpenAIServer:
-            assert [one["name"] for one in said_by] == ["Anna", "Jörg_Meier"]
-        else:
-            texts = [json.dumps(one["content"], ensure_ascii=False) for one in said_by]
-            assert "Anna: Tea at four." in texts[0] and "Jörg Meier: At five!" in texts[1]
+        (said_by,) = (one for one in line.behind.asked[-1]["messages"] if one["role"] == "user")
+        text = json.dumps(said_by["content"], ensure_ascii=False)
+        assert "Anna: Tea at four.\\n\\nJörg Meier: At five!" in text, "no name is that of both"
+        assert "name" not in said_by
 
 
 class NamelessServer(OpenAIServer):
@@ -265,8 +263,8 @@ async def test_a_server_without_names_gets_them_in_the_texts(lines: Lines) -> No
     assert await answer(line, [said("user", name="Anna")], api="chat", session="first")
     assert await answer(line, [said("user", name="system")], api="chat", session="second")
     texts = [json.dumps(one["messages"][-1]["content"]) for one in line.behind.asked]
-    assert [one.endswith('\\nAnna: Tea at four."') for one in texts] == [False, True, False]
-    assert "Participant system: Tea" in texts[2], "no name is taken for a role"
+    assert texts[:2] == ['"Tea at four."', '"Anna: Tea at four."'], "the name follows once it was refused"
+    assert texts[2].endswith('\\nParticipant system: Tea at four."'), "no name is taken for a role"
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -45,7 +45,6 @@ from newton.providers.circuit_breaker import CircuitBreaker
 TURN_SECONDS = 2.0  # from the start of a compaction, for which a turn waits
 NEAR_SHARE = 0.85  # of the limit: a view that is due at this size is compacted after a turn
 IDLE_SHARE = 0.75  # the same for a session that has become idle
-MIN_SHARE = 0.6  # of the limit, below which nothing is shortened: each change sends what follows it anew
 LEASE_SECONDS = 120.0  # much longer than a model call; renewed whenever entries are stored
 MAX_ROUNDS = 4  # rounds of one strategy; it stops earlier when a round does not reduce the view
 
@@ -85,7 +84,7 @@ class CompactionService:
 
     `background` runs the compactions that no turn waits for. The strategies in `without_model` use no model, because it
     cost more tokens than it saved. `configured` is the preset of the settings, set only if `preset` is a copy
-    whose thresholds were adapted to feedback.
+    whose thresholds were adapted to feedback. What a person demands (`is_demanded`) also shortens a small view.
     """
 
     scope: AgentScope
@@ -97,7 +96,7 @@ class CompactionService:
     configured: CompactionPreset | None = None
     without_model: frozenset[str] = frozenset()
     background: BackgroundCompactions = field(default_factory=BackgroundCompactions)
-    min_share: float = MIN_SHARE
+    is_demanded: bool = False
 
     async def load_view(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the messages of a session as a model gets them, for a turn that begins now.
@@ -166,7 +165,7 @@ class CompactionService:
 
         Return what keeps it above the limit; nothing if it is reached.
         """
-        await replace(self, min_share=0.0).compact(session_id, max_tokens=max_tokens)
+        await replace(self, is_demanded=True).compact(session_id, max_tokens=max_tokens)
         await replace(self, preset=CompactionPreset((FitToLimit(),))).compact(session_id, max_tokens=max_tokens)
         loaded = await self._load(session_id)
         return list_obstacles(_to_view_state(loaded, max_tokens))
@@ -184,7 +183,8 @@ class CompactionService:
 
         Without tokens for a conversation, none is sent.
         """
-        if max_tokens <= 0 or count_view_tokens(view) < self.min_share * max_tokens:
+        min_tokens = 0 if self.is_demanded else self.preset.min_share * max_tokens
+        if max_tokens <= 0 or count_view_tokens(view) < min_tokens:
             return False
         return any(strategy.plan(ViewState(view, max_tokens, pinned)) for strategy in self.preset.strategies)
 

@@ -40,6 +40,9 @@ MISSING_SOURCES = {
     "words": MissingSource("memories were searched by meaning only", "memories by words"),
     "times": MissingSource("memories of the requested time were not searched", "memories of the requested time"),
     "standing statements": MissingSource("standing wishes were not searched", "standing wishes"),
+    "replies of the session": MissingSource(
+        "replies of the session that are in quarantine were not searched", "earlier replies of the session"
+    ),
     "identity and constraints": MissingSource(
         "the context has no identity lines and no censors", "identity and constraints"
     ),

@@ -21,6 +21,7 @@ from newton.dialogue.view import MESSAGE_TOKENS
 from newton.errors import InputError
 
 MIN_TURN_TOKENS = MESSAGE_TOKENS + 1  # of a turn: one message of one token
+MIN_SHARE = 0.6  # of the limit, below which nothing is shortened: each change sends what follows it anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,12 @@ class CompactionPreset:
 
     strategies: tuple[CompactionStrategy, ...]
     max_tokens: int = 100_000
+
+    @property
+    def min_share(self) -> float:
+        """Return the share of the limit below which nothing is shortened: a strategy's own, if that is smaller."""
+        shares = (one.share for one in self.strategies if isinstance(one, MaskOutputs | SummarizeOldest))
+        return min([MIN_SHARE, *shares])
 
 
 # Specific strategies come first, broad ones last.

@@ -18,7 +18,7 @@ class LookUpInput(ToolInput):
     """Search memory for what the context lacks, or read one item."""
 
     query: CleanText | None = None
-    id: str | None = Field(None, description="#id to read")
+    id: str | None = Field(None, description="#id")
     offset: SkipJsonSchema[int] = Field(0, ge=0)  # results name the next one
 
 
