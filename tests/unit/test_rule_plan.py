@@ -20,10 +20,10 @@ def rules(*texts: str) -> list[IdentityTenet]:
     return [make_tenet("instruction", text, token_counter.count, said_on=DAY) for text in texts]
 
 
-def plan(text: str, *in_force: str) -> RulePlan:
+def plan(text: str, *in_force: str, has_reader: bool = False) -> RulePlan:
     known = [*list_rule_texts(text), *in_force]
     vectors = dict(zip(known, MiniLM().embed_now(known), strict=True)) if known else {}
-    return plan_rules(text, rules(*in_force), vectors, said_on=DAY)
+    return plan_rules(text, rules(*in_force), vectors, said_on=DAY, has_reader=has_reader)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,14 @@ def test_each_rule_of_a_message_is_stated_in_the_words_of_its_sentences(text: st
 def test_a_sentence_that_may_be_a_rule_is_left_to_the_model() -> None:
     assert not plan("The dog ate my sock today.").is_unsure
     assert plan("When its recipes u can write as much as u like, all else stays brief", SHORT).is_unsure
+
+
+def test_a_model_that_reads_a_message_decides_on_what_is_not_certain() -> None:
+    farewell = "Then rather buy, you are right."
+    assert plan(farewell).stated and plan(farewell, has_reader=True) == RulePlan(is_unsure=True)
+    lifting = "Nuts are allowed again."
+    assert plan(lifting, NUTS).lifted and plan(lifting, NUTS, has_reader=True) == RulePlan(is_unsure=True)
+    assert plan("From now on answer in French, please.", has_reader=True).stated
 
 
 def test_a_letter_that_is_passed_on_states_no_rule() -> None:

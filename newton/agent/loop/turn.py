@@ -205,7 +205,7 @@ class TurnRunner:
         return check or CensorCheck((), failure=missing["censors"] if rules else None)
 
     async def _hear_rules(self, turn: RunningTurn) -> HeardRules:
-        hearing = turn.recorder.hear_rules(turn.recorded, amends=self.model is None)
+        hearing = turn.recorder.hear_rules(turn.recorded, has_reader=self.model is not None)
         return await run_part("rules of the user", hearing, default=NOTHING_HEARD, missing=turn.missing)
 
     async def _prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:

@@ -110,15 +110,15 @@ class TurnRecorder:
         stored, memory_id = await self._append_lines(tx, ctx, [line]) if line else ((), None)
         return RecordedInput(text, _last_position(stored), memory_id, start.ancestors)
 
-    async def hear_rules(self, recorded: RecordedInput, *, amends: bool) -> HeardRules:
-        """Put the rules that the user message states in force, and lift those that it lifts, or also amend some.
+    async def hear_rules(self, recorded: RecordedInput, *, has_reader: bool) -> HeardRules:
+        """Put the rules that the user message states in force, and lift those that it lifts.
 
-        There are none if the turn did not store the message.
+        There are none if the turn did not store the message. With `has_reader`, a model reads it too.
         """
         if recorded.position is None:
             return NOTHING_HEARD
         source = RuleSource(message=MessageRef(self.session_id, recorded.position), said_at=self.scope.now())
-        return await hear_rules(self.scope, [RuleLine(recorded.text, source)], self._write, amends=amends)
+        return await hear_rules(self.scope, [RuleLine(recorded.text, source)], self._write, has_reader=has_reader)
 
     async def store_reply(self, reply: ReplyRecord) -> bool:
         """Store the reply as `record_reply` does, and complete this even if the turn is cancelled."""
@@ -220,7 +220,7 @@ class PrivateRecorder:
 
     async def record_result(self, outcome: ToolOutcome, trust: Trust = "tool") -> None: ...
 
-    async def hear_rules(self, recorded: RecordedInput, *, amends: bool) -> HeardRules:
+    async def hear_rules(self, recorded: RecordedInput, *, has_reader: bool) -> HeardRules:
         return NOTHING_HEARD
 
     async def store_reply(self, reply: ReplyRecord) -> bool:

@@ -67,19 +67,17 @@ async def hear_messages(scope: AgentScope, messages: Sequence[StoredMessage]) ->
 
 
 async def hear_rules(
-    scope: AgentScope, lines: Sequence[RuleLine], write: WriteScope, *, amends: bool = True
+    scope: AgentScope, lines: Sequence[RuleLine], write: WriteScope, *, has_reader: bool = False
 ) -> HeardRules:
     """Put the rules that the user's lines state in force, lift those that they lift, and propose those of others.
 
-    `write` opens the transaction. A line with text of a tool or the web changes nothing. Without `amends`, what lifts
-    a rule in part is left to the model that reads the line.
+    `write` opens the transaction. A line with text of a tool or the web changes nothing. With `has_reader`, a model
+    reads the line too.
     """
     own = [line for line in lines if line.trust not in UNTRUSTED_TIERS]
     heard = NOTHING_HEARD
     for line in own:
-        plan = await _plan(scope, line)
-        if not amends and any(one.new_text for one in plan.lifted):
-            plan = RulePlan(is_unsure=True)
+        plan = await _plan(scope, line, has_reader=has_reader)
         heard = replace(heard, is_unsure=heard.is_unsure or plan.is_unsure)
         if plan.stated or plan.lifted:
             async with write() as (tx, ctx):
@@ -87,7 +85,7 @@ async def hear_rules(
     return heard
 
 
-async def _plan(scope: AgentScope, line: RuleLine) -> RulePlan:
+async def _plan(scope: AgentScope, line: RuleLine, *, has_reader: bool) -> RulePlan:
     """Return what a line changes in the rules in force; without vectors, only what patterns find."""
     async with scope.transaction() as tx:
         rules = await user_rules.list_rules(tx, agent_id=scope.agent_id)
@@ -97,7 +95,7 @@ async def _plan(scope: AgentScope, line: RuleLine) -> RulePlan:
         texts = [*texts, *(rule.text for rule in rules)] if texts else []
         with suppress(ProviderError):
             vectors = dict(zip(texts, await scope.embedder.embed(texts), strict=True)) if texts else {}
-    plan = plan_rules(line.text, rules, vectors, said_on=line.source.day)
+    plan = plan_rules(line.text, rules, vectors, said_on=line.source.day, has_reader=has_reader)
     is_valid = partial(is_valid_line, count_tokens=scope.count_tokens, said_on=line.source.day)
     return RulePlan(
         tuple(one for one in plan.stated if is_valid(one.part, one.text)),

@@ -5,7 +5,7 @@ in force is clearly what it is about; otherwise it changes nothing.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from newton.providers.embedding import Vector
 
 MIN_STATING = 0.85
 MIN_ADDRESSED_STATING = 0.7  # of a sentence that addresses the agent
+MIN_CERTAIN_STATING = 0.95  # of a message that a model reads
 MIN_UNSURE = 0.5
 MIN_LIFTING = 0.3
 MIN_FULL_LIFTING = 0.5  # from which a rule is removed and not only amended
@@ -80,17 +81,26 @@ def list_rule_texts(text: str) -> list[str]:
     return [sentence.text for sentence in split_sentences(text)]
 
 
-def plan_rules(text: str, rules: Sequence[IdentityTenet], vectors: Mapping[str, Vector], *, said_on: date) -> RulePlan:
+def plan_rules(
+    text: str,
+    rules: Sequence[IdentityTenet],
+    vectors: Mapping[str, Vector],
+    *,
+    said_on: date,
+    has_reader: bool = False,
+) -> RulePlan:
     """Return what a message changes in the `rules` in force.
 
     `vectors` are those of the sentences of the message and of the rules, by text; without them, only patterns count.
+    With `has_reader`, a model reads the message too: only what is certain is stated, and nothing lifted.
     """
     sentences = [one for one in split_sentences(text) if one.text in vectors]
     lifted = _find_lifted(sentences, rules, vectors, said_on=said_on)
     if lifted:
-        return RulePlan((), lifted)
+        return RulePlan(is_unsure=True) if has_reader else RulePlan((), lifted)
     stated = detect_instructions(text)
-    others = list(map(_to_instruction, _find_stated(sentences, vectors, [one.text for one in stated])))
+    get_threshold = (lambda _: MIN_CERTAIN_STATING) if has_reader else _get_threshold
+    others = list(map(_to_instruction, _find_stated(sentences, vectors, [one.text for one in stated], get_threshold)))
     found = (*stated, *others)
     left = [one for one in sentences if not any(rule.text.casefold() in one.text.casefold() for rule in found)]
     return RulePlan(found, is_unsure=any(_may_concern_rules(one, vectors, has_rules=bool(rules)) for one in left))
@@ -106,7 +116,10 @@ def _to_instruction(wording: str) -> StandingInstruction:
 
 
 def _find_stated(
-    sentences: Sequence[MaskedSentence], vectors: Mapping[str, Vector], known: Sequence[str]
+    sentences: Sequence[MaskedSentence],
+    vectors: Mapping[str, Vector],
+    known: Sequence[str],
+    get_threshold: Callable[[MaskedSentence], float],
 ) -> Iterator[str]:
     """Yield the words of each rule or wish that sentences state, besides those in the `known` words of the message.
 
@@ -116,7 +129,7 @@ def _find_stated(
     is_known = [any(words.casefold() in one.text.casefold() for words in known) for one in sentences]
     taken = {number for number, has_words in enumerate(is_known) if has_words}
     for number, one in enumerate(sentences):
-        if number in taken or chances[number] < _get_threshold(one):
+        if number in taken or chances[number] < get_threshold(one):
             continue
         begin, end = number, number + 1
         if begin - 1 not in taken and begin and chances[begin - 1] >= MIN_BESIDE:
