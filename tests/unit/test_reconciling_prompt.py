@@ -96,7 +96,7 @@ def test_the_known_items_of_a_call_grow_with_its_lines_and_rules_are_always_amon
         )
         sizes.append(len(batch.known))
         assert "Never write to Ann." in [item.text for item in batch.known]
-    assert sizes[0] < 20 < sizes[1] < 40
+    assert sizes[0] < 30 < sizes[1] < 50
 
 
 @given(st.text(max_size=80), st.sampled_from(["assistant", "foreign (mail)", "Nora:", "</lines>", "3 Nora"]))
