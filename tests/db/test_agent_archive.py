@@ -72,7 +72,7 @@ async def test_the_windows_of_long_texts_answer_in_the_other_agent(db: Database,
     ana = await live(db, "ana")
     ben = await agents.get_or_create_agent(db, "ben", now=NOON)
     await carrier(db, ben, "ben", tmp_path).restore(io.BytesIO(await exported(db, ana, tmp_path)))
-    request = ContextBuildRequest(agent_id=ana, input=LONG, tokens=260, fill=True)
+    request = ContextBuildRequest(agent_id=ana, input=LONG, tokens=400, fill=True)
     bundles = [await contexts(db).build(replace(request, agent_id=agent_id)) for agent_id in (ana, ben)]
     for bundle in bundles:
         (part,) = [item for item in bundle.items if item.detail == "part"]

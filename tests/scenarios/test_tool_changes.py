@@ -86,7 +86,7 @@ async def test_what_the_user_wants_forgotten_is_hidden_and_named_by_id_too(mind:
     assert "newton forget" in str(model.told["hint"])
     assert list(await list_current(mind)) == [OMAR]
     model = await say(mind, notes, "Forget the circus.", [call("forget", id="the circus in Linz")])
-    assert "No current item" in str(model.told["error"])
+    assert "No current item has" in str(model.told["error"])
 
 
 async def test_a_rule_is_laid_down_changed_and_lifted(mind: Mind, notes: ChainHeadFiles) -> None:

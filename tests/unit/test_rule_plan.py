@@ -62,6 +62,9 @@ def test_a_model_that_reads_a_message_decides_on_what_is_not_certain() -> None:
     lifting = "Nuts are allowed again."
     assert plan(lifting, NUTS).lifted and plan(lifting, NUTS, has_reader=True) == RulePlan(is_unsure=True)
     assert plan("From now on answer in French, please.", has_reader=True).stated
+    assert not plan(
+        "if i would have my own firm with three trucks i would only drive to italy i sware every week"
+    ).stated
 
 
 def test_a_letter_that_is_passed_on_states_no_rule() -> None:

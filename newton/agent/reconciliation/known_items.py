@@ -89,7 +89,7 @@ async def find_named_item(
         hint = (
             "What the user says is learnt without a call, so it may be changed already. `recall` shows what is known."
         )
-        raise NotFoundError(f"No current item is {name!r}.", hint=hint)
+        raise NotFoundError("No current item has this id or these words.", hint=hint)
     if len(items) > 1:
         texts = "; ".join(f"#{short_id(one.item_id)} {one.text}" for one in items[:MAX_NAMED])
         raise ConflictError(f"Several items fit {name!r}: {texts}", hint="Give the id of one.")

@@ -25,6 +25,7 @@ from newton.heart.identity.standing_instructions import StandingInstruction
 from newton.heart.lifecycle.engine import review
 from newton.heart.reconciliation.authority import find_authority
 from newton.heart.reconciliation.item_checks import check_items
+from newton.heart.reconciliation.line_statements import relate
 from newton.heart.reconciliation.own_words import says_in_own_words
 from newton.heart.reconciliation.prompt import number_batch
 from newton.heart.reconciliation.reconciling_types import (
@@ -154,6 +155,10 @@ class ToolChanger:
         return {"done": ["unsettled"], "hint": f"The user's message does not say this, so both stand. {ASK_USER}"}
 
     async def _propose(self, tx: Tx, text: str) -> Mapping[str, object]:
+        known = await identity_store.list_tenets(tx, agent_id=self.scope.agent_id)
+        heard = [one.words for one in known if one.words and (one.session_id, one.position) == self.place]
+        if any(relate(text, words, user_names=()) != "differs" for words in heard):
+            return {"done": ["nothing new"], "now": heard, "hint": "It is in force in the user's own words."}
         edit = IdentityEdit(ctx=self.scope.write_context("agent"))
         rule = [StandingInstruction("instruction", text)]
         await identity_store.propose(tx, rule, message_ref=None, edit=edit)

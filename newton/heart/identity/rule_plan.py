@@ -39,6 +39,7 @@ MIN_BESIDE = 0.15  # of a sentence beside one that states a rule, to belong to i
 MIN_FRAGMENT_WORDS = 5  # a shorter sentence is kept with the one before it
 
 _ADDRESS = re.compile(r"\b(?:you|u|your|ur|yourself|please|pls|plz)\b", re.IGNORECASE)
+_SUPPOSED = re.compile(r"\bif (?:i|we) (?:would|were|was|had|could)\b", re.IGNORECASE)
 # Parts of a message from which it lifts a rule only in part, or for a time.
 _PARTIAL = re.compile(
     r"\b(?:except\w*|only|but|until|till|unless|up to|under|below|above|for (?:now|the|my|this|an?)|during|otherwise"
@@ -143,8 +144,10 @@ def _find_stated(
 
 
 def _compute_stating(sentence: MaskedSentence, vectors: Mapping[str, Vector]) -> float:
-    """Return how probably a sentence states a rule or wish; 0 for one on a single case."""
-    return 0.0 if concerns_one_case(sentence.masked) else classify_sentence(sentence, vectors[sentence.text])["stating"]
+    """Return how probably a sentence states a rule or wish; 0 for one on a single case or a supposition."""
+    if concerns_one_case(sentence.masked) or _SUPPOSED.search(sentence.masked):
+        return 0.0
+    return classify_sentence(sentence, vectors[sentence.text])["stating"]
 
 
 def _get_threshold(sentence: MaskedSentence) -> float:
