@@ -16,7 +16,7 @@ MAX_TEXT_CHARACTERS = 160
 
 
 class ApprovalCommands(NamedTuple):
-    """What a kind is called, and the commands and the route that decide about one; `{}` is its id or name."""
+    """The noun for items of a kind, and the commands and the route that decide on one; `{}` is its id or name."""
 
     noun: str
     approve: str
