@@ -29,7 +29,9 @@ SECTION = st.tuples(
     st.sampled_from(["", "Install", "Install > Linux"]), st.lists(PARAGRAPH, max_size=6).map(tuple)
 ).map(lambda fields: DocumentSection(*fields))
 DOCUMENT = st.lists(SECTION, max_size=4)
-TIDY = st.lists(st.builds(DocumentSection, st.just(""), st.lists(PROSE | CODE, max_size=6).map(tuple)), max_size=4)
+TIDY = st.lists(
+    st.lists(PROSE | CODE, max_size=6).map(lambda paragraphs: DocumentSection("", tuple(paragraphs))), max_size=4
+)
 
 
 def cut(sections: list[DocumentSection]) -> list[TextChunk]:
