@@ -127,3 +127,20 @@ def test_lines_of_a_second_author_are_redacted() -> None:
     assert len(missed) <= 0.02 * len(cleaned), missed
     changed = [line for line in lines["harmless"] if redact_secrets(line) != line]
     assert len(changed) <= 0.01 * len(lines["harmless"]), changed
+
+
+def test_a_label_within_another_word_and_chords_reveal_no_secret() -> None:
+    lines = [
+        "Autoclave, E5: door seal was leaking again.",
+        "Conclave: 120-cardenales, dijo la radio.",
+        "Enclave: Büsingen-2 ist der Name der Tour.",
+        "Clavecin: Ruckers-1640, accordé à 415Hz.",
+        "Desenha: Casa-2024 com telhado azul.",
+        "Ike plays roots, and Junior does walk-ups between chords (E-F#-G#-A), so he stays busy.",
+        "The roots are C#m-G#m-A-E, then Bb7/Eb7/Ab7.",
+    ]
+    assert [line for line in lines if redact_secrets(line) != line] == []
+    secrets = ["clave: Perro.Azul77", "miClave=Perro.Azul77", "DB_CLAVE=Perro.Azul77", "Las claves son: Perro.Azul77"]
+    secrets += ["root password is E-F#-G#-A-x9Kq", "Masterpasswort: Perro.Azul77", "senha: Perro.Azul77"]
+    secrets += ["passphrase: correct-horse-battery-staple"]
+    assert [line for line in secrets if "[REDACTED:" not in redact_secrets(line)] == []

@@ -28,9 +28,13 @@ _PLACEHOLDER = re.compile(
 _CODE = re.compile(r"[(\[{]|[A-Za-z_]\w*\.[A-Za-z_]\w*(?:\.\w+)*$|/(?:run|etc|home|var|usr|work|tmp|dev)/|[A-Za-z]:\\")
 _KNOWN_NAMES = re.compile(
     r"(?:argon2\w*|bcrypt|scrypt|sha-?\d+|sha\d-\d+|md5|base(?:32|58|64)|oauth2?|http2?|utf-?8|pbkdf2\w*|v\d[\d.]*"
-    r"|\d+(?:st|nd|rd|th|px|ms|min|kb|mb|gb|s|h|d|x|%)|(?:in|to|from|of|for|by|at)-\w+)$",
+    r"|\d+(?:st|nd|rd|th|px|ms|min|kb|mb|gb|s|h|d|x|%)|(?:in|to|from|of|for|by|at)-\w+"
+    # chords: "E-F#-G#-A"
+    r"|(?-i:[A-H](?:[#b♯♭]|is|es)?(?:m|maj|min|dim|sus|add)?(?:[24679]|1[13])?(?:[-–/|](?!$)|$)){2,12})$",
     re.IGNORECASE,
 )
+# Labels of languages without compounds that are parts of other words: "Autoclave", "conclave", "clavecin", "desenha".
+_WHOLE_WORDS = frozenset({"clave", "senha", "parola", "hasło", "heslo", "şifre", "jeton"})
 _HOUSEHOLD = re.compile(r"\bwi-?fi\b|\bwlan\b|\bguest network\b|\bhotspot\b")
 _HOUSEHOLD_CHARS = 60
 _HEX = re.compile(r"[0-9A-Fa-f-]+$")
@@ -79,7 +83,7 @@ def _find_after_label(
     position = lowered.find(label)
     while position >= 0:
         end = position + len(label)
-        match = rule.pattern.match(text, end) if is_label(lowered, position, end) else None
+        match = rule.pattern.match(text, end) if is_label(text, lowered, position, end) else None
         is_kept = keep_household and _is_of_household(rule, lowered, end, match)
         if match and rule.is_secret(match) and not is_kept:
             yield SecretSpan(match.start("value"), match.end("value"), rule.kind)
@@ -87,9 +91,17 @@ def _find_after_label(
         position = lowered.find(label, end)
 
 
-def is_label(lowered: str, start: int, end: int) -> bool:
-    """Return whether a label is no part of a longer word, as "pin" is of "spin". Only short labels are likely to be."""
+def is_label(text: str, lowered: str, start: int, end: int) -> bool:
+    """Return whether a label is no part of a longer word, as "pin" is of "spin" and "clave" of "autoclave".
+
+    Of most labels, only short ones are likely to be: "WLAN-Passwort", "Masterpassword" and "dbPassword" are labels.
+    """
     before = lowered[start - 1 : start]
+    if lowered[start:end] in _WHOLE_WORDS:
+        begins = not before.isalpha() or (text[start - 1].islower() and text[start].isupper())
+        after = text[end : end + 1]
+        ends = not after.isalpha() or after == "s" or (text[end - 1].islower() and after.isupper())
+        return begins and ends
     is_long = end - start > _SHORT_LABEL_CHARS or not (lowered[start].isascii() and lowered[start].isalpha())
     return before != "/" and (is_long or not (before.isascii() and before.isalpha()))
 

@@ -59,7 +59,7 @@ def _find_after(rule: ToldSecret, label: str, text: str, lowered: str, *, keep_h
     position = lowered.find(label)
     while position >= 0:
         end = position + len(label)
-        if is_label(lowered, position, end) and (not label[-1].isalpha() or _ENDING.match(lowered, end)):
+        if is_label(text, lowered, position, end) and (not label[-1].isalpha() or _ENDING.match(lowered, end)):
             sentence_end = _SENTENCE_END.search(text, end, end + MAX_DISTANCE)
             stop = sentence_end.start() if sentence_end else min(len(text), end + MAX_DISTANCE + MAX_VALUE_CHARS)
             before = lowered[max(lowered.rfind("\n", 0, position) + 1, position - MAX_DISTANCE) : position]
@@ -281,7 +281,7 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
     _rule(
         "passphrase",
         "passphrase|master password",
-        r"[^\n:=]{0,40}[:=]\s{0,2}(?P<value>(?:[\w'-]+ ){2,11}[\w'-]+)",
+        r"[^\n:=]{0,40}[:=]\s{0,2}(?P<value>(?:[\w']+[ -]){2,11}[\w']+)",
         _always,
     ),
     _rule(
