@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from newton.heart.reconciliation.authority import find_authority
 from newton.heart.reconciliation.item_checks import check_items
 from newton.heart.reconciliation.off_record import find_off_record
+from newton.heart.reconciliation.quoted_text import is_quoted, split_own_words
 from newton.heart.reconciliation.reconciling_types import OPERATIONS, CheckedItem, ProposedItem, ReconcilingInput
 from tests.unit.reconciling import FRIDAY, check, make_batch, propose, with_lines
 from tests.unit.source_trees import ROOT
@@ -199,3 +200,40 @@ def test_read_lines_are_sources_but_have_no_items() -> None:
     batch = scene("(read) Nora: My sister Mara called.", "Nora: She lives in Ulm now.")
     assert reason(batch, "1 add: Nora's sister is called Mara.") == "line already read"
     assert keep(batch, "2 add: Nora's sister Mara lives in Ulm.").weakened == ()
+
+
+LIST = "\n- Guests pay in cash\n- Never call before nine\n- The deposit is 400 euro"
+FOREIGN_HEADS = [
+    "here's my notes from the site:",
+    "my landlord's rules:",
+    "what I found:",
+    "my neighbour's notes for the cat:",
+    "what I read on the wiki:",
+    "Here's what the landlord sent:\n",
+    "From the site:\n- one thing\n\nand also:",
+    "Die Regeln meines Vermieters:",
+    "Lo que encontré:",
+    "Ce que j'ai trouvé :",
+    "Hausordnung:",
+]
+UNCLEAR_HEADS = [
+    "What the vet told me:",
+    "They want us to:",
+    "Die Schule will:",
+    "the sign in the lift:",
+    "For Sunday:",
+]
+OWN_HEADS = ["Done, last night:", "My plan:", "What changed this week:", "News from our house:", "Bei mir:"]
+RULE_HEADS = ["My rules for you:", "Three things I'd like from you:", "Meine Regeln für dich:", "Please:", "Quiero:"]
+
+
+@pytest.mark.parametrize("head", [*FOREIGN_HEADS, *UNCLEAR_HEADS, *OWN_HEADS, *RULE_HEADS])
+def test_a_list_is_of_the_person_unless_its_head_presents_it_and_a_rule_only_if_its_head_asks_for_it(head: str) -> None:
+    text = f"Hi, just so you know.\n{head}{LIST}"
+    assert ("Guests pay in cash" in split_own_words(text).foreign) == (head in FOREIGN_HEADS)
+    assert is_quoted("Never call before nine", text) == (head not in RULE_HEADS)
+
+
+def test_a_rule_of_a_pasted_text_is_quoted_and_one_in_the_rest_of_a_paragraph_is_not() -> None:
+    assert is_quoted("Never call before nine", "Translate this:\nNever call before nine\nBring cash")
+    assert not is_quoted("always sign with M", "Shorten this letter. And always sign with M.")

@@ -14,15 +14,38 @@ _QUOTATION = re.compile(rf"{MASK}+(?:\s*{MASK}+)*")
 _PASSAGE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff][\u3000-\u30ff\u3400-\u9fff\uff00-\uffef\d]{5,}")
 # A list, with the line before it. Its items are the person's own if they are short and that line presents no text.
 _LIST = re.compile(
-    r"(?P<head>^(?![ \t]*(?:[-*•]|\d+[.)])[ \t])[^\n]*\n)?(?P<items>(?:^[ \t]*(?:[-*•]|\d+[.)])[ \t][^\n]*(?:\n|\Z))+)",
+    r"(?P<head>^(?![ \t]*(?:[-*•]|\d+[.)])[ \t])[^\n]*\n(?:[ \t]*\n)*)?"
+    r"(?P<items>(?:^[ \t]*(?:[-*•]|\d+[.)])[ \t][^\n]*(?:\n|\Z))+)",
     re.MULTILINE,
 )
 _LIST_MARK = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])(?=[ \t])", re.MULTILINE)
+# Words by which a line presents the text of somebody else: where it is from, who wrote it, or what kind of text it is.
+_OWN = r"(?<!\bmy )(?<!\bour )(?<!\bmine )(?<!\bmeine )(?<!\bmeinen )(?<!\bunsere )(?<!\bmis )(?<!\bmes )(?<!\bnos )"
 _PRESENTING = re.compile(
-    r"\b(?:this|these|following|below|here|according|says?|said|wrote|writes?|sent|from|page|site|e?mails?|messages?|texts?"
-    r"|articles?|notice|contract|letter|terms|translate|summari[sz]e|rewrite|proofread|review|check)\b",
+    r"\b(?:(?:this|these)(?! (?:week|month|year|morning|evening|time|weekend|summer|winter|spring|autumn)\b)|following"
+    r"|below|here|according|says?|said|wrote|writes?|sent|from(?! (?:my|our|me|us|you|home|now|today|here)\b)|page|site"
+    r"|e?mails?|messages?|texts?|articles?|notice|contract|letter|translate|summari[sz]e|rewrite|proofread|review|check"
+    r"|found|read|copied|pasted|printed|quot(?:ed?|es)|(?:was|were|been|got) (?:given|handed|told)"
+    r"|(?:what|that|which) (?:I|we) (?:got|received|saw|heard)"
+    rf"|\w+(?:['’]s|s['’]) (?:\w+ )?(?:lists?|notes?|points|words|answers?|recipe)"
+    rf"|{_OWN}(?:(?:house |ground )?rules|regulations|guidelines?|instructions?|polic(?:y|ies)|manual|terms|conditions"
+    r"|tips|advice|excerpts?|handout|leaflet|flyer|minutes|faq|guide)(?! (?:for|to) you\b)"
+    r"|folgende\w*|hier|laut|sagte?|schrieb|steht|ge(?:schickt|schrieben|sagt|funden|lesen)|bekommen|kopiert|erhalten"
+    rf"|{_OWN}(?:\w*ordnung|\w*regeln|anweisungen|vorschriften|richtlinien|hinweise|tipps|bedingungen|auszug)"
+    r"|voici|ci-dessous|selon|dit|écrit|envoyé\w*|trouvé\w*|lue?s?|reçue?s?|copié\w*"
+    rf"|{_OWN}(?:règle(?:s|ment)|consignes|conditions|conseils|extraits?)"
+    r"|siguientes?|según|dice|dijo|escribió|envió|mandó|encontré|leí|copié|recibí|encontrado|leído|enviado"
+    rf"|{_OWN}(?:normas|reglas|instrucciones|condiciones|consejos))\b",
     re.IGNORECASE,
 )
+# Words by which a line asks the assistant itself for what the list below it says.
+_ADDRESSING = re.compile(
+    r"\b(?:you|your|please|from now on|I(?:['’]d| would)? (?:like|want|need|prefer|hate)|my (?:\w+ )?(?:rules|wishes"
+    r"|preferences|instructions)|du|dich|dir|deine\w*|bitte|ich (?:will|möchte|hätte|mag)|meine (?:regeln|wünsche)|ti"
+    r"|tus?|por favor|quiero|mis reglas|toi|vous|tes|vos|s['’]il (?:te|vous)|je veux|mes règles)\b",
+    re.IGNORECASE,
+)
+_SPEAKER = re.compile(r"\b(?:I|my|we|our|ich|mein\w*|wir|unser\w*|je|j['’]ai|mes|mon|ma|nos|yo|mis?)\b", re.IGNORECASE)
 MAX_ITEM_WORDS = 16
 _LATIN_WORD = re.compile(r"\b[A-Za-zÀ-ɏ]{2,}\b")
 
@@ -69,6 +92,8 @@ def mask_quotations(text: str) -> str:
 def is_quoted(part: str, text: str) -> bool:
     """Return whether a part of a text is, for the most part, a quotation, code or pasted.
 
+    So is a list that the line before it does not ask of the assistant: what its items demand is no rule of the person.
+
     >>> said = "I am Ana, please, 'doctora Ibarra' is for the College. My boss says: 'Never mention prices to him.'"
     >>> is_quoted("I am Ana, please, 'doctora Ibarra' is for the College.", said)
     False
@@ -76,19 +101,36 @@ def is_quoted(part: str, text: str) -> bool:
     True
     """
     found = re.search(r"\s+".join(map(re.escape, part.split())), text) if part.strip() else None
-    masked = _mask(text)[found.start() : found.end()] if found else ""
-    return masked.count(MASK) * 2 > len(masked)
+    if found is None:
+        return False
+    masked = _mask(text, must_address=True)
+    # the rest of a paragraph ("Shorten this letter. And always sign with M.") can be the person's, pasted lines are not
+    is_pasted = "\n" in text[max(0, len(masked) - 1) :].strip(" ") or masked.rstrip().endswith(":")
+    kept = masked[found.start() : found.end()]
+    cut = found.end() - found.start() - len(kept) if is_pasted else 0
+    return (kept.count(MASK) + cut) * 2 > found.end() - found.start()
 
 
-def _mask(text: str) -> str:
+def _mask(text: str, *, must_address: bool = False) -> str:
     # a single line is no transcript, though it begins with a word and a colon: "Gdansk: registered and paid."
     mark = "" if "\n" in text.strip() else "· "
-    return mask_foreign_text(mark + _LIST.sub(_unmark_own_list, text))[len(mark) :]
+    parts, start, was_foreign = list[str](), 0, False
+    for match in _LIST.finditer(text):
+        head = match["head"] or ""
+        was_foreign = _is_foreign_list(match) or (was_foreign and not _SPEAKER.search(head))
+        was_foreign |= must_address and not _ADDRESSING.search(head)
+        parts += [text[start : match.start()], match[0] if was_foreign else _unmark_list(match)]
+        start = match.end()
+    return mask_foreign_text("".join([mark, *parts, text[start:]]))[len(mark) :]
 
 
-def _unmark_own_list(match: "re.Match[str]") -> str:
-    """Return a list without its marks and the colon before it if it is the person's own, at the same offsets."""
-    head, items = match["head"] or "", match["items"]
-    if _PRESENTING.search(head) or any(len(one.split()) > MAX_ITEM_WORDS for one in items.splitlines()):
-        return match[0]
-    return head.replace(":\n", ".\n") + _LIST_MARK.sub(lambda mark: " " * len(mark[0]), items)
+def _is_foreign_list(match: "re.Match[str]") -> bool:
+    """Return whether the line before a list presents it as a text of others, or its items are long."""
+    is_long = any(len(one.split()) > MAX_ITEM_WORDS for one in match["items"].splitlines())
+    return is_long or bool(_PRESENTING.search(match["head"] or ""))
+
+
+def _unmark_list(match: "re.Match[str]") -> str:
+    """Return a list without its marks and the colon before it, at the same offsets."""
+    head = re.sub(r":(?=\s*\Z)", ".", match["head"] or "")
+    return head + _LIST_MARK.sub(lambda mark: " " * len(mark[0]), match["items"])

@@ -26,10 +26,10 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(r"[(\[{]|[A-Za-z_]\w*\.[A-Za-z_]\w*(?:\.\w+)*$|/(?:run|etc|home|var|usr|work|tmp|dev)/|[A-Za-z]:\\")
+# Terms, measures, and at the end chords, such as "E-F#-G#-A".
 _KNOWN_NAMES = re.compile(
     r"(?:argon2\w*|bcrypt|scrypt|sha-?\d+|sha\d-\d+|md5|base(?:32|58|64)|oauth2?|http2?|utf-?8|pbkdf2\w*|v\d[\d.]*"
     r"|\d+(?:st|nd|rd|th|px|ms|min|kb|mb|gb|s|h|d|x|%)|(?:in|to|from|of|for|by|at)-\w+"
-    # chords: "E-F#-G#-A"
     r"|(?-i:[A-H](?:[#b♯♭]|is|es)?(?:m|maj|min|dim|sus|add)?(?:[24679]|1[13])?(?:[-–/|](?!$)|$)){2,12})$",
     re.IGNORECASE,
 )
