@@ -80,7 +80,7 @@ class AssemblyInputBuilder:
             session_id=request.session_id,
             related_sessions=frozenset(request.related_sessions),
             ended_ranges=gathered.task.ended_ranges,
-            frame_section=_render_frame(plan, request, count_tokens),
+            frame_section=_render_frame(plan, count_tokens),
             censors=plan.always_on.censors,
             open_decisions=[one for one in state.open_decisions if one.memory_id not in ids],
             calibration_note=_render_calibration_note(state),
@@ -153,11 +153,10 @@ def _render_range_note(candidate_set: CandidateSet, count_tokens: TokenCounter) 
     return render_empty_range_note(candidate_set.time_ranges, count_tokens) if candidate_set.is_range_empty else None
 
 
-def _render_frame(plan: ContextPlan, request: ContextBuildRequest, count_tokens: TokenCounter) -> TextBlock:
-    """Return the section of the frame; an empty one for an input that only informs, or of a turn with an unsure one."""
+def _render_frame(plan: ContextPlan, count_tokens: TokenCounter) -> TextBlock:
+    """Return the section of the frame; an empty one for an input that only informs."""
     frame, max_tokens = plan.frame, plan.budget.layers["frame"]
-    is_turn = request.input_memory_id is not None
-    if plan.frame_choice.is_informing or (is_turn and plan.frame_choice.unsure):
+    if plan.frame_choice.is_informing:
         return TextBlock("", 0)
     return render_frame_section(
         frame.name, frame.questions, frame.censors, count_tokens=count_tokens, max_tokens=max_tokens

@@ -160,6 +160,7 @@ def test_labelled_inputs_get_their_frame(name: str, model: MiniLM, learned: Fram
     # many, not which, so that nobody writes examples for them.
     labelled = cast("Labelled", read(name))
     right: dict[str, list[bool]] = {}
+    sure = list[bool]()
     for frame, texts in labelled.items():
         vectors = model.embed_now([strip_greeting(text) for text in texts])
         got = [
@@ -167,9 +168,11 @@ def test_labelled_inputs_get_their_frame(name: str, model: MiniLM, learned: Fram
             for t, v in zip(texts, vectors, strict=True)
         ]
         right[frame] = [choice.frame == frame for choice in got]
+        sure += [choice.frame == frame for choice in got if choice.is_sure and not choice.is_informing]
     shares = {frame: sum(each) / len(each) for frame, each in right.items()}
     assert sum(map(sum, right.values())) / sum(map(len, right.values())) >= 0.9, shares
     assert min(shares.values()) >= 0.8, shares
+    assert sum(sure) / len(sure) >= 0.95 and len(sure) >= 70, "a turn is told its frame only where it fits"
 
 
 def test_a_polite_opening_decides_nothing(model: MiniLM, learned: FrameClassifier) -> None:

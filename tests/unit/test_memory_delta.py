@@ -14,6 +14,7 @@ from newton.agent.prompting.memory_delta import (
     build_block,
     list_rules,
 )
+from newton.cognition.assembly.context_notes import EMPTY_RANGE, NOTHING_KNOWN, UNCERTAIN
 from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END
 
 DAY = date(2026, 5, 4)
@@ -21,23 +22,22 @@ RULES = "## Identity\n- I am Ada.\n## Active Constraints\n- **BLOCK:** push to m
 FRAME = "## Current Approach: question\nConsider: What is known?\nConstraints: No guess.\n"
 FACTS = "## Known Information\n- #0123456789 2 May: Omar leads.\n- unsettled: Tea is hot.\nor Tea is cold.\n"
 PAST = "## Past Experience\n2026-05-02:\n- User: We met.\n- User: It rained.\n2026-05-03:\n- User: It rained.\n"
-NOTHING = "## Note\n- Earlier conversations and notes say nothing about this.\n"
 IN_FORCE = ("- I am Ada.\n", "- **BLOCK:** push to main — reviews\n")
 
 
 def first(text: str, **fields: Any) -> NewContext:
-    return NewContext(text=text, input="Who leads the workshop?", today=DAY, rules=IN_FORCE, **fields)
+    return NewContext(text=text, today=DAY, rules=IN_FORCE, **fields)
 
 
-def sent(*blocks: str, messages: tuple[str, ...] = ()) -> SentContext:
-    return SentContext(system=RULES, day=DAY, blocks=blocks, messages=messages)
+def sent(*blocks: str) -> SentContext:
+    return SentContext(system=RULES, day=DAY, blocks=blocks)
 
 
 def test_the_first_block_has_all_and_the_next_one_nothing() -> None:
     block = build_block(first(RULES + FRAME + FACTS + PAST), sent())
     system = f"=== System, Monday, 4 May 2026 ===\n{FRAME}"
     assert block == f"{system}{MEMORY_HEADER}{FACTS}{PAST}{INPUT_HEADER}"
-    assert build_block(first(RULES + FRAME + FACTS + PAST), sent(block)) == ""
+    assert build_block(first(RULES + FACTS + PAST), sent(block)) == ""
 
 
 def test_a_new_line_comes_below_its_heading_and_a_known_one_not_again() -> None:
@@ -64,37 +64,39 @@ def test_text_of_tools_stays_within_its_fence() -> None:
 
 def test_rules_are_added_and_lifted_once_each() -> None:
     new = "- Rule of the user (2026-05-04): Never suggest nuts\n"
-    added = build_block(NewContext(text="", input="", today=DAY, rules=(*IN_FORCE, new)), sent())
+    added = build_block(NewContext(text="", today=DAY, rules=(*IN_FORCE, new)), sent())
     assert added == f"=== System, Monday, 4 May 2026 ===\nIn force from now on:\n{new}{INPUT_HEADER}"
-    assert build_block(NewContext(text="", input="", today=DAY, rules=(*IN_FORCE, new)), sent(added)) == ""
-    lifted = build_block(NewContext(text="", input="", today=DAY, rules=IN_FORCE), sent(added))
+    assert build_block(NewContext(text="", today=DAY, rules=(*IN_FORCE, new)), sent(added)) == ""
+    lifted = build_block(NewContext(text="", today=DAY, rules=IN_FORCE), sent(added))
     assert lifted == f"=== System, Monday, 4 May 2026 ===\nNo longer in force:\n{new}{INPUT_HEADER}"
-    assert build_block(NewContext(text="", input="", today=DAY, rules=IN_FORCE), sent(added, lifted)) == ""
-    again = build_block(NewContext(text="", input="", today=DAY, rules=(*IN_FORCE, new)), sent(added, lifted))
+    assert build_block(NewContext(text="", today=DAY, rules=IN_FORCE), sent(added, lifted)) == ""
+    again = build_block(NewContext(text="", today=DAY, rules=(*IN_FORCE, new)), sent(added, lifted))
     assert again == added
 
 
 def test_a_constraint_that_does_not_apply_to_the_input_is_not_lifted_and_unknown_rules_change_nothing() -> None:
     kept = frozenset({IN_FORCE[1]})
-    assert build_block(NewContext(text="", input="", today=DAY, rules=IN_FORCE[:1], kept_rules=kept), sent()) == ""
-    assert build_block(NewContext(text="", input="", today=DAY, rules=None), sent()) == ""
+    assert build_block(NewContext(text="", today=DAY, rules=IN_FORCE[:1], kept_rules=kept), sent()) == ""
+    assert build_block(NewContext(text="", today=DAY, rules=None), sent()) == ""
 
 
 def test_another_day_is_named_once() -> None:
     later = date(2026, 5, 6)
-    block = build_block(NewContext(text="", input="", today=later, rules=IN_FORCE), sent())
+    block = build_block(NewContext(text="", today=later, rules=IN_FORCE), sent())
     assert block == f"=== System, Wednesday, 6 May 2026 ===\n{INPUT_HEADER}"
-    assert build_block(NewContext(text="", input="", today=later, rules=IN_FORCE), sent(block)) == ""
+    assert build_block(NewContext(text="", today=later, rules=IN_FORCE), sent(block)) == ""
 
 
-def test_a_frame_is_described_once_and_then_named() -> None:
+def test_a_frame_is_described_once_and_then_named_with_each_input_that_it_fits() -> None:
     other = FRAME.replace("question", "task")
     blocks = [build_block(first(RULES + FRAME), sent())]
-    for frame in (other, FRAME, FRAME, other):
+    for frame in (other, FRAME, FRAME, "", other):
         blocks.append(build_block(first(RULES + frame), sent(*blocks)))
     name = "=== System, Monday, 4 May 2026 ===\n## Current Approach: {} (as above)\n" + INPUT_HEADER
     assert other in blocks[1]
-    assert blocks[2:] == [name.format("question"), "", name.format("task")]
+    assert blocks[2:] == [name.format("question"), name.format("question"), "", name.format("task")]
+    for field in ("is_new", "shows_frame"):
+        assert build_block(first(RULES + FRAME, **{field: False}), sent(*blocks)) == ""
 
 
 def test_goals_and_tasks_are_sent_whole_when_they_change_and_their_end_is_said() -> None:
@@ -109,10 +111,28 @@ def test_goals_and_tasks_are_sent_whole_when_they_change_and_their_end_is_said()
 
 
 def test_a_replaced_fact_is_named_once_with_what_holds_now() -> None:
-    fact = ReplacedFact("Omar leads.", "Lena leads.")
+    fact = ReplacedFact("Omar leads.", ("Lena leads.",))
     block = build_block(first(RULES, replaced=[fact, ReplacedFact("It rains.")]), sent())
     assert block == f"{MEMORY_HEADER}## No Longer True\n- Omar leads. Now: Lena leads.\n- It rains.\n{INPUT_HEADER}"
     assert build_block(first(RULES, replaced=[fact]), sent(block)) == ""
+
+
+@pytest.mark.parametrize(
+    ("fact", "successors", "shown"),
+    [
+        ("I am a potter since forty years.", ("Before we begin: sign no letter for me.",), None),
+        ("Rolf, who lives next door, has a Volvo V70.", ("Rolf lives next door.",), None),
+        ("Rolf drives a Volvo.", ("Rolf drives.", "Rolf drives an electric Kia."), "Rolf drives an electric Kia."),
+        ("Die Miete kostet 900 Euro.", ("Die Miete kostet 950 Euro.",), "Die Miete kostet 950 Euro."),
+        ("Mi hermana vive en Sevilla.", ("No me gusta el pan.",), None),
+        ("push to main", ("We push to main on Fridays.",), None),
+    ],
+)
+def test_only_what_says_another_value_of_the_same_replaces_a_fact_and_no_rule_in_force_is_replaced(
+    fact: str, successors: tuple[str, ...], shown: str | None
+) -> None:
+    block = build_block(first(RULES, replaced=[ReplacedFact(fact, successors)]), sent())
+    assert block == (f"{MEMORY_HEADER}## No Longer True\n- {fact} Now: {shown}\n{INPUT_HEADER}" if shown else "")
 
 
 def test_a_fact_that_holds_again_is_sent_again_and_may_be_replaced_again() -> None:
@@ -120,7 +140,7 @@ def test_a_fact_that_holds_again_is_sent_again_and_may_be_replaced_again() -> No
         "## Known Information\n- #0123456789 Omar leads.\n",
         "## Known Information\n- #0987654321 Lena leads.\n",
     )
-    to_lena, to_omar = ReplacedFact("Omar leads.", "Lena leads."), ReplacedFact("Lena leads.", "Omar leads.")
+    to_lena, to_omar = ReplacedFact("Omar leads.", ("Lena leads.",)), ReplacedFact("Lena leads.", ("Omar leads.",))
     blocks = [build_block(first(RULES + omar), sent())]
     for text, replaced in ((lena, to_lena), (omar, to_omar), (lena, to_lena), (omar, to_omar)):
         blocks.append(build_block(first(RULES + text, replaced=[replaced]), sent(*blocks)))
@@ -135,17 +155,6 @@ def test_the_count_of_omitted_rules_is_no_rule() -> None:
     assert list_rules(f"## Identity\n- I am Ada.\n{count}") == ["- I am Ada.\n"]
 
 
-@pytest.mark.parametrize(
-    ("messages", "is_new", "is_noted"),
-    [
-        ((), True, True),
-        (("Tell me a joke.",), True, True),
-        (("Lena leads the workshop.",), True, False),
-        ((), False, False),
-    ],
-)
-def test_absence_is_only_noted_if_it_is_true_of_the_conversation(
-    messages: tuple[str, ...], *, is_new: bool, is_noted: bool
-) -> None:
-    block = build_block(first(RULES + NOTHING, is_new=is_new), sent(messages=messages))
-    assert bool(block) == is_noted
+def test_what_memory_lacks_is_not_said_with_an_input() -> None:
+    notes = "".join(f"- {note}\n" for note in (NOTHING_KNOWN, UNCERTAIN, EMPTY_RANGE.format("in May")))
+    assert build_block(first(f"{RULES}## Note\n{notes}"), sent()) == ""

@@ -32,7 +32,6 @@ _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 # The day of a fact, which changes with each confirmation and is no news.
 _FACT_DAY = re.compile(rf"^(- (?:#\w+ )?)(?:\d{{1,2}} {_MONTH}|{_MONTH} '\d\d|\d{{4}}): ")
 DATE_FORMAT = "%A, %d %B %Y"
-DISCUSSED_SHARE = 0.5  # of the content words of an input that the conversation has, if it may answer the input
 
 
 class ContextLine(NamedTuple):
@@ -49,37 +48,47 @@ class ContextLine(NamedTuple):
 
 
 class ReplacedFact(NamedTuple):
-    """A fact that an earlier block states and that is not true any more, and what is true instead, if known."""
+    """A fact that an earlier block states and that is not true any more, and what is true instead, if known.
+
+    `successors` are the facts that took its place, the latest first; none if it was withdrawn.
+    """
 
     text: str
-    successor: str | None = None
+    successors: tuple[str, ...] = ()
+
+    @property
+    def successor(self) -> str | None:
+        """Return the latest successor that shares a word with the fact and says something else."""
+        words = extract_content_words(self.text)
+        said = {one: extract_content_words(one) for one in self.successors}
+        return next((one for one, new in said.items() if words & new and new - words), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentContext:
-    """The earlier parts of a prompt: the system message, the blocks of the conversation, and its messages.
+    """The earlier parts of a prompt: the system message and the blocks that the next prompt contains before its input.
 
-    All are those that the next prompt contains before its input. `day` is that on which the system message was made.
+    `day` is that on which the system message was made.
     """
 
     system: str = ""
     day: date | None = None
     blocks: Sequence[str] = ()
-    messages: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewContext:
     """A context for an input. `is_new` is False if it was made for an earlier input and is reused.
 
-    `rules` are the lines of identity and constraints that hold now; None if they are not known. `kept_rules` are
-    further lines that still hold, although this context does not show them.
+    `shows_frame` is False if the frame may not fit the input. `rules` are the lines of identity and constraints that
+    hold now; None if they are not known. `kept_rules` are further lines that still hold, although this context does not
+    show them.
     """
 
     text: str
-    input: str
     today: date
     is_new: bool = True
+    shows_frame: bool = True
     rules: Sequence[str] | None = None
     kept_rules: frozenset[str] = frozenset()
     replaced: Sequence[ReplacedFact] = ()
@@ -104,7 +113,7 @@ def build_block(context: NewContext, sent: SentContext) -> str:
     is_later = state.day is not None and state.day != context.today
     if system or is_later:
         system = f"{SYSTEM_HEADER}{format_date(context.today)}{SYSTEM_HEADER_END}{system}"
-    memories = "".join(_render_memories(context, state, sent))
+    memories = "".join(_render_memories(context, state))
     memories = MEMORY_HEADER + memories if memories else ""
     return f"{system}{memories}{INPUT_HEADER}" if system or memories else ""
 
@@ -194,14 +203,14 @@ def _render_system(context: NewContext, state: _SentState) -> Iterator[str]:
         lifted = [line for line in state.rules if line not in context.rules and line not in context.kept_rules]
         yield from (ADDED_RULES, *added) if added else ()
         yield from (LIFTED_RULES, *lifted) if lifted else ()
-    frame = _find_frame(context.text)
-    if frame and state.frames[-1:] not in ([frame], [_abbreviate_frame(frame)]):
+    if context.is_new and context.shows_frame and (frame := _find_frame(context.text)):  # it is for this one input
         yield _abbreviate_frame(frame) if frame in state.frames else frame
 
 
-def _render_memories(context: NewContext, state: _SentState, sent: SentContext) -> Iterator[str]:
+def _render_memories(context: NewContext, state: _SentState) -> Iterator[str]:
     """Yield the sections of a context with what was not sent before."""
-    replaced = [line for line in map(_render_replaced, context.replaced) if line not in state.replaced]
+    lines = map(_render_replaced, _select_replaced(context, state))
+    replaced = [line for line in lines if line not in state.replaced]
     yield from (REPLACED_SECTION, *replaced) if replaced else ()
     sections = _group_sections(_drop_stable(context.text))
     present = {section for section, _ in sections}
@@ -210,25 +219,26 @@ def _render_memories(context: NewContext, state: _SentState, sent: SentContext) 
         if section in _STATE_SECTIONS:
             yield from (section, whole) if whole != state.sections.get(section) else ()
         else:
-            new = [item for item in items if _is_new(item, context, state, sent)]
+            new = [item for item in items if _is_new(item, context, state)]
             yield from (section, *_render_items(new)) if new else ()
     for section, text in state.sections.items():
         if section in _STATE_SECTIONS and section not in present and text != NONE_LEFT and context.is_new:
             yield section + NONE_LEFT
 
 
-def _is_new(item: ContextLine, context: NewContext, state: _SentState, sent: SentContext) -> bool:
+def _is_new(item: ContextLine, context: NewContext, state: _SentState) -> bool:
     note = item.text.removeprefix("- ") if item.section == _NOTE_SECTION else ""
     if not note.startswith(INPUT_NOTES):
         return item.key not in state.items
-    return context.is_new and not (note.startswith(ABSENCE_NOTES) and _is_discussed(context, sent))
+    # the conversation or a search by the model may have what the context lacks, and few inputs ask for it
+    return context.is_new and not note.startswith(ABSENCE_NOTES)
 
 
-def _is_discussed(context: NewContext, sent: SentContext) -> bool:
-    """Return whether the conversation may answer the input, so that nothing should be said about what memory lacks."""
-    words = extract_content_words(context.input)
-    said = frozenset[str]().union(*map(extract_content_words, (*sent.messages, *sent.blocks)))
-    return bool(words) and len(words & said) >= DISCUSSED_SHARE * len(words)
+def _select_replaced(context: NewContext, state: _SentState) -> list[ReplacedFact]:
+    """Return the facts to call replaced: withdrawn, or with a successor about the same; no rule in force."""
+    rules = list(state.rules if context.rules is None else context.rules)
+    changed = [one for one in context.replaced if one.successor or not one.successors]
+    return [one for one in changed if not any(one.text in rule for rule in rules)]
 
 
 def _render_items(items: Sequence[ContextLine]) -> Iterator[str]:

@@ -208,13 +208,13 @@ class SessionPromptBuilder:
         added = build_block(
             NewContext(
                 text="" if earlier else bundle.text,
-                input=bundle.input,
                 today=self.scope.now().astimezone(self.zone).date(),
                 is_new=context.method != "stood" and earlier is None,
+                shows_frame=bundle.frame_choice.is_sure,
                 rules=None if RULES_SOURCE in bundle.missing else list_rules(bundle.text),
                 kept_rules=context.kept_rules | _list_omitted_lines(bundle),
                 replaced=[
-                    ReplacedFact(strip_start_prefix(one.text), one.successor and strip_start_prefix(one.successor))
+                    ReplacedFact(strip_start_prefix(one.text), tuple(map(strip_start_prefix, one.successors)))
                     for one in state.replaced
                     if earlier is None
                 ],
@@ -223,7 +223,6 @@ class SessionPromptBuilder:
                 system=system.text,
                 day=state.facts.local_beginning.date(),
                 blocks=[*(item.memory.text for item in conversation if item.memory), before],
-                messages=[item.text for item in conversation],
             ),
         )
         return before.removesuffix(INPUT_HEADER) + added if added else before

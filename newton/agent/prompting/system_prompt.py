@@ -19,7 +19,9 @@ def load_prompt(name: str) -> str:
 
 
 TEMPLATE = load_prompt("system.md")  # ends with a newline
-RULES_INTRODUCTION = "\nAlways follow these lines:\n"
+RULES_INTRODUCTION = (
+    "\nFollow these lines until a later part of the system ends them; rules and wishes quote the user:\n"
+)
 TEMPLATE_VERSION = hashlib.sha256(TEMPLATE.encode()).hexdigest()[:8]
 
 
@@ -42,7 +44,7 @@ def render_system_prompt(facts: SystemFacts, rules: str) -> str:
     also = f", also called {', '.join(others)}" if others else ""
     user = f" The user is {name}{also}." if name else ""
     date = format_date(facts.local_beginning.date())
-    text = TEMPLATE.format(date=date, zone=name_zone(facts.zone, facts.began_at), user=user)
+    text = TEMPLATE.format(date=date, zone=_describe_zone(facts), user=user)
     return f"{text}{RULES_INTRODUCTION}{rules}" if rules else text
 
 
@@ -58,6 +60,12 @@ def find_local_zone() -> tzinfo:
         return ZoneInfo(read_zone_name() or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return UTC
+
+
+def _describe_zone(facts: SystemFacts) -> str:
+    """Return the time zone of the user in parentheses; an empty text for UTC, which stands for an unknown one."""
+    name = name_zone(facts.zone, facts.began_at)
+    return f" (time zone {name})" if name != "UTC" else ""
 
 
 def name_zone(zone: tzinfo, moment: datetime) -> str:

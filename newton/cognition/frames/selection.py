@@ -25,6 +25,7 @@ PATTERN_ONLY_WEIGHT = 6.0  # the same for a frame without examples: a score abov
 SESSION_FRAME_WEIGHT = 1.0  # log odds in favour of the session's frame
 CLEAR_MARGIN = 19.0  # log odds at which one input changes the frame within a topic; otherwise it takes two
 SAME_TOPIC = "the topic is the same"  # begins the reason for a frame that is kept from the session
+SURE_CONFIDENCE = 0.97  # from here, with a pattern of the frame, 99 % of the choices are right
 MIN_CONFIDENCE = 0.45  # below this, fewer than half of the choices are right (leave-one-out over the examples)
 MAX_PATTERN_CHARS = 250  # of the input that are matched with patterns: each character costs 6 microseconds
 MAX_FEATURES = 8  # named in an explanation
@@ -69,6 +70,13 @@ class FrameChoice:
     languages: tuple[str, ...] = ()
     features: tuple[FrameFeature, ...] = ()
     is_informing: bool = False
+
+    @property
+    def is_sure(self) -> bool:
+        """Return whether examples and patterns agree on the frame, it has patterns alone, or the caller named it."""
+        if self.forced or self.unsure or not (found := self.evidence.get(self.frame)):
+            return self.forced
+        return found.pattern > 0 and (self.confidence >= SURE_CONFIDENCE or found.weight == PATTERN_ONLY_WEIGHT)
 
     @property
     def top_frames(self) -> list[str]:

@@ -11,16 +11,16 @@ SQL = load("newton.cognition.session_context", "sent_memories.sql")
 
 
 class ReplacedMemory(NamedTuple):
-    """A fact that was sent and is not current any more, and the fact that took its place, if any."""
+    """A fact that was sent and is not current any more, and the facts that took its place, the latest first."""
 
     memory_id: UUID
     text: str
-    successor_id: UUID | None
-    successor: str | None
+    successor_ids: Sequence[UUID]
+    successors: Sequence[str]
 
     @property
     def memory_ids(self) -> Sequence[UUID]:
-        return (self.memory_id,) if self.successor_id is None else (self.memory_id, self.successor_id)
+        return (self.memory_id, *self.successor_ids)
 
 
 async def list_replaced(

@@ -26,8 +26,11 @@ stated as (
     from shown as s
     join memory.sources as e on e.agent_id = $1 and e.source_id = s.memory_id
 )
-select distinct on (m.memory_id) m.memory_id, m.summary as text, n.memory_id as successor_id, n.summary as successor
-from stated as s
+select
+    m.memory_id, m.summary as text,
+    coalesce(array_agg(n.memory_id order by n.memory_id desc) filter (where n.memory_id is not null), '{}') as ids,
+    coalesce(array_agg(n.summary order by n.memory_id desc) filter (where n.memory_id is not null), '{}') as successors
+from (select memory_id, min(sent_at) as sent_at from stated group by memory_id) as s
 join memory.memories as m on m.agent_id = $1 and m.memory_id = s.memory_id
 left join lateral (
     select x.memory_id, x.summary
@@ -39,8 +42,6 @@ left join lateral (
         and x.kind = 'fact'
         and not x.quarantined
         and not memory.is_obsolete(x.kind, x.state)
-    order by x.memory_id desc
-    limit 1
 ) as n on true
 where
     m.kind = 'fact'
@@ -62,4 +63,5 @@ where
         join memory.sources as o on o.agent_id = $1 and o.memory_id = n.memory_id and o.source_id = e.source_id
         where e.agent_id = $1 and e.memory_id = m.memory_id
     )
+group by m.memory_id, m.summary
 order by m.memory_id;
