@@ -15,10 +15,10 @@ from pathlib import Path
 import asyncpg
 import pytest
 from hypothesis import settings as hypothesis_settings
-from pgvector.asyncpg import register_vector
 
 from newton import ids
 from newton.db.pool import Database, Tx, begin
+from newton.db.type_codecs import register_types
 from newton.fault_isolation import count_failures
 from newton.memory import agents
 from tests.cluster import Servers, list_nodes, on
@@ -176,7 +176,7 @@ async def shared(server: str, template: str) -> AsyncIterator[str]:
 @pytest.fixture(scope="session")
 async def line(shared: str) -> AsyncIterator[Tx]:
     connection = await asyncpg.connect(shared)
-    await register_vector(connection)
+    await register_types(connection)
     yield connection
     await connection.close()
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from uuid import UUID
 
 import asyncpg
-from pgvector.asyncpg import register_vector
 
 from newton.clock import monotonic_ms
 from newton.concurrency import run_to_completion
@@ -22,6 +21,7 @@ from newton.db.error_translation import (
     translate_errors,
 )
 from newton.db.transaction_log import SNAPSHOT_SQL, TRANSACTION_SQL, DatabaseSnapshot, TransactionLog
+from newton.db.type_codecs import register_types
 from newton.errors import DatabaseError, DiskFullError, SchemaVersionError
 
 if TYPE_CHECKING:
@@ -193,16 +193,6 @@ async def _acquire(pool: Pool) -> AsyncGenerator[Tx]:
         await pool.release(connection)
 
 
-async def _register_vector(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
-    try:
-        await register_vector(connection)
-    except ValueError as error:
-        raise SchemaVersionError(
-            "The database lacks the extension pgvector in the schema public.",
-            hint="Run `create extension vector`, or `alter extension vector set schema public`.",
-        ) from error
-
-
 async def _skip_reset(connection: Tx) -> None:
     """Do nothing when a connection returns to the pool: all settings end with their transaction."""
 
@@ -360,7 +350,7 @@ async def _create_pool(dsn: str, *, min_size: int, max_size: int) -> Pool:
         dsn,
         min_size=min_size,
         max_size=max_size,
-        init=_register_vector,
+        init=register_types,
         reset=_skip_reset,
         timeout=CONNECT_SECONDS,
         command_timeout=STATEMENT_SECONDS,
