@@ -8,7 +8,7 @@ from uuid import UUID
 
 from newton.cognition.assembly.artifact_selection import ArtifactSelector
 from newton.cognition.assembly.assembly_input import AssemblyInput
-from newton.cognition.assembly.budget import reserve_note
+from newton.cognition.assembly.budget import limit_other_sessions, reserve_note
 from newton.cognition.assembly.context_notes import (
     render_empty_range_note,
     render_incomplete_note,
@@ -72,7 +72,7 @@ class AssemblyInputBuilder:
         parts = self._compute_parts(request, gathered, plan, found, missing)
         return AssemblyInput(
             input=request.input,
-            budget=plan.budget,
+            budget=replace(plan.budget, other_sessions=limit_other_sessions(request)),
             profile=plan.profile,
             identity=plan.always_on.identity,
             min_evidence=plan.frame.floor,

@@ -121,6 +121,8 @@ class SentMessages:
 
     For a branch, `inherited_ranges` are the messages of its parent sessions that it includes, as (session, first,
     last). `has_events` means that the model has the events of the session too, as a program's own model does.
+    `quoted_tokens` are those of the messages of other sessions that were sent with earlier inputs; None if they are not
+    sent again.
     """
 
     session_id: UUID
@@ -128,6 +130,7 @@ class SentMessages:
     unsent_positions: Set[int] = frozenset()
     inherited_ranges: Sequence[tuple[UUID, int, int]] = ()
     has_events: bool = False
+    quoted_tokens: int | None = None
 
     def contains(self, found: RetrievedMemory) -> bool:
         """Return True if a memory is one of the messages, or a fact that one of them states."""

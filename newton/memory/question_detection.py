@@ -11,6 +11,11 @@ _BARE_QUESTION = re.compile(
     r"(?!.*\b(?:is|are|was|were)\b)[^.!?…;:\n]{1,100}",
     re.IGNORECASE,
 )
+_OPENING = re.compile(
+    r"\W*(?:(?:so|and|but|ok|okay|hey|hi|please)\W+)*(?:(?:(?:at|in|on|from|to|with|for|by|of|about|since|until|till)\s+)?"
+    r"(?:what|when|where|who|whose|whom|which|how)|why|do|does|did|am|is|are|was|were|have|has|will|can)(?:['’]\w+)?\s",
+    re.IGNORECASE,
+)
 _SESSION_SUMMARY = re.compile(r" talked, \d+ lines\. (.+)")  # the template of `session_close.to_episode`
 _SPLIT = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
 _POLITE = r"\W*(?:(?:please|ok|okay|hey|hi|so|and|but)\W+)*(?:(?:can|could|will|would) you\W+)?(?:please\W+)?"
@@ -57,6 +62,15 @@ def is_only_question(text: str) -> bool:
     return any(pattern.fullmatch(text) for pattern in (_QUESTION, _BARE_QUESTION)) or not remove_questions(text)
 
 
+def opens_question(text: str) -> bool:
+    """Return whether the first words of a text open a question, with or without a question mark.
+
+    >>> [opens_question(text) for text in ("do I still have a van", "at which hospital is it", "At noon we leave.")]
+    [True, True, False]
+    """
+    return _OPENING.match(text) is not None
+
+
 def find_measures(text: str) -> str:
     """Return the words after "how" by which a question asks for a number, such as "many" and "old".
 
@@ -86,6 +100,20 @@ def remove_questions(text: str) -> str:
     ('', 'Can you delete the logs?')
     """
     return " ".join(sentence for sentence in _SPLIT.split(text) if not _is_question(sentence))
+
+
+def select_questions(text: str) -> str:
+    """Return the questions and requests for an explanation in a text.
+
+    >>> select_questions("I sold the van. When did I buy it? It was old.")
+    'When did I buy it?'
+    """
+    return " ".join(sentence for sentence in _SPLIT.split(text) if _is_question(sentence))
+
+
+def is_one_sentence(text: str) -> bool:
+    """Return whether a text has no second sentence or line."""
+    return len(_SPLIT.split(text.strip())) == 1
 
 
 def contains_question(text: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from newton.agent.services.fact_intake import RememberReport
+from newton.agent.services.memories import FactDraft
 from newton.client import ApiError, Client
 from newton.heart.censors import CensorRule
 from newton.memory.lookup import short_id
@@ -133,3 +134,15 @@ async def test_a_fact_of_a_machine_with_a_fast_clock_is_current_at_once(mind: Mi
         later = mind.clock.now() + timedelta(days=2)
         planned = await client.remember("It is in the tin.", subject="tea", attribute="lives in", at=later.isoformat())
         assert planned["replaced"] == [], "what begins in two days replaces nothing yet"
+
+
+async def test_a_replaced_fact_comes_after_the_new_one_in_a_search_and_is_marked(own: AgentServices) -> None:
+    old = await own.memories("cli").remember(FactDraft(content="Ana lives in Oslo near the harbour."))
+    await own.curation("cli").supersede(short_id(old.memory_id), "Ana lives in Bergen since May.")
+    found = await run_tool(own, "recall", {"query": "where does Ana live in Oslo", "min_relevance": 0})
+    texts = [str(item["text"]) for item in found.fields["items"] if item["kind"] == "fact"]
+    wanted = ["Ana lives in Bergen since May.", "superseded: Ana lives in Oslo near the harbour."]
+    assert texts == wanted
+    async with client_of(own) as client:
+        items = (await client.recall("where does Ana live in Oslo", min_relevance=0))["items"]
+    assert [item["text"] for item in items if item["kind"] == "fact"] == wanted

@@ -1,5 +1,6 @@
 """How a context's tokens are split."""
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -7,13 +8,18 @@ from newton.cognition.assembly.budget import (
     DEFAULT_TOTAL,
     FIXED_LAYERS,
     FLEXIBLE_LAYERS,
+    MAX_ALL_OTHER_SESSIONS,
+    MAX_OTHER_SESSIONS,
     TASK_LAYER_PERCENT,
     BudgetPart,
     allocate_budget,
     estimate_complexity,
+    limit_other_sessions,
     split_budget,
 )
+from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.content.frames import Stakes
+from newton.ids import new_id
 
 
 def test_the_default_layers_are_those_of_the_design() -> None:
@@ -134,3 +140,36 @@ def test_the_parts_of_a_budget_never_pass_it(total: int, parts: list[BudgetPart]
 def test_a_larger_budget_takes_from_no_part(total: int, more: int, parts: list[BudgetPart]) -> None:
     small, large = split_budget(total, parts), split_budget(total + more, parts)
     assert all(large[name] >= small[name] for name in small if small[name] > 1)
+
+
+def limit_old_messages(text: str, quoted: int | None) -> int | None:
+    sent = SentMessages(session_id=new_id(), first_position=0, quoted_tokens=quoted)
+    return limit_other_sessions(ContextBuildRequest(agent_id=new_id(), input=text, tokens=8_000, sent_messages=sent))
+
+
+def test_old_messages_are_limited_before_an_input_and_in_all_of_a_conversation() -> None:
+    # S002-2
+    told = "The joiner found dry rot behind the sink, so it comes to £7,900. I have said yes."
+    assert limit_old_messages(told, 0) == MAX_OTHER_SESSIONS
+    assert limit_old_messages(told, MAX_ALL_OTHER_SESSIONS - 100) == 100
+    assert limit_old_messages(told, MAX_ALL_OTHER_SESSIONS + 100) == 0
+    assert limit_old_messages(told, None) is None, "what a program is given is not sent again"
+    assert limit_old_messages("Write a note to the parents about the trip.", 0) == MAX_OTHER_SESSIONS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What did I say about the kitchen?",
+        "where did we leave off",
+        "Pick up where we left off.",
+        "which service do i use for transfers home",
+        "Show me the text you wrote for the website again",
+        "Back again. The kitchen is gone. What did I tell you about the joiner?",
+        "Was habe ich über die Küche gesagt?",
+        "¿Dónde lo dejamos?",
+        "Qu'est-ce que je t'ai dit sur la cuisine ?",
+    ],
+)
+def test_what_asks_memory_is_not_limited(text: str) -> None:
+    assert limit_old_messages(text, MAX_ALL_OTHER_SESSIONS) is None

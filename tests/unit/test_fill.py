@@ -7,7 +7,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.assembly.fill import FITS_GAP, FillCandidate, FillPlacement, FillPolicy, fill
+from newton.cognition.assembly.fill import FITS_GAP, OVER_LIMIT, FillCandidate, FillPlacement, FillPolicy, fill
 
 LAYERS = ["facts", "episodes", "decisions"]
 
@@ -71,6 +71,19 @@ def test_the_order_of_arrival_does_not_matter(
     chance.shuffle(shuffled)
     expected = fill(items, max_tokens=room, layers=caps, header_tokens=HEADERS)
     assert fill(shuffled, max_tokens=room, layers=caps, header_tokens=HEADERS) == expected
+
+
+@given(ITEMS, st.integers(0, 400), CAPS, st.sets(st.sampled_from(range(40))))
+def test_what_shares_the_budget_of_a_sublayer_never_exceeds_it(
+    items: list[FillCandidate], limit: int, caps: dict[str, int], chosen: set[int]
+) -> None:
+    # S002-2
+    items = [one._replace(sublayer="old" if place in chosen else "") for place, one in enumerate(items)]
+    limited = {one.memory_id for one in items if one.sublayer}
+    placed = fill(items, max_tokens=100_000, layers={**caps, "old": limit}, header_tokens=HEADERS)
+    assert sum(one.tokens for one in placed if one.memory_id in limited) <= limit
+    left_out = [one for one in placed if not one.detail]
+    assert all(one.memory_id in limited and one.reason == OVER_LIMIT for one in left_out)
 
 
 def test_best_first_as_a_summary_then_as_a_micro_then_not_at_all() -> None:

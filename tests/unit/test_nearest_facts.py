@@ -7,12 +7,12 @@ import pytest
 
 from newton.cognition.questions.question_kinds import read_question
 from newton.cognition.scoring.answers import NO_ESTIMATE, AnswerEstimate
-from newton.cognition.scoring.nearest_facts import OTHER_TOKENS, OWN_TOKENS, select_nearest_facts
+from newton.cognition.scoring.nearest_facts import OTHER_TOKENS, OWN_TOKENS, UNLIKELY_TOKENS, select_nearest_facts
 from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory
 from tests.support import NOON
 
 TOKENS = 40
-UNLIKELY = AnswerEstimate(0.05)
+UNLIKELY = AnswerEstimate(0.1)
 
 
 def fact(number: int, cosine: float, *, state: str = "NEW") -> RetrievedMemory:
@@ -34,10 +34,11 @@ def test_a_question_about_the_person_gets_the_nearest_facts_of_a_fixed_size(text
     assert select(text, *reversed(FOUND)) == list(range(1, OWN_TOKENS // TOKENS + 1))
 
 
-def test_another_question_gets_fewer_unless_memory_cannot_answer_it_or_a_name_decides() -> None:
+def test_another_question_gets_fewer_by_its_probability_unless_a_name_decides() -> None:
     text = "What time do the first children get on?"
     assert select(text, *FOUND) == list(range(1, OTHER_TOKENS // TOKENS + 1))
-    assert select(text, *FOUND, answers=AnswerEstimate(0.01)) == []
+    assert select(text, *FOUND, answers=AnswerEstimate(0.01)) == list(range(1, UNLIKELY_TOKENS // TOKENS + 1))
+    assert select("at which stop do they get on", *FOUND) == list(range(1, OTHER_TOKENS // TOKENS + 1))
     assert select("When is the meeting with Mr Ockleweft?", *FOUND) == []
     assert select("What is my van?", *FOUND, answers=AnswerEstimate(0.01)), "a van may be known by its make alone"
 

@@ -10,6 +10,7 @@ from newton.cognition.assembly.always_on import select_always_on
 from newton.cognition.assembly.assembler import assemble
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import allocate_budget, reserve_always_on
+from newton.cognition.assembly.fill import OVER_LIMIT
 from newton.cognition.assembly.relevance_floor import RelevanceFloor
 from newton.cognition.assembly.render import count_day_tokens, count_header_tokens, render_frame_section
 from newton.cognition.scoring.score import ScoredMemory, create_scorer
@@ -246,6 +247,21 @@ def test_lines_that_come_all_at_once_enter_beyond_the_share_of_their_layer() -> 
     assert layer.share == now.budget.layers["working"] < layer.used <= layer.ceiling
     assert done.assembly.focus == tuple(reversed(lines)), "as they were said, and no older"
     assert older[0].memory_id in done.evicted
+
+
+def test_new_messages_of_other_sessions_stay_within_their_limit() -> None:
+    # S002-2: what is quoted before one input of a conversation is sent again with all later ones
+    fact, *messages = memory(1), *(memory(number, kind="exchange", place=number) for number in range(2, 8))
+    then = setting(3_000)
+    then = replace(then, budget=replace(then.budget, other_sessions=2 * messages[0].summary_tokens))
+    first = assemble(scored([fact]), then)
+    updated = update_context(
+        PreviousContext(first.candidates, first.focus), then, ContextAdditions((), scored(messages))
+    )
+    assert updated
+    assert len(updated.added) == 2
+    reasons = [c.reason for c in updated.assembly.candidates if c.kind == "exchange" and not c.detail]
+    assert reasons == [OVER_LIMIT] * 4
 
 
 def test_a_new_memory_that_says_the_same_is_not_said_twice() -> None:

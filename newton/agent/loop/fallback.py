@@ -78,8 +78,7 @@ def _render_quote(item: ScoredCandidate, bundle: Bundle) -> str:
     if item.label is None:
         return f"- {item.text}"
     lines = {c.memory_id: c.context_line for c in bundle.items}
-    shown = [lines[memory_id] for memory_id in item.label.group or (item.memory_id,)]
-    return render_contradiction(shown, item.label.alternative).rstrip()
+    return render_contradiction([lines[memory_id] for memory_id in item.label.group or (item.memory_id,)]).rstrip()
 
 
 def _is_relevant(item: ScoredCandidate, bundle: Bundle) -> bool:

@@ -26,6 +26,7 @@ from newton.agent.services.memories import FactDraft, MemoryService
 from newton.agent.session_data.session_use import SessionUseRecorder
 from newton.agent.session_data.tasks import TaskService
 from newton.brain.draft import DecisionDraft
+from newton.cognition.assembly.fact_labels import render_found
 from newton.content.validation_messages import describe_problem, select_problem, suggest_field
 from newton.content.yaml_models import did_you_mean
 from newton.dialogue.task_tree import TaskTree
@@ -167,8 +168,14 @@ async def remember(toolset: AgentToolset, args: inputs.RememberInput) -> ToolRes
 async def recall(toolset: AgentToolset, args: inputs.RecallInput) -> ToolResult:
     memories = toolset.memories.with_min_relevance(args.min_relevance)
     recalled = await memories.recall(args.query, kinds=args.kinds, limit=args.limit, session_id=toolset.session_id)
+    now = memories.scope.now()
     items = [
-        {"memory_id": short_id(found.memory_id), "kind": found.kind, "trust": found.trust, "text": found.summary}
+        {
+            "memory_id": short_id(found.memory_id),
+            "kind": found.kind,
+            "trust": found.trust,
+            "text": render_found(found, found.summary, now),
+        }
         | ({"probability": recalled.find_probability(found.memory_id)} if recalled.probabilities else {})
         for found in recalled.memories
     ]

@@ -33,9 +33,11 @@ from newton.agent.loop.turn_state import AssembledRequest, PreparedTurn, Running
 from newton.agent.loop.turn_status import RETRIEVING, ProgressCallback
 from newton.agent.loop.turn_types import CENSOR_MESSAGE, CallerOptions, TurnInput
 from newton.agent.prompt_records.spans import PromptMessage
+from newton.agent.prompting.memory_delta import read_section
 from newton.agent.prompting.session_prompt import NO_SESSION_PROMPT, SessionPromptBuilder
 from newton.agent.prompting.system_prompt import TEMPLATE
 from newton.agent.scope import AgentScope
+from newton.cognition.assembly.assembler import EPISODE_LAYER
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.cognition.session_context.service import SessionContext, SessionContextService
@@ -220,7 +222,10 @@ class TurnPreparer:
         view = full_view if turn.input.already_stored else _select_before_input(full_view, turn.recorded)
         end = max((item.last for item in view), default=-1)
         sent = find_sent_messages(session_id, messages, end=end)
-        return replace(sent, inherited_ranges=tuple(turn.recorded.ancestors))
+        quoted = read_section((item.memory.text for item in messages if item.memory), EPISODE_LAYER)
+        return replace(
+            sent, inherited_ranges=tuple(turn.recorded.ancestors), quoted_tokens=self.scope.count_tokens(quoted)
+        )
 
     async def _find_quarantined(self, messages: Sequence[ViewMessage], turn: RunningTurn) -> Collection[Trust]:
         """Return the trust of quarantined messages; the lowest one if it cannot be found, as a reply may repeat any."""

@@ -185,6 +185,13 @@ class _SentState:
             self.replaced = {one for one in self.replaced if not line.endswith(_parse_replaced(one)[0])}
 
 
+def read_section(blocks: Iterable[str], layer: str) -> str:
+    """Return the items of a section of memories in blocks, without headings."""
+    memories = (text for block in blocks for header, text in _split_parts(block) if header == MEMORY_HEADER)
+    groups = (group for text in memories for group in _group_sections(text))
+    return "".join(item.text for section, items in groups if section == render_header(layer) for item in items)
+
+
 def list_rules(text: str) -> list[str]:
     """Return the lines of identity and constraints in a context or a system message, without the counts of others."""
     rules: list[str] = []

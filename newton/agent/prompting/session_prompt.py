@@ -16,7 +16,7 @@ from newton.agent.prompting.memory_delta import (
     list_rules,
 )
 from newton.agent.prompting.system_prompt import SystemFacts, find_edition, find_local_zone, render_system_prompt
-from newton.agent.prompting.user_names import MAX_NAMES, SEARCH_PATTERN, find_names
+from newton.agent.prompting.user_names import MAX_NAMES, extend_pattern, find_known_names, find_names
 from newton.agent.scope import AgentScope
 from newton.cognition.assembly.fact_labels import strip_start_prefix
 from newton.cognition.assembly.render import split_by_input_dependence
@@ -35,6 +35,8 @@ from newton.memory.memory import Trust, lowest_known_trust
 SQL = load("newton.agent.prompting", "session_prompt.sql")
 
 MAX_INTRODUCTIONS = 40  # texts that may tell a name
+MAX_TELLING = 3  # of them that are kept as the source of the names
+MAX_SUBJECTS = 10  # of facts, that may be the user's name
 MAX_CANDIDATES = 200  # texts of each kind that are searched for names
 RULES_SOURCE = "identity and constraints"  # among the missing sources of a context
 
@@ -111,10 +113,16 @@ class _SessionState:
 
 async def read_user_names(tx: Tx, *, agent_id: UUID) -> tuple[list[str], tuple[UUID, ...]]:
     """Return the names by which the user introduced themselves, and the memories from which they are."""
-    limits = {"max_rows": MAX_INTRODUCTIONS, "max_candidates": MAX_CANDIDATES}
-    rows = await SQL["list_introductions"].fetch_all(tx, agent_id=agent_id, pattern=SEARCH_PATTERN, **limits)
-    telling = [row for row in rows if find_names([row["text"]])][:MAX_NAMES]
-    return find_names(row["text"] for row in telling), tuple(row["memory_id"] for row in telling)
+    key = {"agent_id": agent_id, "max_candidates": MAX_CANDIDATES}
+    found = await SQL["list_subjects"].fetch_all(tx, max_rows=MAX_SUBJECTS, **key)
+    subjects = [row["subject"] for row in found]
+    pattern = extend_pattern(subjects)
+    rows = await SQL["list_introductions"].fetch_all(tx, pattern=pattern, max_rows=MAX_INTRODUCTIONS, **key)
+    wished = find_names(row["text"] for row in rows if row["is_wish"])
+    known = find_known_names((row["text"] for row in rows), subjects)
+    names = list(dict.fromkeys([*wished, *known]))[:MAX_NAMES] or find_names(row["text"] for row in rows)
+    telling = [row["memory_id"] for row in rows if any(name.casefold() in row["text"].casefold() for name in names)]
+    return names, tuple(telling[:MAX_TELLING])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

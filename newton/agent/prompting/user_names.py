@@ -1,7 +1,7 @@
 """The names of the user, as they introduced themselves. Pure."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from newton.heart.stopwords import COMMON_WORDS
 
@@ -16,6 +16,7 @@ _SAYINGS = (
 _GREETINGS = r"(?:hi|hello|hey|hallo|hola|bonjour|ciao|olá|hoi|good (?:morning|evening|afternoon))\b[^.?!\n]{0,20}?"
 _GREETED = r"(?:i'm|i am|this is|ich bin|soy|je suis|sono|sou|ik ben)"
 _STATED = r"(?:i['’]m|i am|soy|je suis|sono|sou|ik ben)"
+_OPENINGS = rf"{_SAYINGS}|{_STATED}|ich bin|im"
 # For a first selection in the database, which does not tell capitals.
 SEARCH_PATTERN = (
     rf"({_SAYINGS}|(hi|hello|hey|hallo|hola|bonjour|ciao|olá|hoi|good )[^.?!]*{_GREETED}"
@@ -35,6 +36,23 @@ _KIND = re.compile(
 )
 
 
+def extend_pattern(subjects: Sequence[str]) -> str:
+    """Return the pattern for a first selection, also of texts that introduce one of the subjects of facts."""
+    names = "|".join(map(re.escape, subjects))
+    openings = _OPENINGS.replace("(?:", "(")
+    return f"{SEARCH_PATTERN}|({openings}) ({names})|({names}) here" if subjects else SEARCH_PATTERN
+
+
+def find_known_names(texts: Iterable[str], subjects: Sequence[str]) -> list[str]:
+    """Return the subjects of facts by whose names users introduce themselves in texts, in any case.
+
+    >>> find_known_names(["good morning so im bogdan i drive", "Ioana here, for once."], ["Radu", "Bogdan"])
+    ['Bogdan']
+    """
+    said = list(texts)
+    return [one for one in subjects if any(_introduces(text, one) for text in said)]
+
+
 def find_names(texts: Iterable[str]) -> list[str]:
     """Return the names in texts in which users introduce themselves, each once, the first found first.
 
@@ -47,6 +65,11 @@ def find_names(texts: Iterable[str]) -> list[str]:
         found |= {match[1]: None for pattern in _INTRODUCTIONS for match in pattern.finditer(line)}
         found |= {match[1]: None for match in _PLAIN.finditer(line) if not _is_kind(match[1])}
     return list(found)[:MAX_NAMES]
+
+
+def _introduces(text: str, name: str) -> bool:
+    pattern = rf"(?<!\w)(?:{_OPENINGS}) {re.escape(name)}(?!\w)|(?:^|[.!]\s+){re.escape(name)} here(?!\w)"
+    return re.search(pattern, text.replace("’", "'"), re.IGNORECASE) is not None
 
 
 def _is_kind(name: str) -> bool:

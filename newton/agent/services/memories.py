@@ -27,7 +27,7 @@ from newton.ids import new_id
 from newton.memory import store
 from newton.memory.hygiene import clean_name, clean_text, validate_time
 from newton.memory.importance import normalize_importance
-from newton.memory.memory import ARCHIVED, KINDS, RECALLABLE_KINDS, Kind
+from newton.memory.memory import ARCHIVED, KINDS, RECALLABLE_KINDS, Kind, past_reason
 from newton.memory.ranking import PreferredMemories
 from newton.memory.recall import recall
 from newton.memory.redaction.tally import Redactions, count_redactions
@@ -187,8 +187,9 @@ class MemoryService:
         others = self._select(
             [f for f in ranked if not f.repeats_query(query)], answers, takes_procedures=takes_procedures
         )
-        # the most probable answer first; what tells comes before what asks
-        memories = sorted(others, key=lambda f: (f.is_only_question, -answers.find(f)))[:limit]
+        # the most probable answer first; what tells comes before what asks, and what holds before what is past
+        past = {f.memory_id for f in others if past_reason(f.kind, f.state)}
+        memories = sorted(others, key=lambda f: (f.is_only_question, f.memory_id in past, -answers.find(f)))[:limit]
         if as_of is None:
             await self.record_access([found.memory_id for found in memories])
         return replace(recalled, memories=memories, probabilities=answers.memories)

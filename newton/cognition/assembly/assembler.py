@@ -12,7 +12,13 @@ from newton.cognition.assembly.artifact_selection import (
 )
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.candidate_sections import build_candidate_sections
-from newton.cognition.assembly.deduplicator import REPEATS_STATED_FACT, MemoryDeduplicator, find_repeated_messages
+from newton.cognition.assembly.deduplicator import (
+    IS_FACT_SOURCE,
+    REPEATS_STATED_FACT,
+    MemoryDeduplicator,
+    find_fact_sources,
+    find_repeated_messages,
+)
 from newton.cognition.assembly.exclusion_rules import find_exclusion_reason, find_floor_reason, is_too_far
 from newton.cognition.assembly.fill import FillCandidate, FillPlacement, fill
 from newton.cognition.assembly.relevance_floor import MIN_SUFFICIENCY
@@ -40,6 +46,7 @@ from newton.memory.question_detection import contains_question
 from newton.memory.search_types import RetrievedMemory
 from newton.memory.times.time_search import DATED_KINDS
 
+EPISODE_LAYER, OTHER_SESSIONS = "episodes", "other sessions"
 INEFFECTIVE_PENALTY = 10.0  # more than any score
 TIMELY_INDEX = FEATURE_NAMES.index("timely")
 
@@ -115,13 +122,19 @@ class _Placer:
         rejected = {**self._rejected, **rejected}
         ranks = {memory_id: -float(rank) for rank, memory_id in enumerate(selection.selected)}
         candidates = [to_fill_candidate(s, inputs) for s in self._ordered if s.found.memory_id not in rejected]
+        layers, maximum = inputs.budget.layers, inputs.budget.other_sessions
+        limited = {s.found.memory_id for s in self._ordered if is_of_other_session(s, inputs)}
         placed = fill(
             [
-                c._replace(score=ranks.get(c.memory_id, c.score), is_first=c.memory_id in inputs.injected)
+                c._replace(
+                    score=ranks.get(c.memory_id, c.score),
+                    is_first=c.memory_id in inputs.injected,
+                    sublayer=OTHER_SESSIONS if c.memory_id in limited else "",
+                )
                 for c in candidates
             ],
             max_tokens=self._max_tokens,
-            layers=inputs.budget.layers,
+            layers=layers if maximum is None else {**layers, OTHER_SESSIONS: maximum},
             header_tokens=inputs.header_tokens,
             policy=inputs.profile.fill,
             sealed_layers={SESSION_LAYER, DOCUMENT_LAYER, *inputs.budget.layers} - inputs.budget.flexible,
@@ -176,6 +189,13 @@ def _is_unknown_topic(assembly_input: AssemblyInput) -> bool:
     """Return True if memories are selected by their topic, and memory hardly knows the subject of the input."""
     floor = assembly_input.relevance_floor
     return floor.minimum > 0 and floor.is_hardly_known and not floor.judges_answers
+
+
+def is_of_other_session(scored: ScoredMemory, assembly_input: AssemblyInput) -> bool:
+    """Return True for a message or summary of another session that nobody put into this one."""
+    found = scored.found
+    is_added = found.memory_id in assembly_input.injected or found.memory_id in assembly_input.observations
+    return scored.layer == EPISODE_LAYER and found.thread_id != assembly_input.session_id and not is_added
 
 
 def _is_from_session(scored: ScoredMemory, assembly_input: AssemblyInput) -> bool:
@@ -277,9 +297,12 @@ def _reject_candidates(
             reason = reason or find_floor_reason(s, assembly_input, best_fact)
         if reason := excluded[s.found.memory_id] or deduplicator.find_duplicate_reason(s.found, other_reason=reason):
             rejected[s.found.memory_id] = FillPlacement(s.found.memory_id, None, 0, reason)
-    kept = (s.found for s in ordered if s.found.memory_id not in rejected)
+    kept = [s.found for s in ordered if s.found.memory_id not in rejected]
     repeated = find_repeated_messages(one for one in kept if one.thread_id not in assembly_input.related_sessions)
     rejected |= {memory_id: FillPlacement(memory_id, None, 0, REPEATS_STATED_FACT) for memory_id in repeated}
+    if assembly_input.budget.other_sessions is not None:
+        sources = find_fact_sources(kept)
+        rejected |= {memory_id: FillPlacement(memory_id, None, 0, IS_FACT_SOURCE) for memory_id in sources}
     rejected |= reject_surplus_passages(ordered, rejected, assembly_input.artifact_selector.policy.max_selected)
     return reject_repeated_facts(ordered, rejected, assembly_input.fact_labels, assembly_input.relation_evidence)
 

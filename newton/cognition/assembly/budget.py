@@ -4,6 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from newton.cognition.questions.question_kinds import read_question
+from newton.cognition.questions.question_rules import asks_memory
+from newton.cognition.request import ContextBuildRequest
 from newton.content.default_layer_shares import LayerShares
 from newton.content.frames import Stakes
 
@@ -86,6 +89,8 @@ FLEXIBLE_LAYERS: Mapping[str, int] = LayerShares().shares
 # Beside the flexible layers, these may exceed their share: with the messages since the last context, and with the note
 # that memory has nothing.
 EXTENSIBLE_LAYERS = frozenset({"working", "note"})
+# Maximum tokens of messages of other sessions before one input of a conversation, and before all inputs that are sent.
+MAX_OTHER_SESSIONS, MAX_ALL_OTHER_SESSIONS = 250, 800
 NOTE_TOKENS = 100  # for the calibration note; taken from the flexible part
 MAX_RESERVED_SHARE = 0.5  # of the flexible part, for session artifacts, and as much for passages of documents
 # Maximum shares of the total, for the caller's lines and for the brief of the session.
@@ -105,11 +110,15 @@ _MAX_CHARS = 2_000  # of the input that are read
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBudget:
-    """The tokens of each layer: a maximum for fixed layers, for `flexible` ones a share that they may exceed."""
+    """The tokens of each layer: a maximum for fixed layers, for `flexible` ones a share that they may exceed.
+
+    `other_sessions` are the tokens that the messages of other sessions may take in their layer; None means no limit.
+    """
 
     total: int
     layers: Mapping[str, int]
     flexible: frozenset[str] = frozenset(FLEXIBLE_LAYERS)
+    other_sessions: int | None = None
 
     def find_ceiling(self, layer: str) -> int:
         """Return the maximum tokens of a layer: its share, or `total` if it may use tokens that other layers leave.
@@ -159,6 +168,18 @@ def allocate_budget(
         total -= unused
     weighted = _build_flexible_parts(shares or FLEXIBLE_LAYERS, complexity or 0.0, stakes, has_tasks=has_tasks)
     return ContextBudget(total=total, layers={**layers, **split_budget(flexible, weighted)})
+
+
+def limit_other_sessions(request: ContextBuildRequest) -> int | None:
+    """Return the maximum tokens of messages of other sessions for an input; None if there is none.
+
+    In a conversation, what is quoted before one input is sent again with all later ones. Facts say most of it in fewer
+    words, so that only an input that asks memory gets as many messages as fit.
+    """
+    sent = request.sent_messages
+    if sent is None or sent.quoted_tokens is None or asks_memory(request.input, read_question(request.input)):
+        return None
+    return min(MAX_OTHER_SESSIONS, max(MAX_ALL_OTHER_SESSIONS - sent.quoted_tokens, 0))
 
 
 def reserve_layer(budget: ContextBudget, layer: str, tokens: int) -> ContextBudget:

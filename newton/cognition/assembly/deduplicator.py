@@ -1,7 +1,7 @@
 """Rejection of memories that repeat something that a context already shows. Pure."""
 
 import re
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from functools import lru_cache
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from newton.heart.identity.tenets import reduce_wish
 from newton.memory.search_types import ASSISTANT, RetrievedMemory
 
 REPEATS_STATED_FACT = "its fact says the same"
+IS_FACT_SOURCE = "a fact that was made of it is in the context"
 
 _PERSON = "User"  # the speaker of a message of the person, if no name is known
 # A fact has no date by which "yesterday" is understood, so the message is needed too.
@@ -64,6 +65,12 @@ def find_repeated_messages(memories: Iterable[RetrievedMemory]) -> Set[UUID]:
     stating = {(f.stated_thread_id, f.stated_position, _reduce(f.summary)) for f in facts if f.stated_thread_id}
     texts = {_reduce(fact.summary) for fact in facts}
     return {one.memory_id for one in messages if _is_stated(one, stating, texts)}
+
+
+def find_fact_sources(memories: Sequence[RetrievedMemory]) -> Set[UUID]:
+    """Return the ids of the messages of which facts among the memories were made, whatever else they say."""
+    sources = {(f.stated_thread_id, f.stated_position) for f in memories if f.kind == "fact" and f.stated_thread_id}
+    return {one.memory_id for one in memories if one.kind == "exchange" and (one.thread_id, one.position) in sources}
 
 
 def _is_stated(message: RetrievedMemory, stating: Set[tuple[UUID | None, int | None, str]], texts: Set[str]) -> bool:

@@ -16,6 +16,7 @@ FITS_GAP = "fits into the remaining tokens"
 INJECTED = "injected into the session"
 GROWN = "the whole text fits"
 NO_ROOM = "no room left"
+OVER_LIMIT = "no room left among the messages of other sessions"
 
 # A long text with at least this share of the best score of its layer grows to full before weaker candidates enter.
 GROWTH_SHARE = 0.75
@@ -26,7 +27,7 @@ class FillCandidate(NamedTuple):
 
     `full_tokens` is set for a text that is longer than its summary. `part_tokens` is set if a part of this text answers
     the input; the candidate then enters with the part instead of the summary. With `is_first` it is placed before all
-    others.
+    others. Those of a `sublayer` also share its budget, if it has one.
     """
 
     memory_id: UUID
@@ -39,6 +40,7 @@ class FillCandidate(NamedTuple):
     part_tokens: int | None = None
     full_tokens: int | None = None
     is_first: bool = False
+    sublayer: str = ""
 
     @property
     def entry_detail(self) -> DetailLevel:
@@ -87,15 +89,15 @@ def fill(
 ) -> list[FillPlacement]:
     """Decide for each candidate whether it is included, and in which form; return the placements, best first.
 
-    `max_tokens` limits the total, `layers` is the budget of each layer. Layers take turns in proportion to their
-    budgets; when one is used up, the others continue. Within a layer, the candidates near the best one enter, then
-    grow to their whole texts; then the others enter, and grow. The order does not depend on `max_tokens`. At the
+    `max_tokens` limits the total, `layers` is the budget of each layer and sublayer. Layers take turns in proportion to
+    their budgets; when one is used up, the others continue. Within a layer, the candidates near the best one enter,
+    then grow to their whole texts; then the others enter, and grow. The order does not depend on `max_tokens`. At the
     first candidate that does not fit, that candidate is shortened or left out, and later ones fill the remaining
-    tokens, as the policy allows. The first item of a layer or group is charged with the heading. `sealed_layers`
-    never exceed their own budget, and in them each candidate grows before the next one enters: a further candidate
-    changes nothing of those before it.
+    tokens, as the policy allows. The first item of a layer or group is charged with the heading. `sealed_layers` never
+    exceed their own budget, and in them each candidate grows before the next one enters: a further candidate changes
+    nothing of those before it.
     """
-    state = _FillState(max_tokens, policy, sealed_layers)
+    state = _FillState(max_tokens, policy, sealed_layers, layers)
     verdicts: dict[UUID, FillPlacement] = {}
     for turn in _order_turns(candidates, layers, header_tokens, sealed_layers):
         memory_id = turn.candidate.memory_id
@@ -166,8 +168,9 @@ def _order_growth(queue: Sequence[FillCandidate]) -> Iterator[tuple[FillCandidat
 class _FillState:
     """State of the filling: the free tokens, and the headings that are already counted."""
 
-    def __init__(self, max_tokens: int, policy: FillPolicy, sealed_layers: Set[str]) -> None:
+    def __init__(self, max_tokens: int, policy: FillPolicy, sealed_layers: Set[str], layers: Mapping[str, int]) -> None:
         self._free_tokens, self._policy, self._sealed_layers = max_tokens, policy, sealed_layers
+        self._sublayers = dict(layers)
         self._started_headings: set[tuple[str, str | None]] = set()
         self._is_full = False  # a candidate did not fit
         self._has_gap = False  # a candidate or its whole text did not fit; later ones fill what it left
@@ -177,6 +180,8 @@ class _FillState:
         is_over_layer = turn.shares > 1
         if (is_over_layer and candidate.layer in self._sealed_layers) or (self._is_full and self._policy == "stop"):
             return FillPlacement(candidate.memory_id, None, 0, NO_ROOM)
+        if self._compute_cost(turn, candidate.entry_tokens) > self._find_free_sublayer(candidate):
+            return FillPlacement(candidate.memory_id, None, 0, OVER_LIMIT)
         if self._try_reserve(turn, candidate.entry_tokens):
             own = INJECTED if candidate.is_first else FITS_LEFTOVER if is_over_layer else FITS_LAYER
             reason = FITS_GAP if self._has_gap else own
@@ -194,24 +199,38 @@ class _FillState:
         is_stopped = self._is_full and self._policy == "stop"
         if placed.detail != candidate.entry_detail or candidate.full_tokens is None or is_sealed or is_stopped:
             return placed
+        if candidate.growth_tokens > self._find_free_sublayer(candidate):
+            return placed
         if candidate.growth_tokens > self._free_tokens:
             self._has_gap = True
             return placed
-        self._free_tokens -= candidate.growth_tokens
+        self._spend(candidate, candidate.growth_tokens)
         reason = f"{FITS_GAP}, as a whole" if placed.reason.startswith(FITS_GAP) else GROWN
         return FillPlacement(candidate.memory_id, "full", candidate.full_tokens, reason)
 
+    def _find_free_sublayer(self, candidate: FillCandidate) -> float:
+        return self._sublayers.get(candidate.sublayer, math.inf)
+
     def _try_reserve(self, turn: _LayerTurn, tokens: int) -> bool:
-        candidate = turn.candidate
-        section, heading = (candidate.layer, None), (candidate.layer, candidate.group_heading)
-        cost = tokens + (0 if section in self._started_headings else turn.header_tokens)
-        if candidate.group_heading is not None and heading not in self._started_headings:
-            cost += candidate.heading_tokens
+        candidate, cost = turn.candidate, self._compute_cost(turn, tokens)
         if cost > self._free_tokens:
             return False
-        self._free_tokens -= cost
-        self._started_headings |= {section, heading}
+        self._spend(candidate, cost)
+        self._started_headings |= {(candidate.layer, None), (candidate.layer, candidate.group_heading)}
         return True
+
+    def _spend(self, candidate: FillCandidate, tokens: int) -> None:
+        self._free_tokens -= tokens
+        if candidate.sublayer in self._sublayers:
+            self._sublayers[candidate.sublayer] -= tokens
+
+    def _compute_cost(self, turn: _LayerTurn, tokens: int) -> int:
+        """Return the tokens of a candidate with those of the headings above it that are not counted yet."""
+        candidate = turn.candidate
+        cost = tokens + (0 if (candidate.layer, None) in self._started_headings else turn.header_tokens)
+        is_grouped = candidate.group_heading is not None
+        is_new_group = is_grouped and (candidate.layer, candidate.group_heading) not in self._started_headings
+        return cost + (candidate.heading_tokens if is_new_group else 0)
 
 
 def format_verdict(detail: DetailLevel | None, reason: str) -> str:

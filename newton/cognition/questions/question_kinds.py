@@ -26,13 +26,14 @@ class QuestionReading:
     """The kind of a question, and the words of it that decided; no words for a `point`, which is the default.
 
     `asks_own_words` means that it asks what the person has said, `is_first_person` that it is about the person. Both
-    are False if it asks what the agent has said.
+    are False if it asks what the agent has said (`asks_agent_words`).
     """
 
     kind: QuestionKind = "point"
     phrase: str = ""
     asks_own_words: bool = False
     is_first_person: bool = False
+    asks_agent_words: bool = False
 
 
 POINT = QuestionReading()
@@ -64,7 +65,7 @@ def read_question(text: str) -> QuestionReading:
     )
     decided = next(readings, POINT)
     if patterns.agent_words.search(folded):
-        return decided
+        return replace(decided, asks_agent_words=True)
     return replace(
         decided,
         asks_own_words=patterns.own_words.search(folded) is not None,
@@ -82,7 +83,7 @@ def _read_foreign_question(text: str, code: str) -> QuestionReading:
     )
     decided = next(readings, POINT)
     if question_patterns("agent_words", code).search(folded):
-        return decided
+        return replace(decided, asks_agent_words=True)
     return replace(
         decided,
         asks_own_words=question_patterns("own_words", code).search(folded) is not None,

@@ -8,12 +8,19 @@ from uuid import UUID
 
 from newton.cognition.questions.question_kinds import POINT, QuestionKind, QuestionReading, read_question
 from newton.cognition.questions.standing_choice import StandingStatement
+from newton.memory.question_detection import (
+    is_one_sentence,
+    is_only_question,
+    opens_question,
+    select_questions,
+)
 from newton.memory.search_types import ASSISTANT, RetrievedMemory
 
 if TYPE_CHECKING:
     from newton.client.context import QuestionReport
 
 PERSON = "User"  # the speaker of a message by the person, as its text names it
+MAX_REQUEST_CHARACTERS = 120  # of a question without a question mark; a longer text mostly tells something
 SUMMARY_SHARE = 0.1  # of the tokens, for summaries of sessions that come first in the context for a summary
 
 SESSION_SUMMARY = "a summary of a session comes first"
@@ -112,6 +119,20 @@ def find_broad_kind(text: str) -> QuestionKind | None:
     """Return the kind of the question in a text if it asks for many memories."""
     kind = read_question(text).kind
     return kind if kind in BROAD_KINDS else None
+
+
+def asks_memory(text: str, reading: QuestionReading) -> bool:
+    """Return True for an input that asks what memory has, and does not only tell or request something.
+
+    >>> texts = ("what is my van", "I sold the van. What now?", "I sold it. What did I say of it?", "Where were we?")
+    >>> [asks_memory(text, read_question(text)) for text in texts]
+    [True, False, True, True]
+    """
+    is_short = len(text) <= MAX_REQUEST_CHARACTERS and is_one_sentence(text)
+    if reading.kind != "standing" and (is_only_question(text) or (is_short and opens_question(text))):
+        return True
+    reading = reading if is_short else read_question(select_questions(text))
+    return reading.asks_own_words or reading.asks_agent_words or reading.kind in CHRONOLOGICAL_KINDS
 
 
 def is_reply(found: RetrievedMemory) -> bool:

@@ -7,22 +7,18 @@ from newton.cognition.questions.question_rules import ANSWERED_KINDS, QuestionRe
 from newton.cognition.scoring.answer_features import read_words
 from newton.cognition.scoring.answers import AnswerEstimate
 from newton.memory.memory import past_reason
-from newton.memory.question_detection import is_only_question
+from newton.memory.question_detection import is_only_question, opens_question
 from newton.memory.search_types import RecallResult
 
 NEAREST_FACT = "among the facts that are nearest to the question"
 
-OWN_TOKENS, OTHER_TOKENS = 600, 250  # of the facts nearest to a question about the person, and to another one
+# Tokens of the facts nearest to a question about the person, to another one, and to one that memory hardly answers.
+OWN_TOKENS, OTHER_TOKENS, UNLIKELY_TOKENS = 700, 250, 80
 # Minimum cosine of the nearest fact to the question. "How do I ..." mostly asks for knowledge of the world.
-MIN_OWN_COSINE, MIN_OTHER_COSINE, MIN_METHOD_COSINE = 0.2, 0.28, 0.3
-MIN_SHARE = 0.4  # of the cosine of the nearest fact, for each other one
-MIN_OTHER_QUESTION = 0.04  # of the probability that memory answers a question that is not about the person
+MIN_OWN_COSINE, MIN_OTHER_COSINE, MIN_METHOD_COSINE = 0.2, 0.27, 0.3
+MIN_SHARE = 0.3  # of the cosine of the nearest fact, for each other one
+MIN_OTHER_QUESTION = 0.08  # of the probability that memory answers a question, below which it hardly does
 
-_OPENING = re.compile(
-    r"\W*(?:(?:so|and|but|ok|okay|hey|hi|please)\W+)*(?:what|when|where|who|whose|whom|which|how|why|do|does|did|am|is|are"
-    r"|was|were|have|has|will|can)(?:['’]\w+)?\s",
-    re.IGNORECASE,
-)
 _METHOD = re.compile(r"\b(?:how|where|what) (?:do|can|could|should|would) (?:i|we)\b", re.IGNORECASE)
 
 
@@ -34,13 +30,14 @@ def select_nearest_facts(result: RecallResult, reading: QuestionReading, answers
     question = result.query.question
     if answers.question is None or reading.kind not in ANSWERED_KINDS:
         return frozenset()
-    if not (_OPENING.match(question) or is_only_question(question)):
+    if not (opens_question(question) or is_only_question(question)):
         return frozenset()
     max_tokens, minimum = OWN_TOKENS, MIN_METHOD_COSINE if _METHOD.search(question) else MIN_OWN_COSINE
     if not reading.is_first_person:
-        if answers.question < MIN_OTHER_QUESTION or answers.knows_names or read_words(question).names:
+        if answers.knows_names or read_words(question).names:
             return frozenset()
-        max_tokens, minimum = OTHER_TOKENS, MIN_OTHER_COSINE
+        max_tokens = UNLIKELY_TOKENS if answers.question < MIN_OTHER_QUESTION else OTHER_TOKENS
+        minimum = MIN_OTHER_COSINE
     current = [f for f in result.memories if f.kind == "fact" and not (f.quarantined or past_reason(f.kind, f.state))]
     nearest = sorted(current, key=lambda f: (-result.find_answer_similarity(f), f.memory_id))
     best = result.find_answer_similarity(nearest[0]) if nearest else 0.0

@@ -8,13 +8,14 @@ from uuid import UUID
 from newton.cognition.assembly.assembler import (
     AssemblyResult,
     compose,
+    is_of_other_session,
     select_focus,
     to_fill_candidate,
 )
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.deduplicator import REPEATS_STATED_FACT, MemoryDeduplicator, find_repeated_messages
 from newton.cognition.assembly.exclusion_rules import find_exclusion_reason
-from newton.cognition.assembly.fill import FillPlacement
+from newton.cognition.assembly.fill import OVER_LIMIT, FillPlacement
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate, limit_new_passages
 from newton.cognition.scoring.score import ScoredMemory
 from newton.memory.search_types import RetrievedMemory
@@ -97,6 +98,7 @@ def _merge_candidates(
     deduplicator = MemoryDeduplicator(assembly_input.identity, [*focus, *(c.scored.found for c in known if c.detail)])
     best_first = sorted(new_memories, key=lambda s: (-s.score, s.found.memory_id))
     new = [_place_new_memory(s, assembly_input, focus_ids, deduplicator) for s in best_first]
+    new = _limit_new_messages(new, assembly_input)
     repeated = find_repeated_messages(c.scored.found for c in (*known, *new) if c.detail)
     new = [c._replace(placement=_reject(c, REPEATS_STATED_FACT)) if c.memory_id in repeated else c for c in new]
     new = limit_new_passages(new, known, assembly_input.artifact_selector.policy)
@@ -113,6 +115,20 @@ def _place_new_memory(
     if reason := reason or deduplicator.find_duplicate_reason(found):
         placement = FillPlacement(found.memory_id, None, 0, reason)
     return ScoredCandidate(scored._replace(score=NEW_MEMORY_SCORE), placement)
+
+
+def _limit_new_messages(new: Sequence[ScoredCandidate], assembly_input: AssemblyInput) -> list[ScoredCandidate]:
+    """Return the new candidates, best first. Messages of other sessions beyond their limit are left out."""
+    free_tokens, limited = assembly_input.budget.other_sessions, list[ScoredCandidate]()
+    for c in new:
+        if free_tokens is None or not c.detail or not is_of_other_session(c.scored, assembly_input):
+            limited.append(c)
+        elif c.tokens > free_tokens:
+            limited.append(c._replace(placement=_reject(c, OVER_LIMIT)))
+        else:
+            free_tokens -= c.tokens
+            limited.append(c)
+    return limited
 
 
 def _reject(candidate: ScoredCandidate, reason: str) -> FillPlacement:

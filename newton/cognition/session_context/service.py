@@ -8,6 +8,7 @@ from uuid import UUID
 
 from newton.clock import monotonic_ms
 from newton.cognition.assembly.assembly_input import AssemblyInput
+from newton.cognition.assembly.budget import limit_other_sessions
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle, ContextUpdate, RefreshMethod
@@ -310,7 +311,11 @@ class SessionContextService:
             sent_messages=request.sent_messages,
             approval_notes=(),  # the previous context has told them
             approvals=(),
-            budget=replace(previous.budget, total=min(cached.bundle.budget, request.tokens)),
+            budget=replace(
+                previous.budget,
+                total=min(cached.bundle.budget, request.tokens),
+                other_sessions=limit_other_sessions(request),
+            ),
         )
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from newton.agent.field_types import Ref, Timestamp
 from newton.agent.inputs import RecallInput
+from newton.cognition.assembly.fact_labels import render_found
 from newton.memory.memory import Kind, Trust
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN, ResponseModel, with_example
@@ -85,7 +86,7 @@ async def recall_memories(body: RecallRequest, caller: ReadAccess) -> RecallResp
     items = [
         RecallItem.from_source(
             memory,
-            text=memory.summary,
+            text=render_found(memory, memory.summary, memories.scope.now()),
             evidence=round(memory.evidence_score, 6),
             relevance=round(memory.relevance, 6),
             cosine=round(memory.similarity, 6),

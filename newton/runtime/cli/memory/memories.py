@@ -7,12 +7,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.services.memories import FactDraft
+from newton.cognition.assembly.fact_labels import render_found
 from newton.cognition.assembly.relevance_floor import format_probability
 from newton.cognition.assembly.scored_candidate import format_list_line
 from newton.errors import InputError
 from newton.memory.lookup import short_id
-from newton.memory.memory import past_reason
-from newton.memory.search_types import RetrievedMemory
+from newton.memory.search_types import RecallResult, RetrievedMemory
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.command_registry import COMMAND_NAMES, TOP_LEVEL_NAMES
@@ -133,17 +133,17 @@ async def recall(
         result = await memories.recall(
             query, kinds=kind or None, limit=limit, include_quarantined=include_quarantined, as_of=as_of
         )
+    now = memories.scope.now()
     if json:
-        items = [{**_memory_to_json(m), "probability": result.find_probability(m.memory_id)} for m in result.memories]
+        items = [_memory_to_json(m, result, now) for m in result.memories]
         formatting.print_json({"items": items, "has_match": result.has_match, "missing": dict(result.missing)})
         return
     if result.memories and not result.has_match:
         say("Nothing matches well; these are the nearest memories.")
     for m in result.memories:
-        note = f"  ({reason})" if (reason := past_reason(m.kind, m.state)) else ""
         probability = result.find_probability(m.memory_id)
         shown = "-" if probability is None else format_probability(probability)
-        say(f"{short_id(m.memory_id)}  {shown:>5}  {m.kind:<9}  {format_list_line(m, m.summary)}{note}")
+        say(f"{short_id(m.memory_id)}  {shown:>5}  {m.kind:<9}  {render_found(m, format_list_line(m, m.summary), now)}")
     if not result.memories:
         say(f"No matching {' or '.join(kind)}." if kind else "No matching memory.")
         if memories.describe_nothing(result):
@@ -151,12 +151,13 @@ async def recall(
     formatting.print_missing_sources(result.missing)
 
 
-def _memory_to_json(memory: RetrievedMemory) -> dict[str, object]:
+def _memory_to_json(memory: RetrievedMemory, result: RecallResult, now: datetime) -> dict[str, object]:
     return {
         "memory_id": str(memory.memory_id),
         "kind": memory.kind,
         "state": memory.state,
-        "text": memory.summary,
+        "text": render_found(memory, memory.summary, now),
+        "probability": result.find_probability(memory.memory_id),
         "evidence": round(memory.evidence_score, 6),
         "relevance": round(memory.relevance, 6),
         "cosine": round(memory.similarity, 6),
