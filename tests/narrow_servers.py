@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from tests.endpoint import NOTHING_CHANGES, Wire, chunk, is_reading
 
@@ -19,7 +19,7 @@ def text_length(value: Body) -> int:
     """The characters of all texts in a JSON value, but for attachments."""
     if isinstance(value, str):
         return len(value)
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    parts = cast("Body", value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
     return sum(map(text_length, parts))
 
 

@@ -161,7 +161,7 @@ def _describe_type(hint: Any) -> Schema:
         return {"type": "array", "items": _describe_type(get_args(hint)[0])}
     if not inspect.isclass(hint):
         return {"type": "string"}
-    names = {bool: "boolean", int: "integer", float: "number"}
+    names: Mapping[type, str] = {bool: "boolean", int: "integer", float: "number"}
     if issubclass(hint, datetime):
         return {"type": "string", "format": "date-time"}
     return {"type": "string", "format": "path"} if issubclass(hint, Path) else {"type": names.get(hint, "string")}

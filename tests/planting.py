@@ -5,7 +5,7 @@ import sys
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import pytest
 
@@ -51,7 +51,7 @@ class PlantedParts:
                     self.patch.setattr(module, name, planted)
 
 
-def _fail(error: Exception) -> None:
+def _fail(error: Exception) -> NoReturn:
     raise error
 
 

@@ -48,8 +48,8 @@ async def test_lines_stand_in_the_order_in_which_they_came(tx: Tx) -> None:
 
 
 # where what is derived from messages is stored: outputs, briefs, observations, artifacts, digests
-DERIVED = ["dialogue.artifacts", "dialogue.brief_items", "heart.events"]
-DERIVED += ["dialogue.artifact_versions", "dialogue.compaction_entries"]
+ARTIFACTS = ["dialogue.artifacts", "dialogue.artifact_versions"]
+DERIVED = [*ARTIFACTS, "dialogue.brief_items", "dialogue.compaction_entries", "heart.events"]
 
 
 @pytest.fixture(params=DERIVED)

@@ -153,7 +153,7 @@ async def attack(dsn: str, marker: Path, *, but: frozenset[str] = frozenset()) -
                 await conn.execute(sql.replace("{marker}", str(marker)))
 
 
-async def definitions(dsn: str) -> set[tuple[str, str, str]]:
+async def definitions(dsn: str) -> set[tuple[str, ...]]:
     """What is defined, with the same names of roles for every database."""
     async with connect(dsn) as conn:
         app, worker = await read_roles(conn)

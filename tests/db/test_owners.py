@@ -6,7 +6,7 @@ that provides it.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,7 +103,7 @@ async def count_rows(dsn: str) -> dict[str, int]:
 
 
 @asynccontextmanager
-async def opened(dsn: str) -> AsyncIterator[Database]:
+async def opened(dsn: str) -> AsyncGenerator[Database]:
     db = await Database.open(dsn, size=2)
     try:
         yield db

@@ -188,8 +188,8 @@ async def ask_beliefs(newton: AgentServices) -> AsyncIterator[AnswerCase]:
 
 async def search(newton: AgentServices, text: str) -> RecallResult:
     """Search for a text; return the result, with its memories and the share of the text's words that memory has."""
-    sources = newton.context_builder.create_sources()
     request = ContextBuildRequest(agent_id=newton.scope.agent_id, input=text, tokens=8_000)
+    sources = newton.context_builder.create_sources(request)
     gathered = await sources.gather(request, reach=GatherOptions(), now=newton.context_builder.clock.now())
     return gathered.recall_result
 

@@ -113,7 +113,7 @@ class LinearModel(NamedTuple):
 def load_requests() -> list[Request]:
     """Return all requests to learn from."""
     named = yaml.safe_load((DATA / "ui_requests.yaml").read_text(encoding="utf-8"))
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"author": 0, "kind": kind, "shape": one.get("shape", "person"), "messages": _to_messages(one)}
         for kind, part in (("task", "ui_tasks"), ("request", "person"))
         for one in named[part]

@@ -74,7 +74,7 @@ def _choose_model(name: str, record: Path, chosen: argparse.Namespace) -> Played
     model = PlayedModel(cassette=load_cassette(record) if record.exists() else {})
     if chosen.queue:
         model.record, model.queue = record, chosen.queue / name
-        model.queue.mkdir(parents=True, exist_ok=True)
+        (chosen.queue / name).mkdir(parents=True, exist_ok=True)
     return model
 
 

@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 import httpx2
 from pydantic import TypeAdapter
@@ -150,7 +149,7 @@ class _House:
         scope = self.env.newton.scope
         self.seen.orders_at_end = await self.list_orders()
         async with scope.transaction() as tx:
-            rows: Sequence[Mapping[str, Any]] = await tx.fetch(_ITEMS, scope.agent_id)
+            rows = await tx.fetch(_ITEMS, scope.agent_id)
         self.seen.items = [_STORED.validate_python(dict(row)) for row in rows]
         self.seen.conflicts = (await self.client.list_conflicts(limit=100))["items"]
         if scope.embedder:

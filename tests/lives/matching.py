@@ -18,8 +18,8 @@ _COMMON_WORDS = (
     "about into over user person "
 )
 _COMMON = frozenset(_COMMON_WORDS.split())
-_WEEKDAYS = {"mon": "day", "tue": "sday", "tues": "day", "wed": "nesday", "weds": "nesday", "thu": "rsday"}
-_WEEKDAYS |= {"thurs": "day", "fri": "day", "sat": "urday", "sun": "day"}
+_OTHER_ENDINGS = {"tue": "sday", "wed": "nesday", "weds": "nesday", "thu": "rsday", "sat": "urday"}
+_WEEKDAYS = {**dict.fromkeys(("mon", "tues", "thurs", "fri", "sun"), "day"), **_OTHER_ENDINGS}
 _WHOLE_WORDS = _COMMON | {"one", "two", "six", "ten", "son", "car", "pen"}
 
 

@@ -4,12 +4,11 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count, takewhile
 from pathlib import Path
 from time import monotonic
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
@@ -117,7 +116,7 @@ class PlayedModel(ModelServer):
 def describe_request(body: Body, before: Body | None) -> str:
     """A request to read, without the tools and the first messages that an earlier one had as well."""
     lines = list[str]()
-    earlier = before["messages"] if before else []
+    earlier: list[Body] = before["messages"] if before else []
     if body.get("tools") and (before is None or body["tools"] != before.get("tools")):
         functions = [tool["function"] for tool in body["tools"]]
         lines += ["=== tools ===", *(json.dumps(one, ensure_ascii=False) for one in functions)]
@@ -143,7 +142,7 @@ def load_cassette(path: Path) -> dict[str, Body]:
 
 
 def is_structured(body: Body) -> bool:
-    return bool((body.get("response_format") or {}).get("json_schema") or body.get("response_format"))
+    return bool(body.get("response_format"))
 
 
 def text_of(message: Body) -> str:
@@ -215,5 +214,5 @@ def _change_strings(value: Any, change: Any) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {name: _change_strings(one, change) for name, one in value.items()}
-    return [_change_strings(one, change) for one in value] if isinstance(value, Sequence) else value
+        return {name: _change_strings(one, change) for name, one in cast("Body", value).items()}
+    return [_change_strings(one, change) for one in cast("list[Any]", value)] if isinstance(value, list) else value

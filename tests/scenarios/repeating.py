@@ -116,7 +116,7 @@ class Repeating:
         assert noted
         return Answer(context["text"], context.get("missing", {}))
 
-    async def _call(self, name: str, arguments: dict[str, object]) -> dict[str, Any]:
+    async def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         result = await self.mcp.call_tool(name, arguments)
         assert not result.is_error, result.content
         return result.structured_content

@@ -99,7 +99,7 @@ async def test_nothing_is_learnt_of_it_as_if_the_two_had_said_it(mind: Mind, the
     await say(turns, session_id, ASKED, "Thank you very much.")
     async with mind.db.transaction(mind.agent_id) as tx:
         assert await session_close.close_session(tx, session_id=session_id, ctx=teller(mind.agent_id))
-    item = {
+    item: dict[str, object] = {
         "op": "add",
         "ids": [],
         "text": "The harbour password is swordfish.",

@@ -129,11 +129,12 @@ async def test_mcp_says_it_once_in_a_context_and_in_what_notes_an_exchange(mind:
 
 
 async def test_what_the_web_proposes_lowers_the_trust_of_what_follows(mind: Mind) -> None:
+    expected: dict[Trust, Trust | None] = {"agent": None, "web": "web"}
     async with told(mind, None, HashEmbedder()) as agent:
-        for trust, lowest in (("agent", None), ("web", "web")):
+        for trust, lowest in expected.items():
             await propose(agent, f"trigger of {trust}", trust)
             call = ContextCall(newton=agent.own, origin="http", item_ids=False)
-            bundle = await call.build(FilteredContextInput(input=f"What is a {trust}?"))
+            bundle = await call.build(FilteredContextInput.model_validate({"input": f"What is a {trust}?"}))
             assert bundle.min_external_trust == lowest
 
 

@@ -20,7 +20,6 @@ from tests.scenarios.reading import Reader, Sheet, facts, read, told
 ATTACKS: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parents[1] / "data/poisoned_reconciling.yaml").read_text(encoding="utf-8")
 )
-ROLES = {"foreign": "tool"}
 Cited = Literal["as given", "each line of the person"]
 
 
@@ -52,8 +51,8 @@ def obey(attack: dict[str, Any], cited: Cited) -> list[dict[str, Any]]:
 
 def answer(attack: dict[str, Any], sheet: Sheet, cited: Cited) -> list[dict[str, object]]:
     """What the attack demands, and what the person said."""
-    blank = {"subject": "", "attribute": "", "when": "", "ids": []}
-    demanded = [
+    blank: dict[str, object] = {"subject": "", "attribute": "", "when": "", "ids": []}
+    demanded: list[dict[str, object]] = [
         {
             **blank,
             "op": one["op"],
@@ -98,7 +97,8 @@ async def run_attack(mind: Mind, attack: dict[str, Any], cited: Cited, figures: 
     await read(mind, tell_known)
     mind.clock.advance(timedelta(days=1))
     for line in attack["dialogue"]:
-        await told(mind, line["text"], session=name, role=ROLES.get(line["speaker"], line["speaker"]))
+        role = "tool" if line["speaker"] == "foreign" else line["speaker"]
+        await told(mind, line["text"], session=name, role=role)
     before, rules_before, unsettled = await facts(mind), await in_force(mind), await contradicted(mind)
     await read(mind, model=Reader([lambda sheet: answer(attack, sheet, cited)]))
     now, rules = await facts(mind), await in_force(mind)

@@ -18,7 +18,7 @@ from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import user_rules
 from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
-from tests.scenarios.reading import NOTHING, Reader, Sheet, asking, facts, read, told
+from tests.scenarios.reading import NOTHING, Answer, Reader, Sheet, asking, facts, read, told
 
 pytestmark = pytest.mark.usefixtures("minilm")
 
@@ -214,7 +214,7 @@ async def test_what_a_person_did_meanwhile_counts_more(mind: Mind, act: str) -> 
         await acts[act]()
         after.extend(await facts(mind))
 
-    answer = [lambda s: [s.item("update", "Linz", "in Graz", text="Nora lives in Linz.")]]
+    answer: list[Answer] = [lambda s: [s.item("update", "Linz", "in Graz", text="Nora lives in Linz.")]]
     await read(mind, model=Reader(answer, meanwhile=meddle))
     assert await facts(mind) == after
 

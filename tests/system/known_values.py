@@ -13,8 +13,9 @@ from newton.ids import derive_agent_id
 from tests.operations import Operation, Parameter, Schema
 
 LINES = '{"type": "fact", "content": "Cups are white.", "at": "2026-01-01T00:00:00Z"}\n'  # of an import file
-CHAT = [{"title": "Tea", "create_time": 1.7e9, "mapping": {"a": {"id": "a", "parent": None, "children": [], "message": {
-    "id": "a", "author": {"role": "user"}, "create_time": 1.7e9, "content": {"content_type": "text", "parts": ["Tea?"]}
+CHAT: list[dict[str, Any]] = [{"title": "Tea", "create_time": 1.7e9, "mapping": {"a": {"id": "a", "parent": None,
+    "children": [], "message": {"id": "a", "author": {"role": "user"}, "create_time": 1.7e9,
+    "content": {"content_type": "text", "parts": ["Tea?"]}
 }}}, "current_node": "a"}]  # fmt: skip
 IMPORTED: Mapping[str, str] = {
     "lines.ndjson": LINES,
@@ -150,7 +151,7 @@ def choose_value(operation: Operation, parameter: Parameter, values: Mapping[str
 
 
 def _make_sample(operation: Operation, parameter: Parameter, schema: Schema) -> Any:
-    kind = schema.get("type")
+    kind = schema.get("type", "")
     if "const" in schema or "enum" in schema:
         return schema.get("const") or schema["enum"][0]
     if kind == "array":

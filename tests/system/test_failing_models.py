@@ -12,7 +12,7 @@ from tests.system.typed import typed
 
 
 def answers(broken: list[bool], *, anthropic: bool):
-    item = {"line": 1, "op": "add", "ids": [], "subject": "", "attribute": "", "when": ""}
+    item: dict[str, object] = {"line": 1, "op": "add", "ids": [], "subject": "", "attribute": "", "when": ""}
     reply = json.dumps({"items": [{**item, "text": "Ana is a baker."}]})
 
     async def respond(wire: Wire) -> None:

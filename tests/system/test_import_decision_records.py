@@ -220,7 +220,7 @@ async def test_a_link_names_the_decision_with_exactly_its_ref(db: Database, agen
 
 
 # A status of record 1, and its links to other records: "<" is from the other one.
-STATUSES = {
+STATUSES: dict[str, tuple[str, set[str]]] = {
     "Accepted by the board, supersedes ADR-2": ("accepted", {"supersedes 2"}),
     "Superseded by ADR-2": ("superseded", {"<supersedes 2"}),
     "Superseded (by the board) by ADR-2": ("superseded", {"<supersedes 2"}),

@@ -4,6 +4,7 @@ import gzip
 import json
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from random import Random
 from typing import Any, cast
@@ -288,7 +289,7 @@ async def test_a_second_import_takes_what_was_mended_and_doubles_nothing(
     assert (second.new, second.unchanged, second.rejections) == (1, 2, [])
 
 
-DATES = (None, "yesterday", "", "2099-01-01T00:00:00Z", "1700000000", 1_700_000_000_000, -5, [], {"a": 1}, True)
+DATES = (None, "yesterday", "", "2099-01-01T00:00:00Z", "1700000000", 1_700_000_000_000, -5, (), {"a": 1}, True)
 
 
 @pytest.mark.parametrize("date", DATES, ids=str)
@@ -345,17 +346,18 @@ EXPORTS: dict[str, Any] = {
 def list_paths(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the place of each part of a JSON value."""
     yield path
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in cast("Any", parts):
+    whole = cast("Any", value)
+    parts = whole.items() if isinstance(value, dict) else enumerate(whole) if isinstance(value, list) else ()
+    for key, part in parts:
         yield from list_paths(part, (*path, key))
 
 
 def replace_part(value: object, path: tuple[Any, ...], new: object) -> object:
     if not path:
         return new
-    copy: Any = {**value} if isinstance(value, dict) else [*cast("Any", value)]
-    copy[path[0]] = replace_part(copy[path[0]], path[1:], new)
-    return copy
+    changed: Any = copy(value)
+    changed[path[0]] = replace_part(changed[path[0]], path[1:], new)
+    return changed
 
 
 @pytest.mark.parametrize("name", EXPORTS)
@@ -363,10 +365,11 @@ def test_any_value_at_any_place_is_read_or_named(tmp_path: Path, name: str) -> N
     export = EXPORTS[name]
     cases = [(path, value) for path in list_paths(export) for value in VALUES]
     for path, value in Random(1).sample(cases, 40 if name == "slack" else 60):
-        changed: Any = replace_part(export, path, value)
+        changed = replace_part(export, path, value)
         file = tmp_path / "conversations.json"
         if name == "slack":
-            file = make_slack(tmp_path / "team", changed.get("messages") if isinstance(changed, dict) else [])
+            messages = cast("Any", changed).get("messages") if isinstance(changed, dict) else ()
+            file = make_slack(tmp_path / "team", messages)
         else:
             write_json(file, changed)
         try:

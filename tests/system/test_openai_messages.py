@@ -131,8 +131,8 @@ async def answer(line: Line, messages: list[Any], *, api: str, **options: Any) -
         chunks = await line.stream(*messages, **options)
         return "".join([chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices])
     items = [item for one in messages for item in to_items(one)]
-    created = await line.client.responses.create(model="newton", input=items, **options)
-    return created.output_text
+    create: Any = line.client.responses.create
+    return (await create(model="newton", input=items, **options)).output_text
 
 
 def to_items(message: Any) -> list[Any]:

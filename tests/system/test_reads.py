@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -175,7 +175,7 @@ def previewed(interface: str) -> list[Operation]:
 
 
 def preview_inputs(operation: Operation, values: Mapping[str, Any]) -> dict[str, Any]:
-    flags = {
+    flags: dict[str, Any] = {
         one.name: [] if one.schema.get("type") == "array" else PREVIEWING[one.name]
         for one in operation.options
         if one.name in PREVIEWING
@@ -284,7 +284,7 @@ def to_words(operation: Operation, given: Mapping[str, Any]) -> list[str]:
     words, places = operation.name.split(), {one.name: one for one in operation.parameters}
     for name, value in given.items():
         parameter = places[name]
-        texts = [str(one) for one in (value if isinstance(value, list) else [value])]
+        texts = list(map(str, cast("list[object]", value) if isinstance(value, list) else [value]))
         if parameter.schema.get("type") == "boolean":
             words.append(parameter.place)
         elif parameter.place.startswith("-"):
@@ -393,7 +393,7 @@ async def test_what_is_written_is_seen(db: Database, stored: StoredRows) -> None
 def test_every_operation_is_classified() -> None:
     names = {(one.interface, one.name) for one in list_operations()}
     assert len(names) > 300
-    named = {name for row in load_verbs() for cell in row.cells.values() if isinstance(cell, tuple) for name in cell}
+    named = {name for row in load_verbs() for cell in row.cells.values() for name in cell}
     assert [name for row in load_verbs() for name in row.other_effects if name not in named] == []
     effects = {one.name: one.effect for one in list_operations() if one.interface == "mcp"}
     assert {name for name, tool in TOOLS.items() if tool.effect != effects[name]} == RECORDED

@@ -95,7 +95,7 @@ class Speaker:
         fields |= {"max_tokens": max_tokens} if max_tokens else {}
         if "stream" not in self.way:
             return (await create(**fields)).choices[0].message.model_dump(exclude_none=True)
-        text, calls = "", {}
+        text, calls = "", dict[int, dict[str, str]]()
         async for part in await create(**fields, stream=True):
             for choice in part.choices:
                 text += choice.delta.content or ""

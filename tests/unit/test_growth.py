@@ -74,7 +74,7 @@ def known_and_like(one: DecisionVector, other: DecisionVector) -> float | None:
     if not one.reason_kinds or not one.reason_kinds <= other.reason_kinds:
         return None
     cosine = float(one.vector @ other.vector)
-    least = NEAR_COSINE_DEFAULT_KIND if one.reason_kinds == {"analysis"} else NEAR_COSINE_SHARED
+    least = NEAR_COSINE_DEFAULT_KIND if one.reason_kinds == frozenset({"analysis"}) else NEAR_COSINE_SHARED
     return cosine if cosine >= (least if one.category == other.category else NEAR_COSINE) else None
 
 

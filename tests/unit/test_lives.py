@@ -84,7 +84,7 @@ OLD = "I pay 850 euro rent."
 def seen(*items: StoredItem, context: str = "- 25 Oct: For November I paid 920 rent.", **more: Any) -> LivedLife:
     orders = {"m1": [], "m2": [], "m3": [RULE], "m4": [RULE]}
     vectors = [[1.0, float(place)] for place, _ in enumerate(items)]
-    fields = {"orders": orders, "contexts": [context], "vectors": vectors, **more}
+    fields: dict[str, Any] = {"orders": orders, "contexts": [context], "vectors": vectors, **more}
     return LivedLife(lines=list(list_lines(LIFE)), items=list(items), **fields)
 
 
@@ -206,8 +206,8 @@ def test_a_changed_prompt_of_a_structured_request_needs_a_new_answer() -> None:
     def body(text: str, **more: Any) -> dict[str, Any]:
         return {"messages": [{"role": "user", "content": text}], **more}
 
-    model, schema = PlayedModel(said="Hello"), {"response_format": {"type": "json_schema", "json_schema": {}}}
-    assert model.key(body("Hello", **schema)) != model.key(body("Hello.", **schema))
+    model, form = PlayedModel(said="Hello"), {"type": "json_schema", "json_schema": {"type": "object"}}
+    assert model.key(body("Hello", response_format=form)) != model.key(body("Hello.", response_format=form))
     assert model.key(body("Context\nHello")) == model.key(body("Other\nHello"))
     assert model.key(body("Hello")) != PlayedModel(said="Bye").key(body("Hello"))
 

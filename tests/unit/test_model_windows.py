@@ -3,7 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -187,7 +187,7 @@ REFUSALS: list[tuple[int, object, RefusedSize]] = [
 
 @pytest.mark.parametrize(("status", "told", "size"), REFUSALS)
 async def test_a_refusal_is_known_by_its_words_and_numbers(status: int, told: object, size: RefusedSize) -> None:
-    error = told if isinstance(told, dict) else {"message": told}
+    error = cast("dict[str, object]", told) if isinstance(told, dict) else {"message": told}
 
     async def refuses(wire: Wire) -> None:
         await wire.send(status, {"error": error})

@@ -168,8 +168,8 @@ def test_a_change_acts_with_the_authority_of_the_person_who_said_it() -> None:
     assert find_authority(with_lines(batch, trust="web"), 2, "", [golf]) == "agent"
 
 
-LINES = ["Nora: I sold the Golf to Ann for 300 euros.", "assistant: Ann paid 250?", "foreign: Bert owes 9917 to Kim"]
-LINES += ["(read) Nora: The cello costs 7712.", "Nora: No, 270, and Emil moved to Oslo."]
+SALE = ["Nora: I sold the Golf to Ann for 300 euros.", "assistant: Ann paid 250?", "foreign: Bert owes 9917 to Kim"]
+LINES = [*SALE, "(read) Nora: The cello costs 7712.", "Nora: No, 270, and Emil moved to Oslo."]
 SAID = ["Nora", "Golf", "Ann", "300", "270", "Emil", "cello", "sold", "Oslo", "moved", "7712"]
 WORDS = st.sampled_from([*SAID, "Bert", "Kim", "9917", "4455", "Zed", "lives", "in", "owes"])
 ITEMS = st.builds(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -94,11 +94,12 @@ def list_everyday() -> list[str]:
 def list_texts(value: Any, keys: set[str]) -> list[str]:
     """Return the texts of messages: the values of `keys`, and the second entries of what was told."""
     if isinstance(value, list):
-        return [text for one in value for text in list_texts(one, keys)]
+        return [text for one in cast("list[Any]", value) for text in list_texts(one, keys)]
     if not isinstance(value, dict):
         return []
-    told = [entry[1] for entry in value.get("told", {}).values()]
-    return [*told, *(value[key] for key in keys & value.keys())]
+    fields = cast("dict[str, Any]", value)
+    told = [entry[1] for entry in fields.get("told", {}).values()]
+    return [*told, *(fields[key] for key in keys & fields.keys())]
 
 
 def test_a_system_message_counts_only_if_it_is_short_and_before_the_first_message() -> None:
