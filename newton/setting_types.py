@@ -37,7 +37,7 @@ class UpstreamSettings(BaseModel):
     model: str | None = None  # default: the only model of the server
     api_key_env: str | None = None  # the environment variable that has the key
     api_key: SecretStr | None = None  # the key itself; `load` reads it from that variable
-    window_tokens: int | None = Field(None, ge=1_000, le=10_000_000)  # default: see the setting `window_tokens`
+    window_tokens: int | None = Field(default=None, ge=1_000, le=10_000_000)  # default: see the setting `window_tokens`
 
 
 class McpServerSettings(BaseModel):

@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from functools import partial
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar
 
 import httpx2
 import openai
@@ -177,10 +177,11 @@ async def _iter_events(start: Awaitable[Completion], deadline: float) -> AsyncGe
 
 async def _read_whole_response(response: httpx2.Response) -> object:
     """Return the JSON of a response that is no stream. Raises APIError if it is an error, whatever its status."""
-    body = json.loads(await response.aread())
-    if isinstance(body, dict) and (error := cast("dict[str, object]", body).get("error")):
-        raise openai.APIError(str(error), response.request, body=error)
-    return body
+    match json.loads(await response.aread()):
+        case {"error": error} if error:
+            raise openai.APIError(str(error), response.request, body=error)
+        case body:
+            return body
 
 
 def _to_json(response: object) -> object:

@@ -68,14 +68,14 @@ def _list_candidates(text: str, schema: type[BaseModel]) -> Iterator[tuple[objec
     names = {name.lower() for name in schema.model_fields}
     others: list[object] = []
     is_cut = is_json = False
-    for found in find_json_values(text):
-        is_json, is_cut = True, is_cut or found.is_cut
-        if (answer := _unwrap(found.value, names)) is not None:
-            yield answer, found.is_cut
-        elif isinstance(found.value, list):
-            others += cast("list[object]", found.value)
+    for value, is_value_cut in find_json_values(text):
+        is_json, is_cut = True, is_cut or is_value_cut
+        if (answer := _unwrap(value, names)) is not None:
+            yield answer, is_value_cut
+        elif isinstance(value, list):
+            others += cast("list[object]", value)
         else:
-            others.append(found.value)
+            others.append(value)
     if others:
         yield others, is_cut
         yield others[0], is_cut

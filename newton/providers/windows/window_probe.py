@@ -74,7 +74,8 @@ async def _ask(upstream: ModelUpstream, client: openai.AsyncOpenAI, model: str) 
     """Return the window and the seconds for which it holds."""
     models = await describe_models(upstream, client)
     listed = cast("Fields", models.get(model) or models.get(f"{model}:latest") or {})
-    fields, owner = {**(listed.get("meta") or {}), **listed}, listed.get("owned_by")
+    fields: Fields = {**(listed.get("meta") or {}), **listed}
+    owner = listed.get("owned_by")
     if tokens := _find_tokens(fields, _WINDOW_FIELDS):
         return tokens, CACHE_SECONDS
     root = upstream.address.removesuffix("/v1")
@@ -83,7 +84,8 @@ async def _ask(upstream: ModelUpstream, client: openai.AsyncOpenAI, model: str) 
         return _find_tokens(props["default_generation_settings"], ("n_ctx",)), CACHE_SECONDS
     if owner == LM_STUDIO_OWNER:
         found = (one for one in (await _get(client, f"{root}/api/v0/models"))["data"] if one["id"] == model)
-        return _find_tokens(next(found, {}), (*_WINDOW_FIELDS, *_LIMIT_FIELDS)), RETRY_SECONDS  # it may be loaded anew
+        loaded = next(found, dict[str, Any]())
+        return _find_tokens(loaded, (*_WINDOW_FIELDS, *_LIMIT_FIELDS)), RETRY_SECONDS  # it may be loaded anew
     if tokens := _find_tokens(fields, _LIMIT_FIELDS):
         return tokens, CACHE_SECONDS
     return (await _ask_ollama(client, root, model), RETRY_SECONDS) if owner else (None, CACHE_SECONDS)

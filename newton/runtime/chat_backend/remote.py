@@ -72,7 +72,8 @@ class RemoteAgent:
     async def find_window(self) -> ContextWindow | None:
         found = await self.client.get("/v1/models")
         with expect_newton_response():
-            listed = next((one for one in found["data"] if one["id"] == (self.selected_model or "newton")), {})
+            matching = (one for one in found["data"] if one["id"] == (self.selected_model or "newton"))
+            listed = next(matching, dict[str, Any]())
             fields = listed.get("context_window"), listed.get("context_window_source")
             return WINDOW.validate_python(fields) if fields[0] else None
 

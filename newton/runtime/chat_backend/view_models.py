@@ -210,13 +210,13 @@ class ExplanationView(ViewModel):
     ref: str | None = None
     note: str | None = None
     contradiction_note: str | None = None
-    sources: list[UUID] = Field([])
+    sources: list[UUID] = Field(default=[])
     detail: DetailLevel | None = None
     reason: str | None = None
     score: float | None = None
-    features: dict[str, float] = Field({})
-    contributions: dict[str, float] = Field({})
-    weights: dict[str, float] = Field({})
+    features: dict[str, float] = Field(default={})
+    contributions: dict[str, float] = Field(default={})
+    weights: dict[str, float] = Field(default={})
     near_miss: NearMiss | None = None
 
 

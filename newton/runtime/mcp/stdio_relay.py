@@ -106,7 +106,7 @@ class StdioRelay:
         """Return the headers of a message: since 2026, they repeat parts of its content."""
         method, parameters = str(message.get("method", "")), _parameters(message)
         meta = parameters.get("_meta")
-        version = meta.get(VERSION_KEY) if isinstance(meta, dict) else None
+        version = cast("Message", meta).get(VERSION_KEY) if isinstance(meta, dict) else None
         if not isinstance(version, str):
             return HEADERS if self._version is None else {**HEADERS, VERSION_HEADER: self._version}
         headers = {**HEADERS, VERSION_HEADER: version, "Mcp-Method": method}
