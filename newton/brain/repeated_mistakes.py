@@ -160,8 +160,8 @@ class _Codes(NamedTuple):
     def of(cls, decisions: Sequence[DecisionVector]) -> "_Codes":
         """Number the categories and kinds of decisions; the bit 1 is that of DEFAULT_KIND."""
         categories = {category: number for number, category in enumerate({one.category for one in decisions})}
-        kinds = sorted({kind for one in decisions for kind in one.reason_kinds} - {DEFAULT_KIND})
-        return cls(categories, {kind: 1 << number for number, kind in enumerate((DEFAULT_KIND, *kinds))})
+        kinds = frozenset[ReasonKind]().union(*(one.reason_kinds for one in decisions)) - {DEFAULT_KIND}
+        return cls(categories, {kind: 1 << number for number, kind in enumerate((DEFAULT_KIND, *sorted(kinds)))})
 
     def to_columns(self, decisions: Sequence[DecisionVector]) -> _Columns:
         return _Columns(

@@ -103,7 +103,7 @@ async def count_failed_reading(tx: Tx, session: DueSession, *, agent_id: UUID) -
 async def find_episode(tx: Tx, session_id: UUID, position: int, *, agent_id: UUID) -> UUID | None:
     """Return the episode that includes a message; None while the session goes on."""
     row = await SQL["find_episode"].fetch_one(tx, agent_id=agent_id, session_id=session_id, position=position)
-    return row and row["memory_id"]
+    return row["memory_id"] if row else None
 
 
 async def list_told_episodes(

@@ -249,7 +249,8 @@ async def detach_results(tx: Tx, messages: Sequence[Message], *, session_id: UUI
 
     The client has cut its call away, or the call has a result already.
     """
-    open_calls, detached = {*await _find_open_calls(tx, messages, session_id=session_id, agent_id=agent_id)}, []
+    open_calls = {*await _find_open_calls(tx, messages, session_id=session_id, agent_id=agent_id)}
+    detached: list[Message] = []
     for line in messages:
         is_open = line.tool_call_id is None or line.tool_call_id in open_calls
         detached.append(line if is_open else replace(line, tool_call_id=None))

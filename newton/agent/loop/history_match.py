@@ -103,9 +103,9 @@ class HistoryMatcher:
     ) -> UUID:
         """Return a session whose last message is one of the matches; if there is none, branch from the first match."""
         for match in matches:
-            place = {"session_id": match.session_id, "position": match.position}
-            if not await log.has_later_messages(tx, agent_id=ctx.agent_id, **place):
-                return match.session_id
+            session_id, position = match.session_id, match.position
+            if not await log.has_later_messages(tx, agent_id=ctx.agent_id, session_id=session_id, position=position):
+                return session_id
         parent_id, position = matches[0].session_id, matches[0].position
         branch_id = await branches.create_branch(tx, new_ref, parent_id=parent_id, from_position=position, ctx=ctx)
         self.scope.publish("session.branched", {"session_id": str(branch_id), "parent_id": str(parent_id)})

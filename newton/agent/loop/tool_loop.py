@@ -294,5 +294,5 @@ def to_tool_line(call: ToolCall, text: str, *, said_at: datetime, trust: Trust |
 
     `trust` is the lowest trust tier of foreign text in the result.
     """
-    own = {"tool_call_id": call.id, "is_notice": True, "min_trust": trust}
-    return Message(role="tool", name=call.name, content=text, said_at=said_at, **own)
+    line = Message(role="tool", name=call.name, content=text, said_at=said_at, tool_call_id=call.id, min_trust=trust)
+    return replace(line, is_notice=True)

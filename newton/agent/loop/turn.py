@@ -111,8 +111,8 @@ class TurnRunner:
 
     async def _begin(self, turn_input: TurnInput, text: str, recorder: TurnRecorder, tx: Tx) -> RunningTurn:
         """Store the input, and read what limits the turn."""
-        named = {"name": turn_input.speaker, "ref": turn_input.ref}
-        line = Message(role="user", content=text, said_at=self.scope.now(), **named)
+        speaker, ref = turn_input.speaker, turn_input.ref
+        line = Message(role="user", content=text, said_at=self.scope.now(), name=speaker, ref=ref)
         recorded = await recorder.record_input(
             tx, text, None if turn_input.already_stored else line, turn_input.earlier
         )

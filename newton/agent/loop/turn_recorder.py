@@ -89,8 +89,9 @@ class TurnRecorder:
         """
         async with self._write() as (tx, ctx):
             event = to_event(outcome, occurred_at=ctx.now)
-            own = {"is_tool_result": True, "output_trust": trust}
-            new = NewEvent(ref=str(new_id()), event=event, session_id=self.session_id, **own)
+            new = NewEvent(
+                ref=str(new_id()), event=event, session_id=self.session_id, is_tool_result=True, output_trust=trust
+            )
             await event_store.record_events(tx, [new], ctx=ctx)
 
     async def record_input(self, tx: Tx, text: str, line: Message | None, earlier: Sequence[Message]) -> RecordedInput:

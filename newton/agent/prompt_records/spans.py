@@ -102,7 +102,7 @@ class PromptOrigin:
     @property
     def block_texts(self) -> Mapping[tuple[BlockKind, int], str]:
         """Return the blocks to which the record of the prompt may refer, by kind and position."""
-        texts = {(block.kind, block.position): block.text for block in self.new_blocks}
+        texts = dict[tuple[BlockKind, int], str](((one.kind, one.position), one.text) for one in self.new_blocks)
         for item in self.loaded:
             if item.memory:
                 texts["memory", item.first] = item.memory.text

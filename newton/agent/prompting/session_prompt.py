@@ -156,8 +156,7 @@ class SessionPromptBuilder:
         system = self._choose_system(place, context, state, view)
         earlier = next((item.memory for item in view if item.first == place.position and item.memory), None)
         memory = self._build_memory(context, state, system, conversation, earlier)
-        trusts = [item.memory.min_trust for item in sent if item.memory]
-        trusts += [context.bundle.min_external_trust] if context else []
+        external_trust = context.bundle.min_external_trust if context else None
         blocks = [system] if system.edition and system is not state.system else []
         if memory and context and earlier is None:
             blocks.append(self._to_memory_block(place, memory, context, state))
@@ -169,7 +168,7 @@ class SessionPromptBuilder:
             is_system_stored=system is state.system,
             memory=memory,
             new_blocks=tuple(blocks) if is_new else (),
-            min_trust=lowest_known_trust(trusts),
+            min_trust=lowest_known_trust([external_trust, *(item.memory.min_trust for item in sent if item.memory)]),
         )
 
     async def _read_state(self, tx: Tx, place: InputPlace, positions: Sequence[int], edition: str) -> _SessionState:

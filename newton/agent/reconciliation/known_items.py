@@ -123,7 +123,7 @@ async def list_user_names(tx: Tx, *, agent_id: UUID) -> tuple[str, ...]:
     """Return the names of the user, the first one to be used in texts; none if they are not known."""
     row = await SQL["get_user_name"].fetch_one(tx, agent_id=agent_id)
     names, _ = await read_user_names(tx, agent_id=agent_id)
-    return tuple(dict.fromkeys([*names, *filter(None, [row and row["user_name"]])]))
+    return tuple(dict.fromkeys([*names, *filter(None, [row["user_name"] if row else None])]))
 
 
 async def _embed(scope: AgentScope, texts: Sequence[str]) -> list[HalfVector]:

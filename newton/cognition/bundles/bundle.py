@@ -111,7 +111,7 @@ class Bundle:
         """
         shown = (*(c.scored.found for c in self.items), *self.focus)
         quoted = UNTRUSTED_TIERS.intersection(one.trust for one in self.assembly_input.approvals)
-        return frozenset(found.trust for found in shown if found.quarantined) | quoted
+        return frozenset[Trust](found.trust for found in shown if found.quarantined) | quoted
 
     @property
     def min_external_trust(self) -> Trust | None:

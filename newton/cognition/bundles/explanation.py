@@ -240,7 +240,7 @@ def _explain_candidate(
 ) -> CandidateExplanation:
     features = align_features(stored_candidate, stored.trace.features)
     lost = history.found._replace(state=stored_candidate.state, micro=LOST_TEXT, summary=LOST_TEXT)
-    inputs, named = stored.trace.assembly_input, dict(zip(FEATURE_NAMES, features, strict=True))
+    inputs, named = stored.trace.assembly_input, dict[str, float](zip(FEATURE_NAMES, features, strict=True))
     return CandidateExplanation(
         None,
         stored_candidate,

@@ -179,8 +179,12 @@ def _find_origins(
         ("standing", gathered.gathering.standing),
         ("injected", gathered.injected_ids),
     )
-    origins = {memory_id: origin for origin, ids in other_origins for memory_id in ids if memory_id not in searched}
-    return origins | {memory_id: origin for origin, ids in always for memory_id in ids}
+    origins: dict[UUID, MemoryOrigin] = {}
+    for origin, ids in other_origins:
+        origins |= {memory_id: origin for memory_id in ids if memory_id not in searched}
+    for origin, ids in always:
+        origins |= dict.fromkeys(ids, origin)
+    return origins
 
 
 def _judge_observations(

@@ -155,7 +155,7 @@ def gather_nothing(request: ContextBuildRequest) -> GatheredSources:
     """Return the sources of a context that is built without memory, because nothing could be read."""
     names = ("memories", "identity and constraints", "session", "tasks")
     recall_result = RecallResult(query=RecallQuery(text=request.input), memories=(), missing={})
-    missing = dict.fromkeys(names, "the sources could not be read")
+    missing: dict[str, str] = dict.fromkeys(names, "the sources could not be read")
     return GatheredSources(
         recall_result=recall_result,
         session_data=SessionContextData(),

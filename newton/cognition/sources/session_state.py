@@ -129,8 +129,7 @@ async def list_pending_approvals(
     tx: Tx, *, agent_id: UUID, session_id: UUID, before_position: int
 ) -> Sequence[PendingApproval]:
     """Return what came to wait for approval since the last context of a session and the message before a position."""
-    key = {"agent_id": agent_id, "session_id": session_id}
-    return (await _read_last_context(tx, **key, position=before_position))[1]
+    return (await _read_last_context(tx, agent_id=agent_id, session_id=session_id, position=before_position))[1]
 
 
 async def _read_last_context(

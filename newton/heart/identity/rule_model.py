@@ -163,14 +163,14 @@ def split_sentences(text: str) -> list[MaskedSentence]:
 def classify_sentence(sentence: MaskedSentence, vector: Vector) -> Mapping[SentenceKind, float]:
     """Return the probability of each kind for a sentence with this unit vector."""
     model, names = load_rule_model(), list_rule_features(sentence)
-    odds = {
+    odds: dict[SentenceKind, float] = {
         kind: base
         + float(np.dot(vector, model.weights[kind]))
         + sum(model.feature_weights[kind][name] for name in names)
         for kind, base in model.bases.items()
     }
     highest = max(odds.values())
-    shares = {kind: float(np.exp(value - highest)) for kind, value in odds.items()}
+    shares: dict[SentenceKind, float] = {kind: float(np.exp(value - highest)) for kind, value in odds.items()}
     return {kind: share / sum(shares.values()) for kind, share in shares.items()}
 
 

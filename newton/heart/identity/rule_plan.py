@@ -100,7 +100,7 @@ def plan_rules(
     if lifted:
         return RulePlan(is_unsure=True) if has_reader else RulePlan((), lifted)
     stated = detect_instructions(text)
-    get_threshold = (lambda _: MIN_CERTAIN_STATING) if has_reader else _get_threshold
+    get_threshold: Callable[[MaskedSentence], float] = (lambda _: MIN_CERTAIN_STATING) if has_reader else _get_threshold
     others = list(map(_to_instruction, _find_stated(sentences, vectors, [one.text for one in stated], get_threshold)))
     found = (*stated, *others)
     left = [one for one in sentences if not any(rule.text.casefold() in one.text.casefold() for rule in found)]

@@ -1,7 +1,7 @@
 """The schema of the model's answer to the reconciling call, and the reading of any text as such an answer. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeGuard
 
 from pydantic import BaseModel, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
@@ -73,10 +73,10 @@ def read_answer(text: str) -> ReadAnswer:
 
 def _find_item_lists(value: object, depth: int) -> Iterator[Sequence[object]]:
     """Yield each list in a value that may be the list of items, and an item alone as a list."""
-    if value == [] or (isinstance(value, dict) and cast("dict[str, object]", value).get("items") == []):
+    if value == [] or (_is_object(value) and value.get("items") == []):
         yield []
-    elif isinstance(value, list) and any(map(_is_item, cast("list[object]", value))):
-        yield cast("list[object]", value)
+    elif _is_list(value) and any(map(_is_item, value)):
+        yield value
     elif _is_item(value):
         yield [value]
     elif depth:
@@ -86,23 +86,31 @@ def _find_item_lists(value: object, depth: int) -> Iterator[Sequence[object]]:
 
 
 def _list_inner_values(value: object) -> list[object]:
-    if isinstance(value, dict):
-        return list(cast("dict[str, object]", value).values())
-    if isinstance(value, list):
-        return cast("list[object]", value)
+    if _is_object(value):
+        return list(value.values())
+    if _is_list(value):
+        return value
     is_json = isinstance(value, str) and value.lstrip().startswith(("{", "["))
     return [found.value for found in find_json_values(str(value))] if is_json else []
 
 
 def _is_item(value: object) -> bool:
-    return isinstance(value, dict) and isinstance(cast("dict[str, object]", value).get("op"), str)
+    return _is_object(value) and isinstance(value.get("op"), str)
+
+
+def _is_object(value: object) -> TypeGuard[dict[object, object]]:
+    return isinstance(value, dict)
+
+
+def _is_list(value: object) -> TypeGuard[list[object]]:
+    return isinstance(value, list)
 
 
 def _read_item(value: object) -> ProposedItem | None:
     """Return an item from its JSON; None without operation and number of a line."""
-    if not isinstance(value, dict):
+    if not _is_object(value):
         return None
-    fields = {str(name).lower(): one for name, one in cast("dict[object, object]", value).items()}
+    fields = {str(name).lower(): one for name, one in value.items()}
     line = _read_integer(fields.get("line"))
     op = _read_text(fields.get("op")).lower()
     if line is None or not op:
@@ -123,7 +131,7 @@ def _read_integer(value: object) -> int | None:
 
 
 def _read_ids(value: object) -> tuple[str, ...]:
-    given = cast("list[object]", value) if isinstance(value, list) else [value]
+    given = value if _is_list(value) else [value]
     words = (word for one in given if isinstance(one, str) for word in one.replace(",", " ").split())
     labels = (word.strip("[]()\"'.;:").upper() for word in words)
     return tuple(dict.fromkeys(label for label in labels if label))

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import cast
 
 from newton.heart.facts.conflicts import concerns_safety
 from newton.heart.lifecycle.facts import may_supersede
@@ -101,7 +100,7 @@ class _ItemChecker:
     def _check(self, item: ProposedItem) -> CheckedItem:
         if item.op not in OPERATIONS:
             raise _DroppedError("unknown operation")
-        op = cast("Operation", item.op)
+        op = item.op
         known = self._find_known(item.ids)
         if op == "same":
             return self._check_same(known)

@@ -109,10 +109,6 @@ def _stands(stated: str, alike: Sequence[tuple[str, frozenset[str]]], theirs: fr
     return len(alike) == len(within) == 1 or any(share_stems(theirs, mine) == theirs for mine in within)
 
 
-def _denies(text: str) -> bool:
-    return is_denied(text) or concerns_safety(text)
-
-
 def is_fragment(text: str) -> bool:
     """Return whether an English text has no verb."""
     return detect_language(text) == ENGLISH and not has_verb(text)

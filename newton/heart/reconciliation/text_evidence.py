@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import takewhile
@@ -139,7 +139,7 @@ def _list_pairs(text: str) -> Iterator[str]:
         )
 
 
-def share_stems(first: Iterable[str], second: Iterable[str]) -> set[str]:
+def share_stems(first: Iterable[str], second: Iterable[str]) -> Set[str]:
     """Return the stems of the first text of which the second has a similar one, also as part of a compound."""
     others = frozenset(second)
     return {stem for stem in first if stem in others or any(_are_similar(stem, other) for other in others)}

@@ -23,7 +23,7 @@ def define_tool(name: str, model: type[ToolInput]) -> ToolDefinition:
 def _shorten(schema: Mapping[str, Any]) -> dict[str, object]:
     """Return the schema of a field without what a model does not need, such as that it may be null."""
     options = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
-    merged = {**(options[0] if len(options) == 1 else {}), **schema}
+    merged: dict[str, Any] = {**(options[0] if len(options) == 1 else {}), **schema}
     kept: dict[str, object] = {key: merged[key] for key in KEPT_FIELDS if key in merged}
     if isinstance(items := kept.get("items"), Mapping):
         kept["items"] = _shorten(cast("Mapping[str, Any]", items))
