@@ -1,7 +1,7 @@
 -- name: get_memories(agent_id, memory_ids, moment, model_id, embedding, text_embedding)
 -- These memories, and the facts that contradicted any of them at a moment; without a moment, those that still do.
 -- Unless `model_id` is null, with their similarities to the vector of the search and to that of its text.
--- A message is outdated if a fact that was learnt from it is superseded. `limit 1` keeps the planner from starting with
+-- `changed` are the facts learnt from a message that are superseded. `limit 1` keeps the planner from starting with
 -- all facts of the agent, which it does without statistics.
 with contradictions as materialized (
     select l.memory_id, l.other_id
@@ -51,11 +51,11 @@ select
     m.importance, m.outcome, m.uses, m.occurred_at, m.created_at, m.accessed_at, m.confirmed_at, m.trust,
     m.quarantined, m.ref, m.thread_id, m.position, f.reconfirmed_at, f.valid_to, f.attribute,
     coalesce(f.contradicted_ids, '{}') as contradicted_ids,
-    m.kind = 'exchange' and exists (
-        select
+    case when m.kind = 'exchange' then (
+        select string_agg(t.summary, ' ' order by t.memory_id)
         from memory.sources as s
         cross join lateral (
-            select memory_id
+            select memory_id, summary
             from memory.memories
             where agent_id = $1 and kind = 'fact' and memory_id = s.memory_id
             limit 1
@@ -75,9 +75,9 @@ select
                 join memory.sources as o on o.agent_id = $1 and o.memory_id = l.memory_id
                 where l.agent_id = $1 and l.other_id = t.memory_id and l.link = 'supersedes' and o.source_id = m.memory_id
             )
-    ) as is_outdated,
+    ) end as changed,
     m.prefix_length, case when m.full_tokens is not null then m.full_text end as full_text, m.full_tokens,
-    stated.thread_id as stated_thread_id, stated.position as stated_position,
+    stated.thread_id as stated_thread_id, stated.position as stated_position, stated.said_at,
     e.search_similarity, e.text_similarity
 from memory.memories as m
 left join lateral (
@@ -87,13 +87,15 @@ left join lateral (
     limit 1
 ) as e on true
 left join lateral (
-    -- of a fact with no other source
-    select min(x.thread_id::text)::uuid as thread_id, min(x.position) as position
+    -- the message of a fact with no other source, and the time at which a fact was first said
+    select
+        case when count(*) = 1 then min(x.thread_id::text)::uuid end as thread_id,
+        case when count(*) = 1 then min(x.position) end as position,
+        min(x.occurred_at) as said_at
     from memory.sources as s
     left join memory.memories as x
         on x.agent_id = $1 and x.memory_id = s.source_id and x.kind = 'exchange'
     where m.kind = 'fact' and s.agent_id = $1 and s.memory_id = m.memory_id
-    having count(*) = 1
 ) as stated on true
 left join lateral (
     select

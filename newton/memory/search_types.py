@@ -69,11 +69,11 @@ class RetrievedMemory(NamedTuple):
     and `relevance` the combination of both, divided by that of the best memory found.
 
     The fields before `similarity` and after `relevance` are the columns of the query `get_memories`, in its order,
-    without its similarities. Those after `relevance` are set only for facts, `is_outdated` only for messages.
+    without its similarities. Those after `relevance` are set only for facts, `changed` only for messages.
     `renewed_at` is the time at which the fact was last stated again, `contradicted_ids` are facts that contradict it,
-    and `is_outdated` means that something that the message states has changed since. `stated_thread_id` and
-    `stated_position` are set for a fact that a single message states, and say which. `prefix_length`, `full_text` and
-    `full_tokens` are set for a long text, and `window` is the part of it that answers best.
+    and `changed` is what the message states that has changed since. `stated_thread_id` and `stated_position` are set
+    for a fact that a single message states, and say which; `said_at` is the time of its first message. `prefix_length`,
+    `full_text` and `full_tokens` are set for a long text, and `window` is the part of it that answers best.
 
     It is a tuple, because hundreds are created for each context and a dataclass takes ten times as long.
     """
@@ -106,12 +106,13 @@ class RetrievedMemory(NamedTuple):
     valid_to: datetime | None = None
     attribute: str | None = None
     contradicted_ids: Sequence[UUID] = ()
-    is_outdated: bool = False
+    changed: str | None = None
     prefix_length: int = 0
     full_text: str | None = None
     full_tokens: int | None = None
     stated_thread_id: UUID | None = None
     stated_position: int | None = None
+    said_at: datetime | None = None
     window: "BestWindow | None" = None
 
     @property
@@ -136,8 +137,8 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def told_at(self) -> datetime:
-        """The time at which the memory occurred; for a fact, that of its last repetition or the start of validity."""
-        return self.renewed_at or self.occurred_at
+        """The time at which the memory occurred; for a fact, that of its last statement or its start, the later one."""
+        return self.renewed_at or max(self.said_at or self.occurred_at, self.occurred_at)
 
     @property
     def effective_importance(self) -> float:

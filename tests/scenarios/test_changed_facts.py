@@ -155,7 +155,8 @@ async def test_a_message_of_which_something_changed_is_marked_in_a_context(mind:
     ask = ContextBuildRequest(agent_id=mind.agent_id, input="How much is our rent?", tokens=2_000, fill=True)
     bundle = await mind.contexts.build(ask)
     assert await list_current(mind) == {"Our rent was raised to 950 euros."}
-    assert "- changed since: User: We pay 900 euros of rent for our flat." in bundle.text
+    changed = "We pay 900 euros of rent for our flat."
+    assert f"- changed since ({changed}): User: {changed} Isn't that a lot?" in bundle.text
     assert "changed since: User: Our rent was raised" not in bundle.text
     assert bundle.tokens == token_counter.count(bundle.text)
     assert "changed since" not in (await mind.contexts.build(replace(ask, as_of=before))).text

@@ -101,7 +101,7 @@ async def test_an_unsettled_pair_is_one_item_though_only_one_of_them_was_found(m
     assert oslo not in {c.memory_id for c in before.candidates}
     await contest(mind, bergen, oslo)
     bundle = await mind.context(QUESTION)
-    pair = [f"- unsettled, {_day(11)}: Carla lives in the town of Bergen.", f"or {_day(50)}: Her post goes to Oslo."]
+    pair = [f"- {_day(11)}: Carla lives in the town of Bergen.", f"earlier {_day(50)}: Her post goes to Oslo."]
     assert "\n".join(pair) in bundle.text
     assert bundle.tokens == token_counter.count(bundle.text)
     items = {item["memory_id"]: item for item in bundle.as_json()["items"]}
@@ -128,7 +128,7 @@ async def test_of_the_past_a_pair_is_two_facts_until_they_were_contested(mind: M
     await contest(mind, bergen, oslo, at=NOON - timedelta(days=5))
     for days, is_pair in ((6, False), (4, True)):
         past = await mind.context(QUESTION, as_of=NOON - timedelta(days=days))
-        assert ("unsettled" in past.text) == is_pair
+        assert ("\nearlier " in past.text) == is_pair
         assert "Oslo" in past.text and "Bergen" in past.text
 
 

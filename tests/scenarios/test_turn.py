@@ -152,7 +152,7 @@ async def test_a_quote_keeps_the_date_and_the_doubt_of_a_fact(mind: Mind) -> Non
     text, _ = await take(
         mind.turns(None), TurnInput(session_id=await mind.session(), text="When does the ferry leave?")
     )
-    lines = ["- unsettled, 24 Nov: The ferry leaves at ten.", "or 21 Nov: The ferry leaves at nine."]
+    lines = ["- 24 Nov: The ferry leaves at ten.", "earlier 21 Nov: The ferry leaves at nine."]
     assert text.splitlines() == ["From memory:", *lines]
 
 

@@ -154,8 +154,8 @@ def test_facts_that_contradict_each_other_are_one_item_with_the_latest_first(
 ) -> None:
     shown = context(*best_first, fact(3, "Carla sails."))
     assert lines(shown) == [
-        "- unsettled, 12 Nov: Carla lives in Bergen.",
-        "or 3 Oct: Carla lives in Oslo",
+        "- 12 Nov: Carla lives in Bergen.",
+        "earlier 3 Oct: Carla lives in Oslo",
         "- Carla sails.",
     ]
     assert shown.block.tokens == count(shown.block.text)
@@ -189,6 +189,46 @@ def test_without_room_for_both_neither_is_told() -> None:
         shown = context(BERGEN, OSLO, budget=budget)
         assert ("Bergen" in shown.block.text) == ("Oslo" in shown.block.text)
         assert shown.block.tokens == count(shown.block.text) <= budget
+
+
+@pytest.mark.parametrize(
+    "latest",
+    [
+        fact(1, "Carla lives in Bergen.", told=ago(51), against=[2]),  # both in one message
+        fact(1, "Carla lives in Bergen.", told=ago(11), against=[2], trust="agent"),
+        fact(1, "Carla tolerates penicillin, she is not allergic.", told=ago(11), against=[2]),
+    ],
+)
+def test_what_no_person_told_later_or_what_is_grave_stays_unsettled(latest: RetrievedMemory) -> None:
+    first, second = lines(context(OSLO, latest))
+    assert first.startswith("- unsettled, ") and second.startswith("or ")
+
+
+def message(number: int, text: str, changed: str | None = None, position: int = 0) -> RetrievedMemory:
+    found = fact(number, f"[2026-11-12] {text}", kind="exchange", told=ago(11))
+    return found._replace(changed=changed, thread_id=UUID(int=99), position=position)
+
+
+def test_the_clause_that_changed_is_named_and_the_rest_of_the_message_stands() -> None:
+    said = message(1, "User: The rent is 900. I am allergic to nuts.", changed="The rent is 900.")
+    alone = message(2, "User: Die Miete kostet 900.", changed="Die Miete kostet 900.", position=4)
+    reply = message(3, "Assistant: So the rent is 900 now.", position=1)
+    other = message(4, "Assistant: Bread without hazelnuts, then.", position=5)
+    shown = context(said, alone, reply, other)
+    assert lines(shown)[1:] == [
+        "- changed since (The rent is 900.): User: The rent is 900. I am allergic to nuts.",
+        "- changed since (The rent is 900.): Assistant: So the rent is 900 now.",
+        "- changed since: User: Die Miete kostet 900.",
+        "- Assistant: Bread without hazelnuts, then.",
+    ]
+    assert shown.block.tokens == count(shown.block.text)
+
+
+def test_the_day_of_a_fact_is_that_on_which_it_was_said() -> None:
+    born = fact(1, "A girl was born, she is called Signe.", told=ago(51))
+    assert lines(context(born._replace(said_at=ago(20)))) == ["- 3 Nov: A girl was born, she is called Signe."]
+    ended = born._replace(said_at=ago(20), valid_to=ago(40))
+    assert lines(context(ended)) == ["- until 14 Oct: A girl was born, she is called Signe."]
 
 
 # S001-21
@@ -242,7 +282,7 @@ def test_labels_and_pairs_stay_within_every_budget(
     shown = context(*facts, budget=budget)
     assert shown.block.tokens == count(shown.block.text) <= budget
     inside = [c for c in shown.candidates if c.detail]
-    assert len(re.findall(r"^(?:- |or )", shown.block.text, re.MULTILINE)) == len(inside)
+    assert len(re.findall(r"^(?:- |or |earlier )", shown.block.text, re.MULTILINE)) == len(inside)
     assert all(f" {c.context_line}\n" in shown.block.text for c in inside)
     assert all(c.label for c in inside if c.scored.found.told_at.date() != NOW.date())
 
@@ -253,4 +293,7 @@ def test_a_search_result_says_in_front_of_its_text_that_it_is_not_current() -> N
     assert render_found(plain._replace(state="SUPERSEDED"), "text", NOW) == "superseded: text"
     assert render_found(plain._replace(valid_to=ago(3)), "text", NOW) == "until 20 Nov: text"
     assert render_found(plain._replace(valid_to=NOW + timedelta(days=3)), "text", NOW) == "text"
-    assert render_found(plain._replace(kind="exchange", is_outdated=True), "text", NOW) == "changed since: text"
+    assert (
+        render_found(plain._replace(kind="exchange", changed="It is red"), "text", NOW)
+        == "changed since (It is red): text"
+    )

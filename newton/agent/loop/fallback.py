@@ -78,7 +78,8 @@ def _render_quote(item: ScoredCandidate, bundle: Bundle) -> str:
     if item.label is None:
         return f"- {item.text}"
     lines = {c.memory_id: c.context_line for c in bundle.items}
-    return render_contradiction([lines[memory_id] for memory_id in item.label.group or (item.memory_id,)]).rstrip()
+    shown = [lines[memory_id] for memory_id in item.label.group or (item.memory_id,)]
+    return render_contradiction(shown, item.label.alternative).rstrip()
 
 
 def _is_relevant(item: ScoredCandidate, bundle: Bundle) -> bool:

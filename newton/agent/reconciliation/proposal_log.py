@@ -38,6 +38,15 @@ class ModelRecord:
         """Return whether the model is not asked any more, because more than half of its items were dropped."""
         return self.proposed >= MIN_ITEMS and self.proposed - self.kept > MAX_DROPPED * self.proposed
 
+    @property
+    def description(self) -> str:
+        """Return for a person what became of the items, and whether the model is not asked any more."""
+        reasons = "; ".join(f"{count} {reason}" for reason, count in self.dropped.items())
+        counts = f"{self.model} proposed {self.proposed} changes of memory in 7 days, of which {self.kept} were kept"
+        detail = f"{counts} (dropped: {reasons})" if reasons else counts
+        end = "; it is not asked any more, because most of them were not usable" if self.is_switched_off else ""
+        return f"{detail}{end}"
+
 
 async def record_answer(tx: Tx, answer: CheckedAnswer, *, model: str, malformed: int, ctx: WriteContext) -> None:
     """Record the items of an answer; `malformed` of its parts were no items."""

@@ -60,7 +60,8 @@ def _group_by_day(
 ) -> list[TextBlock]:
     """Render the items without a date, then the items of each day under a heading, then text of tools within a fence.
 
-    Days are in the profile's order of their best items; items within a day and within the fence are chronological.
+    Days are in the profile's order of their best items, and chronological where that is the best first, so that the
+    latest is the last; items within a day and within the fence are chronological.
     """
     days: dict[str | None, list[ScoredCandidate]] = {}
     for c in candidates:
@@ -68,7 +69,8 @@ def _group_by_day(
             days.setdefault(c.day, []).append(c)
     undated = arrange(days.pop(None, []), profile, sort_key=_date_key)
     blocks = [_render_item(c, {}, show_id=show_ids) for c in undated]
-    for day, items in arrange(list(days.items()), profile, sort_key=lambda day: _date_key(day[1][0])):
+    ordered = arrange(list(days.items()), profile, sort_key=lambda day: _date_key(day[1][0]))
+    for day, items in sorted(ordered, key=_day_of) if profile.order == "best_first" else ordered:
         assert day is not None, "undated items are removed above"
         lines = [
             render_memory(c.memory_id, c.context_line, c.tokens, show_id=show_ids)
@@ -77,6 +79,10 @@ def _group_by_day(
         blocks += [render_day_heading(day, day_tokens), *lines]
     fenced = sorted((c for c in candidates if c.kind in FENCED_KINDS), key=_chronological_key)
     return [*blocks, *fence([_render_item(c, {}, show_id=show_ids) for c in fenced], day_tokens)]
+
+
+def _day_of(group: tuple[str | None, list[ScoredCandidate]]) -> str:
+    return group[0] or ""
 
 
 def _date_key(item: ScoredCandidate) -> tuple[datetime, UUID]:
@@ -95,7 +101,7 @@ def _render_item(item: ScoredCandidate, members: Mapping[UUID, ScoredCandidate],
     if item.label and item.label.group:
         lines = [(memory_id, members[memory_id].context_line) for memory_id in item.label.group]
         shown = [add_item_id(memory_id, line) if show_id else line for memory_id, line in lines]
-        return TextBlock(render_contradiction(shown), item.tokens)
+        return TextBlock(render_contradiction(shown, item.label.alternative), item.tokens)
     if item.kind != "procedure":
         return render_memory(item.memory_id, item.context_line, item.tokens, show_id=show_id or item.is_cut)
     name = item.scored.found.micro.partition(":")[0]

@@ -1,6 +1,6 @@
 """Labels of facts in a context: when each was stated, whether it is in doubt, and what contradicts it. Pure.
 
-A message gets a label if something that it states has changed since.
+A message gets a label with what it states that has changed since, and so does the reply to it.
 
 A label stands between the bullet and the text ("- 12 Nov: Ana lives in Oslo"). No token spans its borders, so the token
 counts of label and stored line add up, and nothing is tokenized while a context is built.
@@ -9,14 +9,16 @@ counts of label and stored line add up, and nothing is tokenized while a context
 import functools
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.cognition.content_words import extract_content_words
 from newton.content.yaml_source import parse_trusted
+from newton.heart.facts.conflicts import concerns_safety
 from newton.memory.memory import TokenCounter, past_reason
 from newton.memory.representations import START_PREFIX_LENGTH, has_start_prefix, start_prefix, to_bullet
 from newton.memory.search_types import RetrievedMemory
@@ -26,7 +28,7 @@ MAX_SHORT_YEAR_DISTANCE = 50  # in years; beyond it two digits do not identify t
 
 UNSETTLED, AGENT_NOTE, MAYBE_OUTDATED, OUTDATED = "unsettled", "agent note", "maybe outdated", "changed since"
 UNTIL, FROM = "until", "from"
-BULLET, ALTERNATIVE = "-", "or"  # the beginnings of the first and the further lines of an item
+BULLET, ALTERNATIVE, EARLIER = "-", "or", "earlier"  # the beginnings of the first and the further lines of an item
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -34,25 +36,29 @@ class FactLabel(NamedTuple):
     """The label of a fact or a message, and the tokens of the labelled item as summary and in the shorter micro form.
 
     `group` are facts that contradict each other and are one item: the latest first, this fact included; else empty.
+    `alternative` begins the further lines of the item.
     """
 
     prefix: str
     summary_tokens: int
     micro_tokens: int
     group: tuple[UUID, ...] = ()
+    alternative: str = ALTERNATIVE
 
 
 @dataclass(frozen=True, slots=True)
 class LabelTokens:
-    """Token counts for labels: of a day, of each label word, and of an `or` in place of a bullet.
+    """Token counts for labels: of a day, of each label word, and of the words in place of a bullet.
 
-    `start_prefix` is the count of the date before a fact that was stored before its validity began.
+    `start_prefix` is the count of the date before a fact that was stored before its validity began, and `count` counts
+    the tokens of a whole label.
     """
 
     day: int
     words: Mapping[str, int]
-    alternative: int
+    alternatives: Mapping[str, int]
     start_prefix: int
+    count: Callable[[str], int]
 
 
 class _LabelPart(NamedTuple):
@@ -69,9 +75,9 @@ def count_label_tokens(count_tokens: TokenCounter) -> LabelTokens:
     def count(label: str) -> int:
         return count_tokens(to_bullet(f"{label} a")) - count_tokens(to_bullet("a"))
 
-    words = {word: count(word) for word in (UNSETTLED, AGENT_NOTE, MAYBE_OUTDATED, OUTDATED, UNTIL, FROM)}
-    alternative = count_tokens(ALTERNATIVE) - count_tokens(BULLET)
-    return LabelTokens(count("1 Jan"), words, alternative, count(start_prefix("2000-01-01").strip()))
+    words = {word: count(word) for word in (UNSETTLED, AGENT_NOTE, MAYBE_OUTDATED, UNTIL, FROM)}
+    alternatives = {word: count_tokens(word) - count_tokens(BULLET) for word in (ALTERNATIVE, EARLIER)}
+    return LabelTokens(count("1 Jan"), words, alternatives, count(start_prefix("2000-01-01").strip()), count)
 
 
 def format_day(day: date, *, today: date) -> str:
@@ -97,20 +103,35 @@ def label_facts(memories: Iterable[RetrievedMemory], *, now: datetime, tokens: L
     now, memories = now.astimezone(UTC), list(memories)
     facts = {found.memory_id: found for found in memories if found.kind == "fact"}
     groups = _group_contradictions(facts, now)
-    labels = {found.memory_id: _label_message(found, tokens) for found in memories if found.is_outdated}
+    labels = _label_messages(memories, tokens)
     for found in facts.values():
         group = groups.get(found.memory_id, ())
         prefix = _join_parts(_list_parts(found, group, now, tokens))
         if prefix or has_start_prefix(found.summary):
             sizes = _measure_item(group or (found,), now, tokens)
-            labels[found.memory_id] = FactLabel(prefix, *sizes, tuple(member.memory_id for member in group))
+            ids, alternative = tuple(member.memory_id for member in group), _choose_alternative(group)
+            labels[found.memory_id] = FactLabel(prefix, *sizes, ids, alternative)
     return labels
 
 
-def _label_message(found: RetrievedMemory, tokens: LabelTokens) -> FactLabel:
-    """Return the label of a message that states something that has changed since."""
-    part = _LabelPart(OUTDATED, tokens.words[OUTDATED] + 1)
-    return FactLabel(_join_parts([part]), found.summary_tokens + part.tokens, found.micro_tokens + part.tokens)
+def _label_messages(memories: Sequence[RetrievedMemory], tokens: LabelTokens) -> dict[UUID, FactLabel]:
+    """Return the labels of messages that state something that has changed since, and of replies with its words."""
+    changed = {(found.thread_id, found.position): found.changed for found in memories if found.changed}
+    labels = dict[UUID, FactLabel]()
+    for found in memories:
+        said = changed.get((found.thread_id, found.position - 1)) if found.position else None
+        is_reply = said and extract_content_words(said) & extract_content_words(found.summary)
+        if what := found.changed or (said if is_reply else None):
+            labels[found.memory_id] = _label_message(found, what, tokens)
+    return labels
+
+
+def _label_message(found: RetrievedMemory, changed: str, tokens: LabelTokens) -> FactLabel:
+    """Return the label of a message. It names what has changed unless that is all that the message says."""
+    is_all = found.spoken_text.removesuffix(".") == changed.removesuffix(".")
+    prefix = f"{OUTDATED}:" if is_all else f"{OUTDATED} ({changed}):"
+    size = tokens.count(prefix)
+    return FactLabel(prefix, found.summary_tokens + size, found.micro_tokens + size)
 
 
 def label_separate_facts(
@@ -120,7 +141,7 @@ def label_separate_facts(
     now, memories = now.astimezone(UTC), list(memories)
     facts = {found.memory_id: found for found in memories if found.kind == "fact"}
     contested = _group_contradictions(facts, now).keys()
-    labels = {found.memory_id: _label_message(found, tokens) for found in memories if found.is_outdated}
+    labels = _label_messages(memories, tokens)
     for found in facts.values():
         parts = _list_parts(found, (found,) if found.memory_id in contested else (), now, tokens)
         if parts or has_start_prefix(found.summary):
@@ -134,7 +155,7 @@ def label_separate_facts(
 
 def render_found(found: RetrievedMemory, text: str, now: datetime) -> str:
     """Return the text of a memory as a search result for any reader, with a mark in front if it is not current."""
-    mark = past_reason(found.kind, found.state) or (OUTDATED if found.is_outdated else "")
+    mark = past_reason(found.kind, found.state) or (f"{OUTDATED} ({found.changed})" if found.changed else "")
     if not mark and found.kind == "fact" and found.valid_to and _has_ended(found, now):
         mark = f"{UNTIL} {format_day(found.valid_to.astimezone(UTC).date(), today=now.astimezone(UTC).date())}"
     return f"{mark}: {text}" if mark else text
@@ -150,20 +171,31 @@ def render_fact(label: FactLabel, text: str) -> str:
     return f"{label.prefix} {strip_start_prefix(text)}".lstrip()
 
 
-def render_contradiction(lines: Sequence[str]) -> str:
-    """Join the lines of facts that contradict each other into one item; the further lines begin with `or`."""
+def render_contradiction(lines: Sequence[str], alternative: str = ALTERNATIVE) -> str:
+    """Join the lines of facts that contradict each other into one item; `alternative` begins the further lines."""
     first, *others = lines
-    return to_bullet(first) + "".join(f"{ALTERNATIVE} {line}\n" for line in others)
+    return to_bullet(first) + "".join(f"{alternative} {line}\n" for line in others)
 
 
 def _measure_item(members: Sequence[RetrievedMemory], now: datetime, tokens: LabelTokens) -> tuple[int, int]:
     """Return the tokens of an item of one or more facts: with their summaries, and with their shorter micro forms."""
-    extra = tokens.alternative * (len(members) - 1)
+    extra = tokens.alternatives[_choose_alternative(members)] * (len(members) - 1)
     for found in members:
         parts = _list_parts(found, members if len(members) > 1 else (), now, tokens)
         extra += sum(part.tokens for part in parts)
         extra -= tokens.start_prefix if has_start_prefix(found.summary) else 0
     return sum(f.summary_tokens for f in members) + extra, sum(f.micro_tokens for f in members) + extra
+
+
+def _choose_alternative(group: Sequence[RetrievedMemory]) -> str:
+    """Return `or`, or `earlier` if a person stated one after the other, so that the latest statement holds.
+
+    What concerns safety stays in doubt until a person decides.
+    """
+    times = {found.told_at for found in group}
+    is_told = len(times) == len(group) and all(found.trust in ("user", "operator") for found in group)
+    is_grave = any(found.state == "CORE" or concerns_safety(found.summary) for found in group)
+    return EARLIER if is_told and not is_grave else ALTERNATIVE
 
 
 def _join_parts(parts: Sequence[_LabelPart]) -> str:
@@ -173,7 +205,8 @@ def _join_parts(parts: Sequence[_LabelPart]) -> str:
 def _list_parts(
     found: RetrievedMemory, group: Sequence[RetrievedMemory], now: datetime, tokens: LabelTokens
 ) -> list[_LabelPart]:
-    words = [UNSETTLED] if group and group[0] is found else []
+    is_unsettled = bool(group) and group[0] is found and (len(group) == 1 or _choose_alternative(group) == ALTERNATIVE)
+    words = [UNSETTLED] if is_unsettled else []
     words += [AGENT_NOTE] if found.trust == "agent" else []
     parts = [_LabelPart(word, tokens.words[word] + 1) for word in words]
     return [*parts, *_list_time_parts(found, now, tokens, is_contested=bool(group))]
@@ -202,7 +235,7 @@ def _is_upcoming(found: RetrievedMemory, now: datetime) -> bool:
 
 def _has_ended(found: RetrievedMemory, now: datetime) -> bool:
     """Return True if the validity of the fact has ended and nobody confirmed it after its end."""
-    return found.valid_to is not None and found.told_at <= found.valid_to <= now
+    return found.valid_to is not None and (found.renewed_at or found.occurred_at) <= found.valid_to <= now
 
 
 @functools.lru_cache(maxsize=4_096)  # of the texts of facts, which every context judges

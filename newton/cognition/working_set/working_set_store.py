@@ -25,7 +25,14 @@ if TYPE_CHECKING:
 SQL = load("newton.cognition.working_set", "working_set_store.sql")
 
 EQUAL_RELEVANCE = 1.0  # without a query
-LABEL_FIELDS = ("renewed_at", "valid_to", "attribute", "contradicted_ids", "is_outdated")  # of facts and messages
+LABEL_FIELDS = (
+    "renewed_at",
+    "valid_to",
+    "attribute",
+    "contradicted_ids",
+    "changed",
+    "said_at",
+)  # of facts and messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -211,13 +211,10 @@ async def _check_proposals(newton: AgentServices) -> list[HealthFinding]:
 
 
 def _describe_record(record: ModelRecord) -> HealthFinding:
-    reasons = "; ".join(f"{count} {reason}" for reason, count in record.dropped.items())
-    counts = f"{record.model} proposed {record.proposed} changes of memory in 7 days, of which {record.kept} were kept"
-    detail = f"{counts} (dropped: {reasons})" if reasons else counts
     if not record.is_switched_off:
-        return HealthFinding("ok", detail)
+        return HealthFinding("ok", record.description)
     hint = "Configure a larger chat model. Newton learns by its statement parser, and asks this one again after 7 days."
-    return HealthFinding("wrong", f"{detail}; it is not asked any more, because most of them were not usable", hint)
+    return HealthFinding("wrong", record.description, hint)
 
 
 async def check_chat_model(settings: Settings) -> HealthFinding:

@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from newton.agent.llm.failing_models import list_failing_models
 from newton.agent.maintenance.service import LifecycleReport
+from newton.agent.reconciliation.proposal_log import list_records
 from newton.errors import InputError
 from newton.memory.lookup import short_id
 from newton.runtime.agent_registry import AgentRegistry
@@ -29,7 +30,7 @@ async def list_jobs(*, agent: AgentOption = None, json: JsonOption = False) -> N
 
     `newton serve` runs the jobs on schedule; `newton jobs run NAME` runs one now. A table [jobs.NAME] in newton.toml
     changes the schedule of a job: cron or every, timezone, jitter, start, end, enabled. Times are in UTC. A model that
-    fails is named below the jobs.
+    fails, or that is not asked any more, is named below the jobs.
 
     Example: newton jobs --agent ana
     """
@@ -37,6 +38,7 @@ async def list_jobs(*, agent: AgentOption = None, json: JsonOption = False) -> N
         statuses = await list_job_statuses(newton)
         async with newton.scope.transaction() as tx:
             failing = await list_failing_models(tx, agent_id=newton.scope.agent_id)
+            records = await list_records(tx, agent_id=newton.scope.agent_id, now=newton.scope.now())
     if json:
         formatting.print_json(list(map(_status_to_json, statuses)))
         return
@@ -44,7 +46,7 @@ async def list_jobs(*, agent: AgentOption = None, json: JsonOption = False) -> N
         due = f"next {one.next_at:%Y-%m-%d %H:%M}" if one.next_at else "no next run"
         why = "" if one.due_reason == NEXT_SLOT else f" ({one.due_reason})"
         say(f"{one.job.name:<20} {one.schedule:<24} {due}{why} · {_format_last_run(one.last_run)}")
-    for model in failing:
+    for model in (*failing, *(one for one in records if one.is_switched_off)):
         say(f"! {model.description}")
 
 
