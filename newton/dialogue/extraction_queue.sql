@@ -13,7 +13,7 @@ order by e.parsed_at nulls first, e.ended_at, e.memory_id
 limit $3;
 
 -- name: list_messages(agent_id, session_id, first, last)
--- `is_parsed` marks messages whose statements were stored before.
+-- `is_parsed` marks messages whose statements were stored before. Those that a person asked not to keep are left out.
 select
     m.role, m.name, m.content, m.said_at, x.memory_id, x.trust, x.origin,
     m.position <= coalesce(w.parsed_position, -1) as is_parsed
@@ -21,7 +21,11 @@ from dialogue.messages as m
 left join dialogue.episode_watermarks as w on w.agent_id = $1 and w.session_id = m.session_id
 left join memory.memories as x
     on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
-where m.agent_id = $1 and m.session_id = $2 and m.position between $3 and $4
+where
+    m.agent_id = $1
+    and m.session_id = $2
+    and m.position between $3 and $4
+    and not coalesce(x.quarantined and x.trust not in ('tool', 'web'), false)
 order by m.position;
 
 -- name: get_episode_text(agent_id, memory_id)

@@ -148,6 +148,7 @@ def _to_line(row: Record, user_name: str, *, is_alone: bool, is_read: bool) -> N
         is_read=is_read,
         is_imported=(row["origin"] or "").startswith(IMPORT_ORIGIN),
         foreign_kind=kind,
+        is_hidden=row["is_hidden"],
     )
 
 

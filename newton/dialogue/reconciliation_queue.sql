@@ -43,7 +43,8 @@ limit $5;
 -- name: list_lines(agent_id, session_id, first, last)
 -- Messages with the memories made from them. Long content is truncated.
 select
-    m.position, m.role, m.name, left(m.content, 20000) as content, m.is_notice, m.said_at, x.memory_id, x.trust, x.origin
+    m.position, m.role, m.name, left(m.content, 20000) as content, m.is_notice, m.said_at, x.memory_id, x.trust, x.origin,
+    coalesce(x.quarantined and x.trust not in ('tool', 'web'), false) as is_hidden
 from dialogue.messages as m
 left join memory.memories as x
     on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position

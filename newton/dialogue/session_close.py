@@ -27,12 +27,16 @@ SUMMARY_SENTENCES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncoveredMessage:
-    """A message that no episode includes yet, with id and trust of the memory created from it; None without one."""
+    """A message that no episode includes yet, with id and trust of the memory created from it; None without one.
+
+    `is_hidden` means that a person asked not to keep it.
+    """
 
     position: int
     message: Message
     memory_id: UUID | None
     trust: Trust | None
+    is_hidden: bool = False
 
 
 async def close_session(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> int:
@@ -55,7 +59,7 @@ async def find_idle_sessions(tx: Tx, *, agent_id: UUID, before: datetime, limit:
 def _is_episode(uncovered: Sequence[UncoveredMessage]) -> bool:
     """Return True if the messages make an episode: enough of them, or a statement of a user. Pure."""
     if len(uncovered) >= MAX_MESSAGES:
-        return True
+        return bool(_spoken(uncovered))
     messages = [item for item in _spoken(uncovered) if not is_only_question(item.message.content)]
     if len(uncovered) >= MIN_MESSAGES:
         return bool(messages)
@@ -64,7 +68,9 @@ def _is_episode(uncovered: Sequence[UncoveredMessage]) -> bool:
 
 
 def _spoken(uncovered: Sequence[UncoveredMessage]) -> Sequence[UncoveredMessage]:
-    return [item for item in uncovered if item.memory_id] or uncovered
+    """Return the messages with memories; without any, and none that is hidden, all: notices may quote a hidden one."""
+    spoken = [item for item in uncovered if item.memory_id and not item.is_hidden]
+    return spoken or ([] if any(item.is_hidden for item in uncovered) else uncovered)
 
 
 def _select_trusted(messages: Sequence[UncoveredMessage]) -> Sequence[UncoveredMessage]:
@@ -90,6 +96,7 @@ async def _load_uncovered(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> lis
             message=Message(role=row["role"], name=row["name"], content=row["content"], said_at=row["said_at"]),
             memory_id=row["memory_id"],
             trust=row["trust"],
+            is_hidden=row["is_hidden"],
         )
         for row in rows
     ]

@@ -1,6 +1,7 @@
 -- name: list_uncovered(agent_id, session_id, max_rows)
 -- The first messages of a session that no episode covers yet, each with its memory. Long content is truncated.
-select m.position, m.role, m.name, left(m.content, 20000) as content, m.said_at, x.memory_id, x.trust
+select m.position, m.role, m.name, left(m.content, 20000) as content, m.said_at, x.memory_id, x.trust,
+    coalesce(x.quarantined and x.trust not in ('tool', 'web'), false) as is_hidden
 from dialogue.messages as m
 left join memory.memories as x
     on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position

@@ -44,6 +44,12 @@ async def find_derived(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) ->
     return [row["memory_id"] for row in rows]
 
 
+async def find_orphaned(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> list[UUID]:
+    """Return the entities and relations for which no evidence remains without these memories."""
+    rows = await SQL["find_orphaned"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids)
+    return [row["memory_id"] for row in rows]
+
+
 async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: str, ctx: WriteContext) -> list[UUID]:
     """Delete memories and return the ids of all that were deleted.
 
@@ -71,8 +77,8 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: s
             hint="`newton decisions erase ID` deletes the text of a decision and keeps its record.",
         )
     deleted = [*memory_ids, *(row["memory_id"] for row in derivatives)]
-    orphans = await SQL["find_orphaned"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=deleted)
-    deleted = list(dict.fromkeys([*deleted, *(row["memory_id"] for row in orphans)]))
+    orphans = await find_orphaned(tx, deleted, agent_id=ctx.agent_id)
+    deleted = list(dict.fromkeys([*deleted, *orphans]))
     await SQL["record_forgotten"].execute(
         tx, agent_id=ctx.agent_id, memory_ids=deleted, now=ctx.now, reason=reason, origin=ctx.origin
     )

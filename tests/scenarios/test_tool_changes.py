@@ -136,9 +136,9 @@ async def test_a_turn_says_what_was_learnt_from_its_input_and_what_no_longer_hol
     assert result.receipt.no_longer == (OMAR,), result.receipt
     turns = able(mind, Handy("I see."), notes)
     _, result = await take(turns, TurnInput(session_id=session_id, text="My sister Anna lives in Graz."))
-    assert result.receipt == (("My sister Anna lives in Graz.",), ())
+    assert result.receipt == (("My sister Anna lives in Graz.",), (), ())
     _, result = await take(turns, TurnInput(session_id=session_id, text="What time is it?"))
-    assert result.receipt == ((), ())
+    assert result.receipt == ((), (), ())
 
 
 async def test_a_reading_in_the_background_is_told_in_the_next_receipt(mind: Mind, notes: ChainHeadFiles) -> None:
@@ -151,7 +151,7 @@ async def test_a_reading_in_the_background_is_told_in_the_next_receipt(mind: Min
         result.receipt
     )
     _, result = await take(turns, TurnInput(session_id=session_id, text="And now?"))
-    assert result.receipt == ((), ())
+    assert result.receipt == ((), (), ())
 
 
 @pytest.mark.parametrize("order", ["correct", "forget"])

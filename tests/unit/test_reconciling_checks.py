@@ -12,15 +12,85 @@ from hypothesis import strategies as st
 
 from newton.heart.reconciliation.authority import find_authority
 from newton.heart.reconciliation.item_checks import check_items
-from newton.heart.reconciliation.off_record import find_off_record
+from newton.heart.reconciliation.off_record import find_off_record, find_request, find_topic
 from newton.heart.reconciliation.quoted_text import is_quoted, split_own_words
 from newton.heart.reconciliation.reconciling_types import OPERATIONS, CheckedItem, ProposedItem, ReconcilingInput
+from tests.lives.life import load_life
 from tests.unit.reconciling import FRIDAY, check, make_batch, propose, with_lines
 from tests.unit.source_trees import ROOT
 
 DATA: dict[str, Any] = yaml.safe_load((ROOT / "tests/data/reconciling_items.yaml").read_text(encoding="utf-8"))
 KNOWN: list[str] = DATA["known"]
 SOLD = "Nora: I sold the Golf on Tuesday."
+
+# Sentences with the words of such requests that do not ask for it.
+EVERYDAY = """
+Forget it, I'll walk.
+Never mind.
+I forgot my keys at the office.
+I'll never forget that summer.
+Don't forget the milk.
+Forget about the bus, we take the train.
+Don't let me forget Anna's birthday.
+Remind me not to forget the charger.
+I keep forgetting his name.
+Please don't keep the window open.
+Keep this in mind: I'm allergic to nuts.
+He told me off the record that the deal is closing, which I can now tell everyone.
+The journalist spoke off the record.
+Between us and the Millers we have six kids.
+Between us we ate the whole cake.
+Delete the old branch when you're done.
+Remove the second paragraph, please.
+Don't save the file yet.
+We do not store personal data of our customers.
+The app must not log passwords.
+Do not write to the database in the tests.
+Don't record the meeting, Jim hates it.
+Remember that I don't drink coffee.
+Scratch that, I live in Linz.
+That's wrong, I never lived there.
+I'd rather not remember that holiday.
+My memory is bad these days.
+Can you forget things?
+What have you forgotten about me?
+Forget the recipe, what about a salad?
+Let's forget the past and move on.
+I forgot what I said about the trip.
+Did you forget what I said about the biopsy?
+Why did you forget that?
+Vergiss nicht, dass ich Vegetarier bin.
+Vergiss es, ich gehe zu Fuß.
+Ich habe meinen Schlüssel vergessen.
+Das werde ich nie vergessen.
+Wir speichern keine Kundendaten.
+Bitte nicht stören.
+Zwischen uns und dem Nachbarn steht eine Hecke.
+Nicht vergessen: Milch kaufen.
+Take the cake back out of the oven at five.
+Take that back out of the box.
+Take it off the list.
+Leave that out of the report.
+Keep it to yourself was what my mother always said.
+She can't keep anything to herself.
+Don't write this in Java.
+Don't write that down in the minutes.
+Don't put that on the agenda.
+Strike that meeting from the calendar.
+Please don't keep me waiting.
+Don't hold that against me.
+The secret is in the sauce.
+It stays between the two posts.
+Don't note the time, just start.
+I told him to forget what I said.
+She said to forget the whole thing.
+Remove me from the mailing list.
+No need to save my seat.
+You don't need to remember all birthdays, only Anna's.
+I don't want to keep the car.
+I don't want this stored in the cellar.
+Don't tell Anna about the party, it's a surprise.
+""".strip().splitlines()
 
 
 def scene(*lines: str) -> ReconcilingInput:
@@ -144,7 +214,7 @@ def test_duplicates_are_merged_if_names_numbers_and_negations_agree() -> None:
     ("lines", "hidden"),
     [
         (["Nora: Between us: I smoke."], {1}),
-        (["Nora: Can I tell you something in confidence?", "assistant: Yes.", "Nora: I smoke."], {1, 3}),
+        (["Nora: Can I tell you something in confidence?", "assistant: Yes.", "Nora: I smoke."], {1, 2, 3}),
         (["Nora: Unter uns gesagt, ich rauche seit dem Sommer wieder.", "Nora: Der Golf ist weg."], {1}),
         (["Nora: Entre nosotros, he vuelto a fumar este verano."], {1}),
         (["Nora: Entre nous, je fume de nouveau depuis cet été."], {1}),
@@ -156,6 +226,32 @@ def test_duplicates_are_merged_if_names_numbers_and_negations_agree() -> None:
 )
 def test_what_a_person_asks_not_to_store_is_off_the_record(lines: list[str], hidden: set[int]) -> None:
     assert find_off_record(make_batch(lines).lines) == hidden
+
+
+@pytest.mark.parametrize(
+    ("text", "topic"),
+    [
+        ("Forget what I said about the biopsy.", "the biopsy"),
+        ("Could you please forget everything I told you about my sister?", "my sister"),
+        ("Vergiss bitte, was ich über mein Gehalt gesagt habe.", "mein Gehalt"),
+        ("Olvida lo que te dije sobre mi hermana.", "mi hermana"),
+        ("Oublie ce que je t'ai dit sur le chalet.", "le chalet"),
+        ("The thing about Bea, please don't remember it.", "Bea"),
+        ("Please don't keep that.", None),
+    ],
+)
+def test_a_request_names_what_was_said_earlier(text: str, topic: str | None) -> None:
+    assert find_request(text) == "line" and find_topic(text) == topic
+
+
+def test_everyday_words_ask_for_nothing() -> None:
+    asked = [text for text in EVERYDAY if find_request(text)]
+    assert asked == [] and len(EVERYDAY) >= 60
+    lives = [load_life(path) for path in sorted((ROOT / "tests/data/lives").glob("life_?.json"))]
+    said = [one["text"] for life in lives for session in life["sessions"] for one in session["messages"]]
+    found = [text for text in said if find_request(text)]
+    words = ("3000", "abena", "Lucía", "Hamish", "ioana", "Mattias")  # of the six that ask for it
+    assert len(found) == len(words) and all(any(word in text for text in found) for word in words), found
 
 
 def test_a_change_acts_with_the_authority_of_the_person_who_said_it() -> None:

@@ -12,6 +12,7 @@ from newton.cognition.questions.standing_choice import REASONS
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.dialogue.brief.item_detection import find_asked_kinds
 from newton.heart.identity.standing_instructions import detect_instructions
+from newton.heart.reconciliation.off_record import find_request
 from newton.memory.question_detection import contains_question, is_only_question, summarizes_session_starting_with
 from newton.memory.times.time_search import DATED_KINDS
 
@@ -25,6 +26,7 @@ QUOTABLE_KINDS = frozenset({"exchange", "episode", "fact", "passage", "item", "e
 
 NOTHING_FOUND = "Memory has nothing about this yet."
 STORED = "Stored."
+KEPT_OUT = "This stays in the conversation and out of memory."
 
 
 def quote_memories(bundle: Bundle) -> list[str]:
@@ -58,7 +60,8 @@ def render_reply(quotes: Sequence[str], bundle: Bundle, *, is_stored: bool) -> s
     if not is_stored or asks:
         return _render_quotes(quotes, bundle)
     is_told = not quotes and gathering.reading.kind != "standing"
-    return STORED if is_told else f"{STORED} {_render_quotes(quotes, bundle)}"
+    stored = KEPT_OUT if find_request(bundle.input) else STORED
+    return stored if is_told else f"{stored} {_render_quotes(quotes, bundle)}"
 
 
 def _render_quotes(quotes: Sequence[str], bundle: Bundle) -> str:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from newton.agent.loop.session_lock import SessionLease
 from newton.agent.loop.tool_loop import INTERRUPTED, to_tool_line
+from newton.agent.reconciliation.unkept_lines import hide_unkept
 from newton.agent.scope import AgentScope
 from newton.agent.session_data.user_rules import NOTHING_HEARD, HeardRules, RuleLine, hear_rules
 from newton.cognition.bundles import bundle_store
@@ -189,7 +190,7 @@ class TurnRecorder:
             await ArtifactWriter(session_id=self.session_id, ctx=ctx, sizes=self.sizes).update(tx)
 
     async def _append_lines(
-        self, tx: Tx, ctx: WriteContext, lines: Sequence[Message]
+        self, tx: Tx, ctx: LifecycleContext, lines: Sequence[Message]
     ) -> tuple[Sequence[StoredMessage], UUID | None]:
         """Store the messages that are not stored yet; return them, and the id of the last one's memory."""
         stored = await sessions.append(
@@ -197,6 +198,7 @@ class TurnRecorder:
         )
         positions = [message.position for message in stored]
         memory_ids = await working_set_store.add_messages(tx, positions, scope=self._session_scope(ctx))
+        await hide_unkept(tx, stored, ctx=ctx)
         return stored, memory_ids[-1] if memory_ids else None
 
     def _session_scope(self, ctx: WriteContext) -> SessionScope:

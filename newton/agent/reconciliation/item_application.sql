@@ -4,7 +4,10 @@ select
     x.memory_id, x.thread_id, x.position, x.trust, x.origin, x.occurred_at as said_at, s.ref as session
 from memory.memories as x
 left join dialogue.sessions as s on s.agent_id = $1 and s.session_id = x.thread_id
-where x.agent_id = $1 and x.memory_id = any($2::uuid[]) and not x.quarantined;
+where
+    x.agent_id = $1
+    and x.memory_id = any($2::uuid[])
+    and not (x.quarantined and x.trust in ('tool', 'web'));
 
 -- name: list_stated(agent_id, line_ids)
 -- The facts that the lines state, also those that were known before; originals in place of duplicates.

@@ -72,14 +72,14 @@ async def find_named_item(
     Raises NotFoundError if there is none, and ConflictError if several fit as well.
     """
     digits = name.strip().lstrip("#").lower().replace("-", "")
-    is_id = len(digits) >= MIN_ID_DIGITS and set(digits) <= set("0123456789abcdef")
+    has_id = is_id(digits)
     line_ids = [line.memory_id for line in lines if line.source == "person"]
-    found = [] if is_id else await _search(scope, name)
+    found = [] if has_id else await _search(scope, name)
     async with scope.transaction() as tx:
-        if is_id and (memory_id := await find_by_suffix(tx, digits, agent_id=scope.agent_id)):
+        if has_id and (memory_id := await find_by_suffix(tx, digits, agent_id=scope.agent_id)):
             found = [memory_id]
         items = [one for one in await _load_items(tx, scope, found, line_ids, zone=zone) if one.kind in kinds]
-    if is_id:
+    if has_id:
         items = [one for one in items if one.item_id.hex.endswith(digits)]
     elif stems := list_stems(name):
         shares = {one.item_id: len(share_stems(stems, list_stems(one.text))) / len(stems) for one in items}
@@ -94,6 +94,11 @@ async def find_named_item(
         texts = "; ".join(f"#{short_id(one.item_id)} {one.text}" for one in items[:MAX_NAMED])
         raise ConflictError(f"Several items fit {name!r}: {texts}", hint="Give the id of one.")
     return items[0]
+
+
+def is_id(digits: str) -> bool:
+    """Return whether a name is the end of an id, without dashes and in lower case."""
+    return len(digits) >= MIN_ID_DIGITS and set(digits) <= set("0123456789abcdef")
 
 
 async def _search(scope: AgentScope, text: str) -> list[UUID]:

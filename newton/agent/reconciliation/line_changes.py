@@ -14,12 +14,22 @@ from newton.ids import new_id
 SQL = load("newton.agent.reconciliation", "line_changes.sql")
 
 LineEffect = Literal[
-    "learnt", "confirmed", "replaced", "ended", "retracted", "merged", "unsettled", "ruled", "lifted", "proposed"
+    "learnt",
+    "confirmed",
+    "replaced",
+    "ended",
+    "retracted",
+    "merged",
+    "unsettled",
+    "ruled",
+    "lifted",
+    "proposed",
+    "hidden",
 ]
 
 
 class LineChange(NamedTuple):
-    """One effect of a line on a fact, procedure, decision or rule. `former_end` is that of an ended fact.
+    """One effect of a line on a fact, procedure, decision, rule or message. `former_end` is that of an ended fact.
 
     A merge of facts that say the same has no line.
     """
@@ -40,10 +50,14 @@ class StoredChange(NamedTuple):
 
 
 class LearningReceipt(NamedTuple):
-    """The facts and rules that were learnt from a message or since the one before, and those that hold no longer."""
+    """The facts and rules that were learnt from a message or since the one before, and those that hold no longer.
+
+    `kept_out` are the messages, in short, that the message asks not to keep.
+    """
 
     learnt: tuple[str, ...] = ()
     no_longer: tuple[str, ...] = ()
+    kept_out: tuple[str, ...] = ()
 
 
 NO_RECEIPT = LearningReceipt()
@@ -53,7 +67,9 @@ async def read_receipt(tx: Tx, line_id: UUID, *, agent_id: UUID) -> LearningRece
     """Return the receipt of the message with this memory: what is known of its effects now."""
     rows = await SQL["list_receipt"].fetch_all(tx, agent_id=agent_id, line_id=line_id)
     learnt = tuple(row["text"] for row in rows if row["is_learnt"])
-    return LearningReceipt(learnt, tuple(row["text"] for row in rows if not row["is_learnt"]))
+    hidden = await SQL["list_kept_out"].fetch_all(tx, agent_id=agent_id, line_id=line_id)
+    no_longer = tuple(row["text"] for row in rows if not row["is_learnt"])
+    return LearningReceipt(learnt, no_longer, tuple(row["text"] for row in hidden))
 
 
 async def insert_changes(tx: Tx, changes: Sequence[LineChange], *, ctx: LifecycleContext) -> None:
@@ -96,7 +112,7 @@ async def list_changes(
 
 
 async def undo_since(tx: Tx, since: datetime, *, ctx: LifecycleContext) -> list[StoredChange]:
-    """Undo the changes of facts since a time, and return them with those of rules, which only a person undoes."""
+    """Undo the changes of facts and messages since a time; return them with those of rules, which a person undoes."""
     changes = await list_changes(tx, agent_id=ctx.agent_id, since=since)
     await undo_changes(tx, changes, ctx=ctx)
     return changes
@@ -114,5 +130,7 @@ async def undo_changes(tx: Tx, changes: Sequence[StoredChange], *, ctx: Lifecycl
             await fact_store.undo_retraction(tx, one.change.target_id, ctx=ctx)
         elif one.kind == "fact" and one.change.effect == "ended":
             await fact_edits.set_end(tx, one.change.target_id, one.change.former_end, ctx=ctx)
+    hidden = [one.change.target_id for one in changes if one.change.effect == "hidden"]
+    await SQL["unhide"].execute(tx, agent_id=ctx.agent_id, memory_ids=hidden)
     ids = [one.change_id for one in changes]
     await SQL["mark_undone"].execute(tx, agent_id=ctx.agent_id, change_ids=ids, now=ctx.now)

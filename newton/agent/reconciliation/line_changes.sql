@@ -8,7 +8,7 @@ on conflict do nothing;
 -- name: list_changes(agent_id, since, session_id, position)
 select
     c.change_id, c.line_id, c.effect, c.target_id, c.former_valid_to, coalesce(m.kind, t.section) as kind,
-    coalesce(m.full_text, t.text) as text
+    coalesce(m.full_text, t.text, m.summary) as text
 from heart.line_changes as c
 left join memory.memories as m on m.agent_id = $1 and m.memory_id = c.target_id
 left join heart.tenets as t on t.agent_id = $1 and t.tenet_id = c.target_id
@@ -34,6 +34,21 @@ order by c.change_id;
 update heart.line_changes
 set undone_at = $3
 where agent_id = $1 and change_id = any($2::uuid[]);
+
+-- name: unhide(agent_id, memory_ids)
+update memory.memories
+set quarantined = false
+where agent_id = $1 and memory_id = any($2::uuid[]) and trust not in ('tool', 'web');
+
+-- name: list_kept_out(agent_id, line_id)
+-- The messages of persons that a message hides, in short.
+select left(m.content, 100) as text
+from heart.line_changes as c
+join memory.memories as x on x.agent_id = $1 and x.memory_id = c.target_id and x.kind = 'exchange' and x.quarantined
+join dialogue.messages as m
+    on m.agent_id = $1 and m.session_id = x.thread_id and m.position = x.position and m.role = 'user'
+where c.agent_id = $1 and c.line_id = $2 and c.effect = 'hidden' and c.undone_at is null
+order by x.memory_id;
 
 -- name: list_receipt(agent_id, line_id)
 -- The facts that a message states, and those that no longer hold because of it; facts that the message only confirms

@@ -4,19 +4,25 @@ A change by the user's message passes the checks of the reconciling call and act
 itself, the model can only make a fact unsettled or propose a rule; once it has read text of others, it can do nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from uuid import UUID
 
 from newton.agent.reconciliation.item_application import ApplicationContext, apply_items
-from newton.agent.reconciliation.known_items import find_named_item, list_user_names
-from newton.agent.reconciliation.line_changes import LineEffect
+from newton.agent.reconciliation.known_items import find_named_item, is_id, list_user_names
+from newton.agent.reconciliation.line_changes import LineEffect, read_receipt
+from newton.agent.reconciliation.unkept_lines import (
+    MessageTopic,
+    find_messages,
+    find_named_messages,
+    hide_messages,
+)
 from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.dialogue import reconciliation_queue as queue
 from newton.dialogue.reconciliation_queue import DueSession
-from newton.errors import ConflictError, ForbiddenError
+from newton.errors import ConflictError, ForbiddenError, NewtonError, NotFoundError
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
@@ -26,7 +32,8 @@ from newton.heart.lifecycle.engine import review
 from newton.heart.reconciliation.authority import find_authority
 from newton.heart.reconciliation.item_checks import check_items
 from newton.heart.reconciliation.line_statements import relate
-from newton.heart.reconciliation.own_words import says_in_own_words
+from newton.heart.reconciliation.off_record import find_request
+from newton.heart.reconciliation.own_words import asks_to_forget, says_in_own_words
 from newton.heart.reconciliation.prompt import number_batch
 from newton.heart.reconciliation.reconciling_types import (
     KnownItem,
@@ -38,10 +45,12 @@ from newton.heart.reconciliation.reconciling_types import (
 )
 from newton.ids import new_id
 from newton.memory import store
+from newton.memory.lookup import find_by_suffix
 from newton.memory.memory import PERSON_TIERS
 
 RULE_KINDS: tuple[KnownKind, ...] = ("rule", "wish")
 OTHER_KINDS: tuple[KnownKind, ...] = ("fact", "procedure", "decision")
+HIDDEN_HINT = "It stays in this conversation and out of all others. `newton forget` deletes it for good."
 ASK_USER = "Ask the user to say it in a message of their own, and call the tool again then."
 
 
@@ -87,6 +96,45 @@ class ToolChanger:
             raise ForbiddenError("The user's message does not say this.", hint=ASK_USER)
         async with self.scope.write("agent") as (tx, _):
             return await (self._contest(tx, known[0], change.text) if known else self._propose(tx, change.text))
+
+    async def forget(self, name: str) -> Mapping[str, object]:
+        """Retract an item and hide the user's messages that say it, or hide messages by their id or words.
+
+        Messages are hidden only if the user's message asks for that. Returns what was done, as fields of a tool's
+        result. Raises NotFoundError, ConflictError and ForbiddenError if nothing is hidden.
+        """
+        fields: Mapping[str, object] = {}
+        failure: NewtonError | None = None
+        try:
+            fields = await self.change(ToolChange("retract", name))
+        except (NotFoundError, ForbiddenError, ConflictError) as error:
+            failure = error
+        kept_out, no_longer = await self._hide(name)
+        if failure and not kept_out and not no_longer:
+            raise failure
+        done = [*cast("list[str]", fields.get("done", [])), *(["hidden"] if kept_out else [])]
+        return {**fields, "done": done, "hidden_messages": kept_out, "no_longer": no_longer, "hint": HIDDEN_HINT}
+
+    async def _hide(self, name: str) -> tuple[Sequence[str], Sequence[str]]:
+        """Hide the messages with this id or these words; return all messages and facts that the user's message hid."""
+        async with self.scope.write() as (tx, ctx):
+            line = (await self._load_lines(tx, ""))[-1]
+            is_asked = asks_to_forget(line.text) or find_request(line.text) is not None
+            if is_asked and line.source == "person" and line.trust in PERSON_TIERS:
+                found = await self._find_messages(tx, name, line)
+                await hide_messages(tx, found, request_id=line.memory_id, ctx=ctx)
+            receipt = await read_receipt(tx, line.memory_id, agent_id=ctx.agent_id)
+            return receipt.kept_out, receipt.no_longer
+
+    async def _find_messages(self, tx: Tx, name: str, line: NewLine) -> list[UUID]:
+        agent_id = self.scope.agent_id
+        digits = name.strip().lstrip("#").lower().replace("-", "")
+        if is_id(digits):
+            memory_id = await find_by_suffix(tx, digits, agent_id=agent_id)
+            if memory_id is None:
+                return []
+            return await find_named_messages(tx, memory_id, request_id=line.memory_id, agent_id=agent_id)
+        return await find_messages(tx, MessageTopic(name, "", line.memory_id), agent_id=agent_id)
 
     async def _load_batch(self, change: ToolChange) -> ReconcilingInput:
         """Return the user's message with those before it, and the item that the change concerns."""

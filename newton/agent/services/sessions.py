@@ -12,6 +12,7 @@ from uuid import UUID
 from newton.agent.compaction.service import CompactionService, use_strategy
 from newton.agent.event_hooks import EventHooks
 from newton.agent.events import publish
+from newton.agent.reconciliation.unkept_lines import hide_unkept
 from newton.agent.scope import AgentScope
 from newton.brain.hook_runner import NO_HOOKS, HookRunner
 from newton.cognition.working_set import working_set_store
@@ -164,6 +165,7 @@ class SessionService:
                     agent_id=ctx.agent_id, session_id=session_id, now=ctx.now, capacity=self.working_set_tokens
                 )
                 await working_set_store.add_messages(tx, [one.position for one in stored], scope=session)
+                await hide_unkept(tx, stored, ctx=ctx)
                 self._publish("appended", session_id, messages=len(stored))
             return stored
 

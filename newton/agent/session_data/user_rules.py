@@ -20,6 +20,7 @@ from newton.heart.identity.standing_instructions import StandingInstruction
 from newton.heart.identity.tenets import is_valid_line
 from newton.heart.identity.user_rules import RuleChange, RuleSource
 from newton.heart.lifecycle.engine import LifecycleContext
+from newton.heart.reconciliation.off_record import is_only_request
 from newton.memory.memory import PERSON_TIERS, Trust
 from newton.memory.quarantine import UNTRUSTED_TIERS
 from newton.providers.embedding import Vector
@@ -71,10 +72,11 @@ async def hear_rules(
 ) -> HeardRules:
     """Put the rules that the user's lines state in force, lift those that they lift, and propose those of others.
 
-    `write` opens the transaction. A line with text of a tool or the web changes nothing. With `has_reader`, a model
+    `write` opens the transaction. A line with text of a tool or the web changes nothing, and none that only asks not to
+    keep something. With `has_reader`, a model
     reads the line too.
     """
-    own = [line for line in lines if line.trust not in UNTRUSTED_TIERS]
+    own = [line for line in lines if line.trust not in UNTRUSTED_TIERS and not is_only_request(line.text)]
     heard = NOTHING_HEARD
     for line in own:
         plan = await _plan(scope, line, has_reader=has_reader)

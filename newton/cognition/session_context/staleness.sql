@@ -13,7 +13,7 @@ from unnest($2::uuid[], $3::text[], $4::text[]) as s (memory_id, micro, summary)
 left join memory.memories as m on m.agent_id = $1 and m.memory_id = s.memory_id
 where
     m.memory_id is null
-    or (m.quarantined and m.kind not in ('artifact', 'event', 'exchange'))
+    or (m.quarantined and (m.kind not in ('artifact', 'event', 'exchange') or m.trust not in ('tool', 'web')))
     or memory.is_obsolete(m.kind, m.state)
     or m.micro <> s.micro
     or m.summary <> s.summary

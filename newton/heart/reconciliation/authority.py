@@ -13,16 +13,16 @@ MODEL_TRUST: Trust = "agent"
 def find_authority(batch: ReconcilingInput, number: int | None, text: str, known: Sequence[KnownItem]) -> Trust:
     """Return the trust with which a model's change acts: that of the line with this number if it says the change.
 
-    The line must be a person's, untainted, and not off the record. The names and numbers of `text` must occur in it,
-    in what it continues or answers, or in the known items that the change concerns, and the line must be about each of
-    these items, or about the text if there are none. Otherwise the change acts with the trust of a model, which can
-    only contest what a person said.
+    The line must be a person's, untainted, and, for a text, not off the record. The names and numbers of `text` must
+    occur in it, in what it continues or answers, or in the known items that the change concerns, and the line must be
+    about each of these items, or about the text if there are none. Otherwise the change acts with the trust of a model,
+    which can only contest what a person said.
     """
     line = next((one for one in batch.lines if one.number == number), None)
     if line is None or line.source != "person" or line.trust not in PERSON_TIERS:
         return MODEL_TRUST
     sources = LineSources(batch, frozenset(find_off_record(batch.lines)))
-    if line.number in sources.hidden or (text and sources.find_unsupported(text, line, known)):
+    if text and (line.number in sources.hidden or sources.find_unsupported(text, line, known)):
         return MODEL_TRUST
     is_about = all(sources.is_about(line, item, text) for item in known) if known else sources.is_grounded(text, line)
     return line.trust if is_about and not _is_older(batch, line, known) else MODEL_TRUST

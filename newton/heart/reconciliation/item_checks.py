@@ -138,7 +138,7 @@ class _ItemChecker:
             raise _DroppedError("line already read")
         if line.source != "person":
             raise _DroppedError("not a line of a person")
-        if line.number in self.sources.hidden:
+        if line.number in self.sources.hidden and op != "retract":
             raise _DroppedError("off the record")
         return line
 

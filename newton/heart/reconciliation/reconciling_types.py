@@ -64,7 +64,8 @@ class NewLine:
 
     `is_user` is True if the user, not another person, said it in the user's own session. `is_read` marks a line that
     was read before and only gives context. `is_imported` marks a line of an import, whose rules and wishes a person
-    must approve. `foreign_kind` says what a foreign text is, such as "web page".
+    must approve. `foreign_kind` says what a foreign text is, such as "web page". `is_hidden` marks a line that a person
+    asked not to keep.
     """
 
     text: str
@@ -78,6 +79,7 @@ class NewLine:
     is_read: bool = False
     is_imported: bool = False
     foreign_kind: str = ""
+    is_hidden: bool = False
     number: int = 0
 
 

@@ -152,9 +152,9 @@ class TurnView(ViewModel):
     `forbidden` if a censor blocked the input or the reply; `warning` tells the user of either, or that the model
     refused the images of the input. `remembered` is false if nothing of the turn is stored. `redacted` counts the
     secrets removed from the input by kind. `rules` are the user's rules that the input laid down or lifted, `proposals`
-    the lines that wait for approval, `learnt` the facts that it states and `no_longer`
-    those that ended by it. `pending_approvals` has a line for each thing that came to wait for the user's approval
-    since the last turn. `missing` maps failed parts of the turn, and sources that the context lacks,
+    the lines that wait for approval, `learnt` the facts that it states, `no_longer` those that ended by it, and
+    `kept_out` the messages that it asks not to keep. `pending_approvals` has a line for each thing that came to wait
+    for the user's approval since the last turn. `missing` maps failed parts, and sources that the context lacks,
     to reasons. `context_source` and `context_reason` say how the context was built; `context_summary` is null if none
     could be built. `input_tokens` and `output_tokens` are those of all calls of the model in this turn. `context` is
     filled on request.
@@ -173,6 +173,7 @@ class TurnView(ViewModel):
     rules: list[RuleChangeView]
     learnt: list[str]
     no_longer: list[str]
+    kept_out: list[str] = Field([])
     pending_approvals: list[str]
     input_tokens: int
     output_tokens: int
@@ -232,6 +233,7 @@ def to_turn_view(result: TurnResult, *, include_context: bool = False) -> TurnVi
         rules=[to_rule_view(one) for one in result.rules.changes],
         learnt=list(result.receipt.learnt),
         no_longer=list(result.receipt.no_longer),
+        kept_out=list(result.receipt.kept_out),
         remembered=result.is_stored,
         input_tokens=result.tokens[0],
         output_tokens=result.tokens[1],

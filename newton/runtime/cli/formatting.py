@@ -145,7 +145,7 @@ def print_receipt(turn: "TurnView", *, undo: str) -> None:
 
     The `proposals` of the turn are left out, because `print_proposals` prints them.
     """
-    parts = [("learnt", turn.learnt), ("no longer", turn.no_longer)]
+    parts = [("learnt", turn.learnt), ("no longer", turn.no_longer), ("kept out of memory", turn.kept_out)]
     told = [f"{name}: {' | '.join(texts)}" for name, texts in parts if texts]
     if told:
         print_notice(f"({'; '.join(told)}; undo: {undo})")

@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
+from newton.agent.reconciliation.unkept_lines import hide_unkept
 from newton.brain import decision_versions, decisions
 from newton.brain.codec import NewDecision
 from newton.brain.decisions import DecisionLinkDraft
@@ -48,7 +49,9 @@ async def _write_messages(tx: Tx, items: Sequence[MessageItem], ctx: LifecycleCo
     for ref, group in groupby(sorted(items, key=session), key=session):
         session_id = await _get_session(tx, ref, ctx)
         messages = [item.message for item in group]
-        new += len(await sessions.append(tx, messages, session_id=session_id, ctx=ctx, sizes=sizes))
+        stored = await sessions.append(tx, messages, session_id=session_id, ctx=ctx, sizes=sizes)
+        await hide_unkept(tx, stored, ctx=ctx)
+        new += len(stored)
     return new
 
 

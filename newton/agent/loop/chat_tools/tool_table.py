@@ -38,9 +38,9 @@ async def correct(toolset: AgentToolset, args: tool_inputs.CorrectInput) -> Tool
 
 
 async def forget(toolset: AgentToolset, args: tool_inputs.ForgetItemInput) -> ToolResult:
-    """Hide an item as if it had never been stated; it is not deleted, so this can be undone."""
-    result = await _change(toolset, ToolChange("retract", args.id))
-    return result._replace(fields={**result.fields, "hint": "It is hidden. `newton forget` deletes it for good."})
+    """Hide an item, or messages of the user, as if they had never been said; not deleted, so this can be undone."""
+    changer = await _prepare_change(toolset)
+    return await _finish_change(toolset, await changer.forget(args.id))
 
 
 async def change_rule(toolset: AgentToolset, args: tool_inputs.RuleInput) -> ToolResult:
@@ -53,12 +53,19 @@ async def change_rule(toolset: AgentToolset, args: tool_inputs.RuleInput) -> Too
 
 
 async def _change(toolset: AgentToolset, change: ToolChange) -> ToolResult:
+    changer = await _prepare_change(toolset)
+    return await _finish_change(toolset, await changer.change(change))
+
+
+async def _prepare_change(toolset: AgentToolset) -> ToolChanger:
     if toolset.place is None:
         raise InputError("There is no message of the user in a session.", hint="Continue without this tool.")
     await toolset.maintenance.learn_statements(only_recent=True)  # what the message states is known in its own words
     has_read_others = toolset.max_trust in UNTRUSTED_TIERS
-    changer = ToolChanger(scope=toolset.curation.scope, place=toolset.place, has_read_others=has_read_others)
-    fields = await changer.change(change)
+    return ToolChanger(scope=toolset.curation.scope, place=toolset.place, has_read_others=has_read_others)
+
+
+async def _finish_change(toolset: AgentToolset, fields: Mapping[str, object]) -> ToolResult:
     await toolset.maintenance.process_pending()
     return ToolResult({name: value for name, value in fields.items() if value})
 

@@ -222,6 +222,7 @@ def build_newton_fields(result: TurnResult) -> dict[str, object]:
         "redacted": result.redacted,
         "learnt": list(result.receipt.learnt),
         "no_longer": list(result.receipt.no_longer),
+        "kept_out": list(result.receipt.kept_out),
         "pending_approvals": result.pending_approvals,
         "missing": dict(result.missing),
         "ui_task": result.private and result.private.ui_task,

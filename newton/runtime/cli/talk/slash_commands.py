@@ -175,6 +175,8 @@ async def undo(conversation: ChatConversation, _: str) -> None:
     for one in undone:
         if one.effect in HOLDS_AGAIN:
             tell(f"Holds again: {one.text}")
+        elif one.effect == "hidden" and one.kind == "exchange":
+            tell(f"In memory again: {one.text}")
     rules = [*conversation.rules, *(change for one in undone if (change := one.to_rule_change()))]
     conversation.rules = ()
     for change in reversed(rules):
