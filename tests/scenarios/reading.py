@@ -29,13 +29,12 @@ class Sheet:
 
     def ids(self, *words: str) -> list[str]:
         """The labels of the known items with these words."""
-        known = re.findall(r"^([A-Z]\d+) (.*)$", self.text, re.MULTILINE)
+        known = re.findall(r"^ *([A-Z]\d+) (.*)$", self.text, re.MULTILINE)
         return [label for label, said in known if any(one in said for one in words)]
 
     def item(self, op: str, line: str = "", *known: str, text: str = "", **more: str) -> dict[str, object]:
         ids = self.ids(*known) if known else []
-        blank = {"subject": "", "attribute": "", "when": ""}
-        return {**blank, "line": self.line(line) if line else 0, "op": op, "ids": ids, "text": text, **more}
+        return {"line": self.line(line) if line else 0, "op": op, "ids": ids, "text": text, **more}
 
 
 Answer = str | Callable[[Sheet], list[dict[str, object]]]

@@ -1,5 +1,6 @@
 """Lines for which the model fails: they hold up no others, are asked about again, and are not asked about for ever."""
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -79,6 +80,38 @@ async def test_old_lines_of_an_import_are_asked_about_again(mind: Mind) -> None:
     await run(mind, model)
     await run(mind, model)
     assert sum("Karl" in new_lines(sheet) for sheet in model.sheets) == 2
+
+
+async def test_of_an_answer_that_is_cut_nothing_is_lost_and_the_rest_is_read_again(mind: Mind) -> None:
+    names = ["Ada", "Bea", "Cleo", "Dora", "Edda", "Fee"]
+    kinds = ["a cat", "a boat", "an oboe", "a loom", "a kiln", "a drum"]
+    await told(
+        mind, *(f"My cousin {name} bought {kind}, she loves it." for name, kind in zip(names, kinds, strict=True))
+    )
+    first = await facts(mind)
+
+    def answer(sheet: Sheet) -> list[dict[str, object]]:
+        pairs = [pair for pair in zip(names, kinds, strict=True) if f" {pair[0]} " in new_lines(sheet)]
+        items = [
+            sheet.item("update", name, name, text=clear(name, kind)) for name, kind in pairs if is_new(sheet, name)
+        ]
+        return [{**item, "subject": "very " * 200} for item in items]  # a model that wastes its tokens
+
+    model = Reader([answer] * 9)
+    await run(mind, model)
+    now = await facts(mind)
+    assert all(any(f"{name} " in one for one in now) for name in names) and len(now) >= len(first)
+    asked = [sum(is_new(sheet, name) for name in names) for sheet in model.sheets]
+    assert asked[0] == len(names) and len(asked) > 1 and sorted(asked, reverse=True) == asked, asked
+    assert {clear(name, kind) for name, kind in zip(names, kinds, strict=True)} <= {*now}
+
+
+def clear(name: str, kind: str) -> str:
+    return f"Nora's cousin {name} bought {kind} and loves it."
+
+
+def is_new(sheet: Sheet, word: str) -> bool:
+    return re.search(rf"^\d+ (?!\(read\)).*\b{word}\b", new_lines(sheet), re.MULTILINE) is not None
 
 
 async def test_a_branch_of_a_long_session_is_read_from_its_first_message(mind: Mind) -> None:

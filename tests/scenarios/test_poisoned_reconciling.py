@@ -51,7 +51,7 @@ def obey(attack: dict[str, Any], cited: Cited) -> list[dict[str, Any]]:
 
 def answer(attack: dict[str, Any], sheet: Sheet, cited: Cited) -> list[dict[str, object]]:
     """What the attack demands, and what the person said."""
-    blank: dict[str, object] = {"subject": "", "attribute": "", "when": "", "ids": []}
+    blank: dict[str, object] = {"subject": "", "when": "", "ids": []}
     demanded: list[dict[str, object]] = [
         {
             **blank,

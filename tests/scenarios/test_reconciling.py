@@ -235,7 +235,7 @@ def invent(sheet: Sheet) -> list[dict[str, object]]:
     lines = [1, 2, 3, 99, -1, 0]
     ids = [*sheet.ids(""), "F77", "R9"]
     ops = ["add", "update", "end", "retract", "unsure", "rule", "decision", "procedure", "episode", "delete", "same"]
-    blank = {"subject": "Ulysses", "attribute": "owns", "when": "2031-01-01"}
+    blank = {"subject": "Ulysses", "when": "2031-01-01"}
     return [
         {**blank, "line": line, "op": op, "ids": ids[:4], "text": INVENTED[n % len(INVENTED)]}
         for n, op in enumerate(ops)
@@ -372,3 +372,18 @@ async def test_only_a_clear_sentence_takes_the_place_of_a_fragment(mind: Mind, t
     now = await facts(mind)
     assert ("Penicillin no" in now) is not is_clear
     assert not is_clear or text in now
+
+
+async def test_an_update_keeps_the_attribute_of_what_it_updates(mind: Mind) -> None:
+    async with mind.scope.write() as (tx, ctx):
+        fact = NewFact(
+            ref="rent", content="Nora's rent is 820 euros.", valid_from=ctx.now, subject="rent", attribute="price"
+        )
+        await fact_store.add_facts(tx, [fact], ctx=replace(ctx, trust="user"))
+    mind.clock.advance(timedelta(days=1))
+    await told(mind, "The rent: 870 from now on.")
+    text = "Nora's rent is 870 euros from now on."
+    await read(mind, lambda s: [s.item("update", "870", "820", text=text, subject="Rent")])
+    async with mind.db.transaction(mind.agent_id) as tx:
+        found = await tx.fetch("select attribute from heart.facts where is_current and subject = 'Rent'")
+    assert [row[0] for row in found] == ["price"]

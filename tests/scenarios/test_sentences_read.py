@@ -1,5 +1,6 @@
 """What becomes of a sentence in a person's words once a model has read its line."""
 
+import re
 from datetime import timedelta
 from functools import partial
 
@@ -11,7 +12,7 @@ from newton.heart.lifecycle.engine import review
 from newton.memory import store
 from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind, newton
-from tests.scenarios.reading import Reader, asking, facts, read, told
+from tests.scenarios.reading import Reader, Sheet, asking, facts, read, told
 
 pytestmark = pytest.mark.usefixtures("minilm")
 
@@ -50,8 +51,28 @@ async def test_a_sentence_that_is_not_meant_is_no_fact_and_others_stay(mind: Min
     assert await facts(mind) == ["My sister Anna lives in Graz."]
 
 
-@pytest.mark.parametrize("op", ["both", "newer"])
-async def test_a_pair_that_a_classifier_doubts_is_decided_by_the_call(mind: Mind, op: str) -> None:
+@pytest.mark.parametrize(
+    ("said", "rule"),
+    [
+        ("Before we start: don't ever quote a price to Bo that I haven't given you.", "Never quote a price to Bo."),
+        ("My mails to the bank carry only numbers that I gave.", "Mails to the bank carry only numbers of the user."),
+    ],
+)
+async def test_a_sentence_that_is_a_rule_is_no_fact_as_well_and_is_shown_once(mind: Mind, said: str, rule: str) -> None:
+    await told(mind, said)
+    assert len(await facts(mind)) == 1, "the parser takes it for a fact"
+    await read(mind, lambda s: [s.item("rule", said[:9], said[:9], text=rule)])
+    assert await facts(mind) == [], "it would outlive the rule"
+    mind.clock.advance(timedelta(days=1))
+    await told(mind, said)
+    reader = Reader()
+    await read(mind, model=reader)
+    assert len(re.findall(r"^ *[A-Z]\d .*", reader.sheets[0].text, re.MULTILINE)) == 1
+    assert await facts(mind) == []
+
+
+@pytest.mark.parametrize("op", ["both", "newer", "left alone", "no answer"])
+async def test_a_pair_that_a_classifier_doubts_is_not_shown_and_decided_by_the_call(mind: Mind, op: str) -> None:
     await told(mind, "The choir meets on Tuesdays.")
     mind.clock.advance(timedelta(days=1))
     await told(mind, "Emil sings in the town choir.", "Our rent is 820 euros.")
@@ -63,13 +84,20 @@ async def test_a_pair_that_a_classifier_doubts_is_decided_by_the_call(mind: Mind
         await store.add_links(tx, "contradicts", [(ids["Emil"], ids["The"])], ctx=ctx)
         await review(tx, ctx, "fact", list(ids.values()))
         assert await conflicts.count_conflicts(tx, agent_id=mind.agent_id) == 1
-    reader = Reader([lambda s: [s.item(op, "", "choir"), s.item(op, "", "rent", "Emil")]])
+
+    def answer(sheet: Sheet) -> list[dict[str, object]]:
+        if op in ("both", "newer"):
+            return [sheet.item(op, "", "choir"), sheet.item(op, "", "rent", "Emil")]
+        rent = sheet.item("update", "rent", "rent", text="Nora's rent is 820 euros.")
+        return [rent] if op == "left alone" else []
+
+    reader = Reader([answer])
     result = await read(mind, model=reader)
-    assert "Doubtful pairs: F1 F" in reader.sheets[0].text
-    assert (result.kept, result.dropped) == (1, 1)
+    assert "pair" not in reader.sheets[0].text
+    assert (result.kept, result.dropped) == {"left alone": (1, 0), "no answer": (0, 0)}.get(op, (1, 1))
     async with mind.scope.transaction() as tx:
-        assert await conflicts.count_conflicts(tx, agent_id=mind.agent_id) == 0
-    assert ("The choir meets on Tuesdays." in await facts(mind)) == (op == "both")
+        assert await conflicts.count_conflicts(tx, agent_id=mind.agent_id) == (op == "no answer")
+    assert ("The choir meets on Tuesdays." in await facts(mind)) == (op != "newer")
 
 
 async def test_lines_that_come_during_a_call_are_parsed_before_they_are_read(mind: Mind) -> None:
@@ -85,4 +113,4 @@ async def test_lines_that_come_during_a_call_are_parsed_before_they_are_read(min
     reader.meanwhile = hear
     parse = partial(maintenance.process_recent, failed={})
     await MemoryReconciler(llm=asking(mind, reader), parse=parse).reconcile(10)
-    assert "Felix" in reader.sheets[-1].text.partition("</known>")[0]
+    assert re.search(r"^  S\d My brother Felix", reader.sheets[-1].text, re.MULTILINE)

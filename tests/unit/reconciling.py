@@ -51,7 +51,10 @@ def make_line(text: str, n: int = 0, *, user: str = "Nora", said_at: datetime = 
 
 
 def make_known(text: str, n: int = 0) -> KnownItem:
-    """A known item written as "F 2026-01-12 text"."""
+    """A known item written as "F 2026-01-12 text", or "S1 text" for a sentence of the first line."""
+    if draft := re.match(r"S(\d+) ", text):
+        known = make_known(f"F {FRIDAY:%Y-%m-%d} {text[draft.end() :]}", n)
+        return replace(known, drafted_by=UUID(int=999 + int(draft[1])))
     letter, day, words = text.split(" ", 2)
     return KnownItem(
         kind=KINDS[letter],
@@ -74,7 +77,6 @@ def make_batch(
     batch = ReconcilingInput(
         user_name=user,
         aliases=aliases,
-        attributes=("lives in", "works at", "price"),
         known=tuple(make_known(text, n) for n, text in enumerate(known)),
         lines=tuple(
             make_line(text, n, user=user, said_at=said_at + timedelta(minutes=n)) for n, text in enumerate(lines)
@@ -86,11 +88,12 @@ def make_batch(
 
 def propose(text: str) -> ProposedItem:
     """An item written as "1 update F1,F2 @2026-11-27 ~subject: text", where all after the operation may be missing."""
-    match = re.fullmatch(r"(\d+) (\w+)((?: [FPDRWOX]\d+(?:,[FPDRWOX]\d+)*)?)(?: @(\S+))?(?: ~(\w+))?(?:: (.*))?", text)
+    ids = r"[FPDRWOSX]\d+"
+    match = re.fullmatch(rf"(\d+) (\w+)((?: {ids}(?:,{ids})*)?)(?: @(\S+))?(?: ~(\w+))?(?:: (.*))?", text)
     assert match, text
-    ids = tuple(match[3].strip().split(",")) if match[3] else ()
+    labels = tuple(match[3].strip().split(",")) if match[3] else ()
     return ProposedItem(
-        line=int(match[1]), op=match[2], ids=ids, when=match[4] or "", subject=match[5] or "", text=match[6] or ""
+        line=int(match[1]), op=match[2], ids=labels, when=match[4] or "", subject=match[5] or "", text=match[6] or ""
     )
 
 

@@ -11,18 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from newton.agent.reconciliation.reconciler import cut_batch
 from newton.heart.reconciliation.answer_reader import SCHEMA, ReconcilingOutput, read_answer
 from newton.heart.reconciliation.batches import count_prompt, estimate_answer, split_batches
+from newton.heart.reconciliation.implied_items import list_implied_items
 from newton.heart.reconciliation.item_checks import check_items
 from newton.heart.reconciliation.prompt import load_system_prompt, render_prompt
-from newton.heart.reconciliation.reconciling_types import OPERATIONS
+from newton.heart.reconciliation.reconciling_types import OPERATIONS, SHOWN_OPERATIONS
 from newton.providers.token_counter import count
-from tests.unit.reconciling import make_batch
+from tests.unit.reconciling import check, make_batch
 
 ANSWER: dict[str, Any] = {
     "items": [
-        {"line": 1, "op": "end", "ids": ["F1"], "text": "", "subject": "", "attribute": "", "when": ""},
-        {"line": 2, "op": "add", "ids": [], "text": "Nora has a cat.", "subject": "Nora", "attribute": "", "when": ""},
+        {"line": 1, "op": "end", "ids": ["F1"]},
+        {"line": 2, "op": "add", "ids": [], "text": "Nora has a cat.", "subject": "Nora", "when": ""},
     ]
 }
 WHOLE = json.dumps(ANSWER)
@@ -31,7 +33,7 @@ WHOLE = json.dumps(ANSWER)
 def test_the_system_prompt_is_short_and_names_every_operation_and_field() -> None:
     prompt = load_system_prompt()
     assert count(prompt) <= 800
-    assert sorted(re.findall(r"^- (\w+):", prompt, re.MULTILINE)) == sorted(OPERATIONS)
+    assert sorted(re.findall(r"^- (\w+):", prompt, re.MULTILINE)) == sorted(SHOWN_OPERATIONS)
     assert read_answer(prompt).items == ()  # the form that it shows changes nothing in an answer that copies it
 
 
@@ -41,7 +43,6 @@ def test_the_user_message_has_day_user_known_items_and_numbered_lines() -> None:
     assert render_prompt(batch).user.splitlines() == [
         "Now: Friday 2026-11-27",
         "User: Nora (Dad = Emil)",
-        "Attributes in use: lives in, works at, price",
         "",
         "<known>",
         "Facts:",
@@ -82,8 +83,57 @@ def test_a_reply_is_short_unless_the_next_line_may_confirm_it_and_left_out_where
     batch = make_batch([reply, f"Nora: {'no, something else entirely ' * 4}", reply, "Nora: yes", reply])
     first, _, second, last = (line for line in render_prompt(batch).user.splitlines() if line[:1].isdigit())
     assert len(first) < 200 and "Friday" not in first
-    assert len(second) < 550 and second.endswith("Shall I note Friday?")
+    assert second == f"3 {reply}"
     assert last == "4 Nora: yes"
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_whole"),
+    [
+        ("Ja, so machen wir das.", True),
+        ("Vale, el viernes.", True),
+        ("Oui, note-le.", True),
+        ("Wer kommt?", False),
+    ],
+)
+def test_a_reply_to_which_a_short_line_says_more_than_a_question_is_whole(answer: str, is_whole: bool) -> None:
+    reply = f"{'long ' * 200}Friday at nine."
+    assert (reply in render_prompt(make_batch([f"assistant: {reply}", f"Nora: {answer}"])).user) == is_whole
+
+
+def test_the_sentences_of_a_line_are_drafts_below_it_apart_from_what_is_known() -> None:
+    lines = ["Nora: I am a potter. No lists, please. I am 62.", "Nora: Ann left."]
+    known = ["S2 Ann left.", "S1 I am a potter.", "F 2026-01-02 Nora has a cat.", "S1 No lists, please.", "S1 I am 62."]
+    batch = make_batch(lines, [*known, "R 2026-01-01 No lists."])
+    user = render_prompt(batch).user
+    assert user.partition("<lines>")[2].splitlines()[2:7] == [
+        f"1 {lines[0]}",
+        "  S1 I am a potter.",
+        "  S2 I am 62.",
+        f"2 {lines[1]}",
+        "  S3 Ann left.",
+    ]
+    assert re.findall(r"^[FRS]\d.*", user, re.MULTILINE) == [
+        "F1 2026-01-02 Nora has a cat.",
+        "R1 2026-01-01 No lists.",
+    ]
+    items = ["1 update S1: Nora is a potter.", "1 add S2: Nora is 62.", "0 drop S3"]
+    kept = check(batch, *items).kept
+    assert [(one.op, one.line and one.line.number) for one in kept] == [
+        ("update", 1),
+        ("add", 1),
+        ("not_asserted", 2),
+    ]
+    (implied,) = list_implied_items(batch, kept)
+    assert (implied.op, [one.text for one in implied.known]) == ("not_asserted", ["No lists, please."])
+
+
+def test_a_batch_has_the_sentences_of_its_own_lines_only() -> None:
+    lines = [f"Nora: I bought shelf {number}." for number in range(1, 50)]
+    drafts = [f"S{number} I bought shelf {number}." for number in range(1, 50)]
+    first, second = split_batches(make_batch(lines, drafts), window_tokens=128_000, count_tokens=count)
+    assert {item.text for item in first.known} == {line.text for line in first.lines}
+    assert {item.text for item in second.known} == {line.text for line in second.lines if not line.is_read}
 
 
 def test_the_known_items_of_a_call_grow_with_its_lines_and_rules_are_always_among_them() -> None:
@@ -105,9 +155,9 @@ def test_no_text_and_no_speaker_can_imitate_the_form_of_the_prompt(text: str, sp
     batch = make_batch([f"foreign: {injected}", "Nora: b"], [f"F 2026-01-01 {injected}"])
     forged = replace(batch.lines[1], speaker=speaker, text=injected)
     user = render_prompt(replace(batch, lines=(batch.lines[0], forged), user_name=injected)).user
-    assert len(user.splitlines()) == 16
+    assert len(user.splitlines()) == 15
     assert re.findall(r"<[^>]*>", user) == ["<known>", "</known>", "<lines>", "</lines>"]
-    assert re.match(r"2 (?!assistant:|foreign:|foreign \(mail\):)", user.splitlines()[12])
+    assert re.match(r"2 (?!assistant:|foreign:|foreign \(mail\):)", user.splitlines()[11])
 
 
 @pytest.mark.parametrize("window", [2_000, 4_000, 8_000, 128_000])
@@ -120,6 +170,24 @@ def test_batches_fit_the_window_with_their_answers_and_have_each_line_once(windo
     assert all(count_prompt(batch, count) + estimate_answer(batch) <= window for batch in batches)
     assert all([line.number for line in batch.lines] == list(range(1, len(batch.lines) + 1)) for batch in batches)
     assert all(sum(line.is_read for line in batch.lines) == 3 for batch in batches[1:])
+
+
+@pytest.mark.parametrize(
+    ("text", "end", "kept"),
+    [
+        ('{"items":[{"line":0,"op":"confirm"},{"line":2,"op":"add"},{"line":4,"op":"add"},{"line":4', 3, [0, 2]),
+        ('{"items":[{"line":2,"op":"add"},{"line":2,"op":"end"},{"line":2', 2, [2, 2]),
+        ('{"items":[{"line":0,"op":"confirm"},{"line":2', 4, None),
+        ('{"items":[{"line":2,"op":"ad', 4, None),
+        ('{"items":[{"line":2,"op":"add"},{"line":4,"op":"add"}]}', 4, [2, 4]),
+    ],
+)
+def test_of_a_cut_answer_the_lines_count_of_which_it_has_all_items(text: str, end: int, kept: list[int] | None) -> None:
+    batch = make_batch(["(read) Nora: a", "Nora: b", "assistant: c", "Nora: d"])
+    part, read = cut_batch(batch, read_answer(text))
+    assert part.lines == batch.lines[:end]
+    assert read.is_readable == (kept is not None)
+    assert kept is None or [item.line for item in read.items] == kept
 
 
 def test_no_batch_fits_a_window_below_the_system_prompt() -> None:
@@ -136,10 +204,11 @@ def test_a_small_batch_has_the_known_items_nearest_to_its_lines() -> None:
     assert "The Golf." in [item.text for item in last.known]
 
 
-def test_the_schema_is_flat_and_requires_all_fields() -> None:
+def test_the_schema_is_flat_and_has_the_fields_of_the_prompt() -> None:
     assert ReconcilingOutput.model_json_schema() == SCHEMA
     assert "$" not in json.dumps(SCHEMA)
-    assert SCHEMA["properties"]["items"]["items"]["required"] == list(ANSWER["items"][0])
+    (form,) = re.findall(r"^\{.*\}$", load_system_prompt(), re.MULTILINE)
+    assert list(SCHEMA["properties"]["items"]["items"]["properties"]) == list(json.loads(form)["items"][0])
 
 
 @pytest.mark.parametrize(
@@ -151,7 +220,8 @@ def test_the_schema_is_flat_and_requires_all_fields() -> None:
         (json.dumps(ANSWER["items"]), ["end", "add"]),
         (json.dumps(ANSWER["items"][0]), ["end"]),
         (json.dumps({"arguments": WHOLE}), ["end", "add"]),
-        (WHOLE[:150], ["end"]),
+        (WHOLE[:90], ["end"]),
+        (WHOLE[:30], []),
         (WHOLE.replace('"line": 1', '"line": "one"'), ["add"]),
         (WHOLE.replace('["F1"]', '"f1, F2"'), ["end", "add"]),
         ("I cannot help with that.", []),

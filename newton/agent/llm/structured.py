@@ -98,8 +98,8 @@ class StructuredLLM:
         max_tokens: int,
         is_usable: Callable[[str], bool],
         timeout_seconds: float | None = None,
-    ) -> str:
-        """Return the text of the model's answer. Raises as `complete`.
+    ) -> ChatReply | None:
+        """Return the model's answer. Raises as `complete`.
 
         The model counts as failing, until it answers again, if the answer is not usable.
         """
@@ -118,7 +118,7 @@ class StructuredLLM:
         elif has_failed:
             with isolate_failure("record of a working model", {}, passed=()):
                 await failing_models.record_success(self.scope, purpose, model=self.name)
-        return text
+        return reply
 
     async def _record_failure(self, purpose: str, failure: str) -> None:
         with isolate_failure("record of a failing model", {}, passed=()):

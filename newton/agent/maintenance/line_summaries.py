@@ -5,6 +5,7 @@ import re
 from newton.agent.llm.structured import StructuredLLM
 from newton.db.pool import in_transaction
 from newton.dialogue import long_messages
+from newton.dialogue.long_messages import LongMessage
 from newton.errors import TokenQuotaError
 from newton.heart.shortening_prompt import ShortenedOutput, build_shortening_prompt
 from newton.memory.hygiene import clean_model_text
@@ -15,14 +16,20 @@ SCHEMA_OVERHEAD_TOKENS = 50  # for the JSON around the text
 MAX_INPUT_CHARS = 24_000  # of a text in the prompt
 
 
-async def summarize_text(llm: StructuredLLM, content: str, max_tokens: int) -> str | None:
+async def summarize_text(llm: StructuredLLM, message: LongMessage, max_tokens: int) -> str | None:
     """Return a one-line summary of at most `max_tokens`; None if the model's answer is too long or empty.
 
     Raises TokenQuotaError if the call could exceed the daily limit, and ProviderError if the model fails.
     """
     assert not in_transaction()
+    content = message.content
     answer, _ = await llm.complete(
-        build_shortening_prompt(content[:MAX_INPUT_CHARS], max_tokens=max_tokens),
+        build_shortening_prompt(
+            content[:MAX_INPUT_CHARS],
+            speaker=message.speaker,
+            said_on=message.said_at.date(),
+            max_tokens=max_tokens,
+        ),
         ShortenedOutput,
         purpose="compress",
         max_tokens=max_tokens + SCHEMA_OVERHEAD_TOKENS,
@@ -57,7 +64,7 @@ async def summarize_lines(llm: StructuredLLM, ctx: WriteContext, *, limit: int) 
             is_known, text = await long_messages.find_summary(tx, line.content, agent_id=ctx.agent_id, max_tokens=size)
         if not is_known and room > 0:
             try:
-                text = await summarize_text(llm, line.content, room)
+                text = await summarize_text(llm, line, room)
             except TokenQuotaError:
                 break
         async with llm.scope.db.transaction(ctx.agent_id) as tx:

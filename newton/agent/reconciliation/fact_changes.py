@@ -11,7 +11,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError
 from newton.heart.facts import conflicts, fact_edits, fact_store
-from newton.heart.facts.attributes import normalize_attribute, select_single_value_attributes
+from newton.heart.facts.attributes import normalize_subject
 from newton.heart.facts.duplicates import merge_duplicates
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext, review
@@ -87,7 +87,7 @@ class FactChanger:
         for item in items:
             if item.op in _STORED and item.line and not item.contests:
                 texts[item.line.memory_id].append(item.text)
-                self._named |= {one.item_id for one in item.known} if item.op == "update" else set()
+                self._named |= {one.item_id for one in item.known}
         for line_id, line in self.lines.items():
             self._resolved |= self._find_resolved(line, texts[line_id]).keys()
 
@@ -123,7 +123,7 @@ class FactChanger:
             return
         targets = await self._lock(item, line) if item.known else []
         is_own = {one.item_id for one in item.known} <= {one.memory_id for one in line.stated}
-        if item.known and not targets and not (is_own and item.op == "update"):
+        if item.known and not targets and not (is_own and item.op in _STORED):
             raise ConflictError("What the item concerns has changed meanwhile.", hint="Nothing is to be done.")
         own = replace(self.ctx, trust=line.trust, origin=line.origin)
         if item.op in ("add", "decision") or (item.op == "update" and not self._contests(item, targets, line)):
@@ -192,7 +192,7 @@ class FactChanger:
             content=item.text,
             valid_from=self._find_start(item, line),
             subject=item.subject or None,
-            attribute=await self._find_attribute(item),
+            attribute=_find_attribute(item),
             source=line.source,
             sources=(line.memory_id,),
             tags=("decision",) if item.op == "decision" else (),
@@ -203,17 +203,6 @@ class FactChanger:
         if outcome != "unchanged":
             self._note("learnt" if outcome == "new" else "confirmed", new_id, line)
         return new_id
-
-    async def _find_attribute(self, item: CheckedItem) -> str | None:
-        """Return the attribute of a new fact. An item that adds one has no single-valued attribute.
-
-        Otherwise the fact would end another one that the model did not name.
-        """
-        if not (item.attribute and item.subject):
-            return None
-        name = normalize_attribute(item.attribute)
-        single = await select_single_value_attributes(self.tx, [name], agent_id=self.ctx.agent_id)
-        return None if single and item.op != "update" else item.attribute
 
     async def _confirm(self, line: StoredLine, targets: Sequence[KnownState], own: LifecycleContext) -> None:
         """Count the line as evidence of known facts, once. A fact of the line that says the same is merged."""
@@ -324,3 +313,13 @@ class FactChanger:
         self, effect: LineEffect, target_id: UUID, line: StoredLine, *, former_end: datetime | None = None
     ) -> None:
         self.changes.append(LineChange(effect, target_id, line.memory_id, former_end))
+
+
+def _find_attribute(item: CheckedItem) -> str | None:
+    """Return the attribute of a known fact that an item updates, if both are about the same."""
+    known = {
+        one.attribute
+        for one in item.known
+        if one.attribute and normalize_subject(one.subject) == normalize_subject(item.subject)
+    }
+    return known.pop() if item.op == "update" and len(known) == 1 else None

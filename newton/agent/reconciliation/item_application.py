@@ -26,7 +26,7 @@ from newton.heart.identity.tenets import IdentityTenet
 from newton.heart.identity.user_rules import RuleSource
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.reconciliation.line_statements import LineStatement, relate
-from newton.heart.reconciliation.reconciling_types import CheckedItem, Operation
+from newton.heart.reconciliation.reconciling_types import CheckedItem, NewLine, Operation
 from newton.memory.representations import one_line
 
 SQL = load("newton.agent.reconciliation", "item_application.sql")
@@ -74,6 +74,13 @@ async def apply_items(tx: Tx, items: Sequence[CheckedItem], context: Application
     await facts.finish()
     await insert_changes(tx, facts.changes, ctx=context.ctx)
     return AppliedItems(tuple(facts.changes), tuple(failed))
+
+
+async def list_drafts(tx: Tx, lines: Sequence[NewLine], *, agent_id: UUID) -> Mapping[UUID, UUID]:
+    """Return the facts that only these lines state, each with the line."""
+    ids = [line.memory_id for line in lines]
+    rows = await SQL["list_drafts"].fetch_all(tx, agent_id=agent_id, line_ids=ids)
+    return {row["memory_id"]: row["line_id"] for row in rows}
 
 
 async def _load_lines(tx: Tx, items: Sequence[CheckedItem], ctx: LifecycleContext) -> Mapping[UUID, StoredLine]:

@@ -26,6 +26,20 @@ join heart.facts as f on f.agent_id = $1 and f.memory_id = coalesce(own.duplicat
 join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
 order by f.memory_id;
 
+-- name: list_drafts(agent_id, line_ids)
+-- The facts that only these lines state, each with one of them.
+select s.memory_id, max(s.source_id::text)::uuid as line_id
+from memory.sources as s
+where
+    s.agent_id = $1
+    and s.memory_id in (
+        select memory_id
+        from memory.sources
+        where agent_id = $1 and source_id = any($2::uuid[])
+    )
+group by s.memory_id
+having bool_and(s.source_id = any($2::uuid[]));
+
 -- name: list_decisions(agent_id, memory_ids)
 select memory_id
 from memory.memories

@@ -28,7 +28,6 @@ from newton.memory.search_types import MemorySearch, SearchLimits, shorten_query
 
 SQL = load("newton.agent.reconciliation", "known_items.sql")
 
-MAX_ATTRIBUTES = 30
 NEAR_PER_TEXT = 4
 MAX_NEAR_TEXTS = 24  # lines, and sentences of lines, with which facts are compared
 MIN_SPACES = 3  # of a clause with which facts are compared
@@ -116,12 +115,6 @@ async def _load_items(
     rules = await user_rules.list_rules(tx, agent_id=scope.agent_id)
     items = [_to_item(dict(row), similarities[row["memory_id"]], zone) for row in rows]
     return [*items, *(_to_rule(rule, scope.now()) for rule in rules)]
-
-
-async def list_attributes(tx: Tx, *, agent_id: UUID) -> tuple[str, ...]:
-    """Return the names of the attributes of current facts, the most frequent first."""
-    rows = await SQL["list_attributes"].fetch_all(tx, agent_id=agent_id, max_rows=MAX_ATTRIBUTES)
-    return tuple(row["attribute"] for row in rows)
 
 
 async def list_user_names(tx: Tx, *, agent_id: UUID) -> tuple[str, ...]:

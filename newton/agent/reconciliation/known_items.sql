@@ -94,15 +94,6 @@ from memory.embeddings as e
 join memory.embeddings as v on v.agent_id = $1 and v.model_id = $2 and v.kind = 'fact' and v.memory_id = any($4::uuid[])
 where e.agent_id = $1 and e.model_id = $2 and e.kind = 'exchange' and e.memory_id = any($3::uuid[]);
 
--- name: list_attributes(agent_id, max_rows)
--- The attributes of current facts, the most frequent first.
-select attribute
-from heart.facts
-where agent_id = $1 and attribute is not null and is_current
-group by attribute
-order by count(*) desc, attribute
-limit $2;
-
 -- name: get_user_name(agent_id)
 select user_name
 from runtime.agents

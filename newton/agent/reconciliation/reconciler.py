@@ -9,14 +9,20 @@ from newton.agent.llm import usage
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.prompting.system_prompt import find_local_zone
 from newton.agent.reconciliation import proposal_log
-from newton.agent.reconciliation.item_application import ApplicationContext, AppliedItems, apply_items
-from newton.agent.reconciliation.known_items import find_known_items, list_attributes
+from newton.agent.reconciliation.item_application import (
+    ApplicationContext,
+    AppliedItems,
+    apply_items,
+    list_drafts,
+)
+from newton.agent.reconciliation.known_items import find_known_items
 from newton.db.pool import Tx
 from newton.dialogue import reconciliation_queue as queue
 from newton.dialogue.reconciliation_queue import DueSession, UnreadLines
 from newton.errors import ContextWindowError, ProviderError, RefusedRequestError, TokenQuotaError
 from newton.heart.reconciliation.answer_reader import ReconcilingOutput, read_answer
 from newton.heart.reconciliation.batches import estimate_answer, split_batches
+from newton.heart.reconciliation.implied_items import list_implied_items
 from newton.heart.reconciliation.item_checks import check_items
 from newton.heart.reconciliation.prompt import render_prompt
 from newton.heart.reconciliation.reconciling_types import NewLine, ReadAnswer, ReconcilingInput
@@ -185,7 +191,7 @@ class MemoryReconciler:
         if not batches:
             return await self._store(session, unread.last_position, None, None)
         batch = _halve(batches[0]) if session.failed_readings else batches[0]
-        read = await self._ask(batch)
+        batch, read = cut_batch(batch, await self._ask(batch))
         position = _find_end(unread, batch if read.is_readable else batches[0])
         return await self._store(session, position, batch, read)
 
@@ -209,12 +215,12 @@ class MemoryReconciler:
         now = scope.now().astimezone(find_local_zone())
         known = await find_known_items(scope, lines, zone=now.tzinfo)
         async with scope.transaction() as tx:
-            attributes = await list_attributes(tx, agent_id=scope.agent_id)
+            new = [line for line in lines if line.source == "person" and not line.is_read]
+            drafts = await list_drafts(tx, new, agent_id=scope.agent_id)
         whole = ReconcilingInput(
             user_name=self._user_name,
             aliases=self.user_names[1:],
-            attributes=attributes,
-            known=tuple(known),
+            known=tuple(replace(item, drafted_by=drafts.get(item.item_id)) for item in known),
             lines=tuple(lines),
             now=now,
         )
@@ -222,7 +228,7 @@ class MemoryReconciler:
 
     async def _ask(self, batch: ReconcilingInput) -> ReadAnswer:
         prompt = render_prompt(batch)
-        text = await self.llm.ask(
+        reply = await self.llm.ask(
             [ChatMessage("system", prompt.system), ChatMessage("user", prompt.user)],
             ReconcilingOutput,
             purpose=PURPOSE,
@@ -230,13 +236,15 @@ class MemoryReconciler:
             timeout_seconds=TIMEOUT_SECONDS,
             is_usable=lambda answer: read_answer(answer).is_readable,
         )
-        return read_answer(text)
+        read = read_answer(reply.text if reply else "")
+        # a model may also leave out the last bracket
+        return replace(read, is_cut=read.is_cut and reply is not None and reply.finish == "length")
 
     async def _apply(self, tx: Tx, batch: ReconcilingInput, read: ReadAnswer) -> ReconciliationResult:
         ctx = self.llm.scope.write_context("agent")
         answer = check_items(read.items, batch)
         context = ApplicationContext(ctx=ctx, user_names=batch.user_names, zone=batch.zone)
-        applied = await apply_items(tx, answer.kept, context)
+        applied = await apply_items(tx, [*answer.kept, *list_implied_items(batch, answer.kept)], context)
         malformed = read.malformed or int(not read.is_readable)
         await proposal_log.record_answer(tx, answer, model=self.llm.name, malformed=malformed, ctx=ctx)
         self._publish(applied)
@@ -270,6 +278,22 @@ def _halve(batch: ReconcilingInput) -> ReconcilingInput:
     new = [line for line in batch.lines if not line.is_read]
     dropped = {line.number for line in new[max(1, len(new) // 2) :]}
     return replace(batch, lines=tuple(line for line in batch.lines if line.number not in dropped))
+
+
+def cut_batch(batch: ReconcilingInput, read: ReadAnswer) -> tuple[ReconcilingInput, ReadAnswer]:
+    """Return the lines of which an answer has all items, and these items. The other lines are read again.
+
+    Of a cut answer that is about one line only, the whole items count.
+    """
+    if not (read.is_cut and read.items):
+        return batch, read
+    first = min(line.number for line in batch.lines if line.source == "person" and not line.is_read)
+    last = max(item.line for item in read.items)
+    if last < first:
+        return batch, replace(read, is_readable=False)
+    end = last - 1 if last > first else last
+    items = [item for item in read.items if item.line <= end]
+    return replace(batch, lines=batch.lines[:end]), replace(read, items=items)
 
 
 def _find_end(unread: UnreadLines, batch: ReconcilingInput) -> int:

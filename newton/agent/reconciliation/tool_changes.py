@@ -150,7 +150,6 @@ class ToolChanger:
             ReconcilingInput(
                 user_name=names[0] if names else "",
                 aliases=names[1:],
-                attributes=(),
                 known=tuple(known),
                 lines=lines,
                 now=now,

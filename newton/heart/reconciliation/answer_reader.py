@@ -6,7 +6,7 @@ from typing import Any, TypeGuard
 from pydantic import BaseModel, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
-from newton.heart.reconciliation.reconciling_types import OPERATIONS, ProposedItem, ReadAnswer
+from newton.heart.reconciliation.reconciling_types import SHOWN_OPERATIONS, ProposedItem, ReadAnswer
 from newton.memory.hygiene import clean_model_text
 from newton.memory.representations import one_line
 from newton.providers.model_output.lenient_json import find_json_values
@@ -19,14 +19,13 @@ MAX_WRAPPERS = 4  # objects and lists around the items, such as the arguments of
 _TEXT = {"type": "string"}
 _FIELDS: Mapping[str, Any] = {
     "line": {"type": "integer"},
-    "op": {"type": "string", "enum": list(OPERATIONS)},
+    "op": {"type": "string", "enum": list(SHOWN_OPERATIONS)},
     "ids": {"type": "array", "items": _TEXT},
     "text": _TEXT,
     "subject": _TEXT,
-    "attribute": _TEXT,
     "when": _TEXT,
 }
-# Flat, with all fields required: hosted servers refuse optional fields, and some refuse references.
+# Flat, because some servers refuse references. Most fields of most items are empty, so that they are optional.
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "required": ["items"],
@@ -37,7 +36,7 @@ SCHEMA: Mapping[str, Any] = {
             "items": {
                 "type": "object",
                 "additionalProperties": False,
-                "required": list(_FIELDS),
+                "required": ["line", "op"],
                 "properties": _FIELDS,
             },
         }
@@ -64,8 +63,12 @@ def read_answer(text: str) -> ReadAnswer:
     for found in find_json_values(strip_thoughts(text)):
         for values in _find_item_lists(found.value, MAX_WRAPPERS):
             items = [item for item in map(_read_item, values[:MAX_ITEMS]) if item is not None]
-            is_readable, malformed = bool(items) or not values, len(values) - len(items)
-            answer = ReadAnswer(items=tuple(items), is_readable=is_readable, malformed=malformed)
+            answer = ReadAnswer(
+                items=tuple(items),
+                is_readable=bool(items) or not (values or found.is_cut),
+                malformed=len(values) - len(items),
+                is_cut=found.is_cut,
+            )
             if (len(items), answer.is_readable) > (len(best.items), best.is_readable):
                 best = answer
     return best
@@ -115,7 +118,7 @@ def _read_item(value: object) -> ProposedItem | None:
     op = _read_text(fields.get("op")).lower()
     if line is None or not op:
         return None
-    texts = {name: _read_text(fields.get(name)) for name in ("text", "subject", "attribute", "when")}
+    texts = {name: _read_text(fields.get(name)) for name in ("text", "subject", "when")}
     return ProposedItem(line=line, op=op, ids=_read_ids(fields.get("ids", fields.get("id"))), **texts)
 
 

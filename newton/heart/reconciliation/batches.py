@@ -14,9 +14,10 @@ from newton.memory.memory import TokenCounter
 MAX_LINES = 40  # new ones in one call: of more, a model loses some
 MAX_KNOWN = 60
 MIN_KNOWN, KNOWN_PER_LINE = 24, 3  # facts, procedures and decisions for a line of a person, up to the maximum
+MIN_NEAREST = 4  # known items beside the sentences of the lines
 CONTEXT_LINES = 3  # already read, before the new ones
-ANSWER_TOKENS_PER_LINE = 80  # of a person
-MIN_ANSWER_TOKENS = 250
+ANSWER_TOKENS_PER_ITEM = 80  # an item for each draft, and one for each line of a person
+MIN_ANSWER_TOKENS = 300
 MESSAGE_TOKENS = 30  # around the messages
 SAFETY_SHARE = 0.95  # of the window, because token counts of other models are estimates
 WORD_WEIGHT = 0.15  # of a shared word, beside the cosine similarity
@@ -65,8 +66,9 @@ def split_batches(batch: ReconcilingInput, *, window_tokens: int, count_tokens: 
 
 def estimate_answer(batch: ReconcilingInput) -> int:
     """Return the maximum number of tokens to ask of the model for the answer to a batch."""
-    persons = sum(line.source == "person" and not line.is_read for line in batch.lines)
-    return MIN_ANSWER_TOKENS + ANSWER_TOKENS_PER_LINE * persons
+    persons = [line for line in batch.lines if line.source == "person" and not line.is_read]
+    items = len(persons) + sum(len(batch.list_drafts(line)) for line in persons)
+    return MIN_ANSWER_TOKENS + ANSWER_TOKENS_PER_ITEM * items
 
 
 def count_prompt(batch: ReconcilingInput, count_tokens: TokenCounter) -> int:
@@ -80,8 +82,12 @@ def _build_batch(batch: ReconcilingInput, new: Sequence[NewLine], max_known: int
     before = [replace(line, is_read=True) for line in batch.lines[max(0, first - CONTEXT_LINES) : first]]
     lines = (*before, *new)
     persons = sum(line.source == "person" for line in new)
-    known = _pick_nearest(batch.known, lines, min(max_known, MIN_KNOWN + KNOWN_PER_LINE * persons))
-    return number_batch(replace(batch, lines=lines, known=tuple(known)))
+    new_ids = {line.memory_id for line in new}
+    drafts = [item for item in batch.known if item.drafted_by in new_ids]
+    limit = min(max_known, MIN_KNOWN + KNOWN_PER_LINE * persons)
+    # a sentence of a later line is not known yet
+    known = _pick_nearest([one for one in batch.known if one.drafted_by is None], lines, limit - len(drafts))
+    return number_batch(replace(batch, lines=lines, known=(*drafts, *known)))
 
 
 def _pick_nearest(known: Sequence[KnownItem], lines: Sequence[NewLine], limit: int) -> list[KnownItem]:
@@ -89,6 +95,7 @@ def _pick_nearest(known: Sequence[KnownItem], lines: Sequence[NewLine], limit: i
     stems = frozenset[str]().union(*(list_stems(line.text) for line in lines if line.source != "foreign"))
     ids = {line.memory_id for line in lines}
     nearest = sorted(known, key=lambda item: _measure_nearness(item, stems, ids), reverse=True)
+    limit = max(limit, MIN_NEAREST)
     orders = [item for item in nearest if item.kind in ("rule", "wish")][:limit]
     others = [item for item in nearest if item.kind not in ("rule", "wish")]
     return [*orders, *others[: max(limit - len(orders), limit // 2)]]

@@ -13,6 +13,7 @@ from newton.heart.reconciliation.off_record import find_off_record
 from newton.heart.reconciliation.quoted_text import is_quoted, split_own_words
 from newton.heart.reconciliation.reconciling_types import (
     OPERATIONS,
+    SHOWN_OPERATIONS,
     CheckedAnswer,
     CheckedItem,
     DroppedItem,
@@ -98,11 +99,11 @@ class _ItemChecker:
             return error.reason
 
     def _check(self, item: ProposedItem) -> CheckedItem:
-        if item.op not in OPERATIONS:
+        op = SHOWN_OPERATIONS.get(item.op) or next((one for one in OPERATIONS if one == item.op), None)
+        if op is None:
             raise _DroppedError("unknown operation")
-        op = item.op
         known = self._find_known(item.ids)
-        if op == "same":
+        if op == "same" or (op == "confirm" and not item.line):
             return self._check_same(known)
         if op in ("both", "newer"):
             return self._check_pair(op, known)
@@ -161,7 +162,10 @@ class _ItemChecker:
 
     def _check_assertion(self, item: ProposedItem, known: tuple[KnownItem, ...]) -> CheckedItem:
         """Check that a line does not assert facts that were stored from it; that they are its own is checked later."""
-        line = next((one for one in self.batch.lines if one.number == item.line), None)
+        drafted = {one.drafted_by for one in known}
+        by_draft = (one for one in self.batch.lines if {one.memory_id} == drafted)
+        by_number = (one for one in self.batch.lines if one.number == item.line)
+        line = next(by_draft, None) or next(by_number, None)
         if line is None or line.source != "person":
             raise _DroppedError("unknown line" if line is None else "not a line of a person")
         if not known or any(one.kind != "fact" for one in known):
@@ -193,7 +197,6 @@ class _ItemChecker:
         subject = item.subject
         if subject and self.sources.find_unsupported(subject, line, known):
             subject = ""
-        attributes = {name.casefold(): name for name in self.batch.attributes}
         return CheckedItem(
             op=op,
             line=line,
@@ -201,7 +204,6 @@ class _ItemChecker:
             text=text,
             title=title,
             subject=subject[:MAX_TEXT],
-            attribute=attributes.get(item.attribute.casefold(), ""),
             when=when,
             contests=contests or op == "unsure",
             needs_approval=is_wish and op != "confirm" and not self._speaks_for_user(line, text),
@@ -310,11 +312,16 @@ class _ItemChecker:
 
 
 def _resolve_operation(op: Operation, known: tuple[KnownItem, ...]) -> tuple[Operation, tuple[KnownItem, ...]]:
-    """Return an update in place of a new item that names known items of its kind. Other known items are left out."""
+    """Return an update in place of a new item that names known items of its kind.
+
+    Of the other known items, only sentences of new lines are left: the new item is in place of them.
+    """
     if op in _CHANGES:
         return op, known
     replaced = tuple(item for item in known if item.kind in _REPLACED_KINDS.get(op, frozenset()))
-    return ("update", replaced) if replaced else (op, ())
+    if replaced:
+        return "update", replaced
+    return op, tuple(item for item in known if item.drafted_by and op != "episode")
 
 
 def _may_change(line: NewLine, item: KnownItem) -> bool:

@@ -9,12 +9,13 @@ from itertools import groupby
 from typing import NamedTuple
 
 from newton.heart.reconciliation.reconciling_types import KnownItem, KnownKind, NewLine, ReconcilingInput
+from newton.heart.reconciliation.same_statements import says_all
 from newton.memory.hygiene import remove_prompt_marks
+from newton.memory.question_detection import is_only_question
 from newton.memory.representations import one_line
 
 MAX_FOREIGN_CHARACTERS = 300
 MAX_ASSISTANT_CHARACTERS = 160  # of a line that no person may confirm with the next one
-MAX_CONFIRMED_CHARACTERS = 500  # of a line that a short one follows; most are its end, where it asks
 MAX_CONFIRMING_WORDS = 12
 MAX_LINE_CHARACTERS = 2_000
 MAX_ITEM_CHARACTERS = 400
@@ -29,6 +30,7 @@ LABEL_LETTERS: Mapping[KnownKind, str] = {
     "wish": "W",
     "open": "O",
 }
+DRAFT_LETTER = "S"  # of facts that are sentences of a new line
 _HEADINGS: Mapping[KnownKind, str] = {
     "fact": "Facts",
     "procedure": "Procedures",
@@ -49,13 +51,30 @@ class ReconcilingPrompt(NamedTuple):
 
 
 def number_batch(batch: ReconcilingInput) -> ReconcilingInput:
-    """Return the input with the lines numbered from 1 and the known items sorted by day and labelled (F1, R1, ...)."""
+    """Return the input with the lines numbered from 1 and the known items sorted by day and labelled (F1, R1, ...).
+
+    Sentences of new lines are labelled apart, in the order of the lines; one that a known rule repeats has no label.
+    """
     lines = tuple(replace(line, number=number) for number, line in enumerate(batch.lines, 1))
-    labelled: list[KnownItem] = []
+    numbers = {line.memory_id: line.number for line in lines if not line.is_read}
+    drafts = sorted(
+        (item for item in batch.known if item.drafted_by in numbers),
+        key=lambda item: (numbers[item.drafted_by or item.item_id], item.item_id),
+    )
+    shown = [item for item in drafts if not find_repeating_rule(item, batch)]
+    labelled = [replace(item, label=f"{DRAFT_LETTER}{number}") for number, item in enumerate(shown, 1)]
+    labelled += (replace(item, label="") for item in drafts if item not in shown)
     for kind, letter in LABEL_LETTERS.items():
-        items = sorted((item for item in batch.known if item.kind == kind), key=lambda item: item.day)
+        items = [item for item in batch.known if item.kind == kind and item not in drafts]
+        items.sort(key=lambda item: item.day)
         labelled += (replace(item, label=f"{letter}{number}") for number, item in enumerate(items, 1))
     return replace(batch, lines=lines, known=tuple(labelled))
+
+
+def find_repeating_rule(draft: KnownItem, batch: ReconcilingInput) -> KnownItem | None:
+    """Return the known rule or wish of the user that says what a sentence of a line says; None if none does."""
+    rules = (item for item in batch.known if item.kind in ("rule", "wish"))
+    return next((rule for rule in rules if says_all(rule.text, draft.text, user_names=batch.user_names)), None)
 
 
 def render_prompt(batch: ReconcilingInput) -> ReconcilingPrompt:
@@ -68,7 +87,6 @@ def render_prompt(batch: ReconcilingInput) -> ReconcilingPrompt:
     parts = [
         f"Now: {format_day(batch.now)}",
         f"User: {_to_name(batch.user_name) or 'not named'}{aliases}",
-        *([f"Attributes in use: {', '.join(map(_to_name, batch.attributes))}"] if batch.attributes else []),
         "",
         *_render_section("known", _render_known(batch.known)),
         *_render_section("lines", _render_lines(batch)),
@@ -108,13 +126,18 @@ def render_line(line: NewLine, following: NewLine | None = None) -> str:
 
 
 def _shorten_reply(text: str, following: NewLine | None) -> str:
-    """Return a line of the assistant, longer if the next line may be a person's confirmation."""
+    """Return a line of the assistant, whole if the next line may be a person's confirmation. Most ask at their end."""
     whole = _to_text(text, len(text) + 2)
-    if following is None or following.source != "person" or len(following.text.split()) > MAX_CONFIRMING_WORDS:
+    if following is None or not _may_confirm(following):
         return _to_text(text, MAX_ASSISTANT_CHARACTERS)
-    if len(whole) <= MAX_CONFIRMED_CHARACTERS:
+    if len(whole) <= MAX_LINE_CHARACTERS:
         return whole
-    return f"{whole[: MAX_CONFIRMED_CHARACTERS // 4]} … {whole[-MAX_CONFIRMED_CHARACTERS * 3 // 4 :]}"
+    return f"{whole[: MAX_LINE_CHARACTERS // 4]} … {whole[-MAX_LINE_CHARACTERS * 3 // 4 :]}"
+
+
+def _may_confirm(line: NewLine) -> bool:
+    is_short = len(line.text.split()) <= MAX_CONFIRMING_WORDS
+    return line.source == "person" and not line.is_read and is_short and not is_only_question(line.text)
 
 
 def list_shown_lines(lines: Sequence[NewLine]) -> list[NewLine]:
@@ -139,17 +162,9 @@ def _render_section(tag: str, content: Iterable[str]) -> Iterator[str]:
 
 def _render_known(known: Sequence[KnownItem]) -> Iterator[str]:
     for kind, heading in _HEADINGS.items():
-        if items := [item for item in known if item.kind == kind]:
+        if items := [item for item in known if item.label.startswith(LABEL_LETTERS[kind])]:
             yield f"{heading}:"
             yield from map(render_known, items)
-    labels = {item.item_id: item.label for item in known}
-    pairs = {
-        (labels[other], item.label)
-        for place, item in enumerate(known)
-        for other in item.doubtful_with & {one.item_id for one in known[:place]}
-    }
-    if pairs:
-        yield f"Doubtful pairs: {', '.join(f'{older} {newer}' for older, newer in sorted(pairs))}"
 
 
 def _render_lines(batch: ReconcilingInput) -> Iterator[str]:
@@ -158,7 +173,9 @@ def _render_lines(batch: ReconcilingInput) -> Iterator[str]:
     for _, grouped in groupby(pairs, key=lambda pair: batch.day_of(pair[0])):
         lines = list(grouped)
         yield f"== {format_day(lines[0][0].said_at.astimezone(batch.zone))}"
-        yield from (render_line(line, following) for line, following in lines)
+        for line, following in lines:
+            yield render_line(line, following)
+            yield from (f"  {one.label} {_to_text(one.text, MAX_ITEM_CHARACTERS)}" for one in batch.list_drafts(line))
 
 
 def _to_text(text: str, limit: int) -> str:

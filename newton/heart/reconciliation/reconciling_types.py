@@ -29,6 +29,21 @@ Operation = Literal[
     "episode",
 ]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+# The names under which a model sees an operation; it sees no others.
+SHOWN_OPERATIONS: Mapping[str, Operation] = {
+    "add": "add",
+    "update": "update",
+    "confirm": "confirm",
+    "end": "end",
+    "retract": "retract",
+    "unsure": "unsure",
+    "drop": "not_asserted",
+    "rule": "rule",
+    "wish": "wish",
+    "decision": "decision",
+    "procedure": "procedure",
+    "episode": "episode",
+}
 DropReason = Literal[
     "unknown operation",
     "unknown line",
@@ -90,6 +105,7 @@ class KnownItem:
     `day` is the day on which it was last stated, in the user's time zone. `similarities` are the cosine similarities of
     its vector to those of the texts of lines, without their speakers, by the `memory_id` of the line. `is_vouched`
     means that a person confirmed it. `doubtful_with` are the items that it may contradict, by a classifier of pairs.
+    `drafted_by` is the `memory_id` of the new line whose words it is, if no other line states it.
     """
 
     kind: KnownKind
@@ -103,6 +119,7 @@ class KnownItem:
     is_vouched: bool = False
     similarities: Mapping[UUID, float] = field(default_factory=dict[UUID, float])
     doubtful_with: frozenset[UUID] = frozenset()
+    drafted_by: UUID | None = None
     label: str = ""
 
 
@@ -110,12 +127,11 @@ class KnownItem:
 class ReconcilingInput:
     """New lines in the order of time, with the known items near them.
 
-    `attributes` are the names of attributes in use. `now` is the time of the call, in the user's time zone.
+    `now` is the time of the call, in the user's time zone.
     """
 
     user_name: str
     aliases: tuple[str, ...]
-    attributes: tuple[str, ...]
     known: tuple[KnownItem, ...]
     lines: tuple[NewLine, ...]
     now: datetime
@@ -128,6 +144,11 @@ class ReconcilingInput:
     @property
     def user_names(self) -> tuple[str, ...]:
         return tuple(name for name in (self.user_name, *self.aliases) if name)
+
+    def list_drafts(self, line: NewLine) -> list[KnownItem]:
+        """Return the facts that are sentences of a new line, without those that a known rule repeats."""
+        is_new = not line.is_read
+        return [item for item in self.known if is_new and item.label and item.drafted_by == line.memory_id]
 
     def day_of(self, line: NewLine) -> date:
         """Return the day on which a line was said, in the user's time zone."""
@@ -143,7 +164,6 @@ class ProposedItem:
     ids: tuple[str, ...] = ()
     text: str = ""
     subject: str = ""
-    attribute: str = ""
     when: str = ""
 
 
@@ -163,7 +183,6 @@ class CheckedItem:
     text: str = ""
     title: str = ""
     subject: str = ""
-    attribute: str = ""
     when: date | None = None
     contests: bool = False
     needs_approval: bool = False
@@ -194,9 +213,10 @@ class CheckedAnswer:
 class ReadAnswer:
     """The items of an answer. `is_readable` is False if it has none and does not say that nothing changes.
 
-    `malformed` counts the parts of its list that are not items.
+    `malformed` counts the parts of its list that are not items. `is_cut` means that the text ends within it.
     """
 
     items: Sequence[ProposedItem]
     is_readable: bool
     malformed: int = 0
+    is_cut: bool = False

@@ -17,6 +17,7 @@ from newton.languages.language_data import ENGLISH
 from newton.languages.patterns import is_negated
 
 MIN_SHARED = 0.5  # of the words of the shorter statement
+MIN_REPEATED = 0.8  # of the words of a statement that another repeats
 
 # A sentence with one of these as a person or thing cannot be understood alone. Not those that may also be articles.
 REFERENCE = re.compile(
@@ -59,6 +60,21 @@ def includes(first: str, second: str, *, user_names: Sequence[str]) -> bool:
         return False
     has_first, has_second = (has_details(*pair, user_names=user_names) for pair in ((second, first), (first, second)))
     return (has_first and has_second) or (has_first and is_spoken(first)) or (has_second and is_spoken(second))
+
+
+def says_all(text: str, other: str, *, user_names: Sequence[str]) -> bool:
+    """Return whether a text has nearly all words of another, all its names and numbers, and its negation.
+
+    >>> says_all("Write to me without lists.", "And please write to me without lists.", user_names=[])
+    True
+    >>> says_all("Schreib mir ohne Listen.", "Und schreib mir bitte ohne Listen.", user_names=[])
+    True
+    >>> says_all("Escríbeme sin listas.", "Escríbeme sin listas, vivo en Graz.", user_names=[])
+    False
+    """
+    mine, theirs = list_stems(text), list_stems(other) - list_stems(" . ".join(list_own_names(user_names)))
+    is_covered = len(share_stems(theirs, mine)) >= MIN_REPEATED * len(theirs) > 0
+    return is_covered and is_denied(text) == is_denied(other) and has_details(text, other, user_names=user_names)
 
 
 def is_spoken(text: str) -> bool:
