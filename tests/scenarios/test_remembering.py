@@ -140,7 +140,8 @@ async def test_a_replaced_fact_comes_after_the_new_one_in_a_search_and_is_marked
     old = await own.memories("cli").remember(FactDraft(content="Ana lives in Oslo near the harbour."))
     await own.curation("cli").supersede(short_id(old.memory_id), "Ana lives in Bergen since May.")
     found = await run_tool(own, "recall", {"query": "where does Ana live in Oslo", "min_relevance": 0})
-    texts = [str(item["text"]) for item in found.fields["items"] if item["kind"] == "fact"]
+    items: Any = found.fields["items"]
+    texts = [str(item["text"]) for item in items if item["kind"] == "fact"]
     wanted = ["Ana lives in Bergen since May.", "superseded: Ana lives in Oslo near the harbour."]
     assert texts == wanted
     async with client_of(own) as client:
