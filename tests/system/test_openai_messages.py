@@ -74,10 +74,6 @@ CONVERSATIONS: dict[str, list[Any]] = {
         {"role": "function", "name": "look", "content": "It is ten."},
     ],
     "a function that was cut away": [{"role": "function", "name": "look", "content": "It is ten."}, USER],
-    "an empty text": [said("user", "")],
-    "blanks": [said("user", " \n ")],
-    "no content": [said("user", None)],
-    "an empty list": [said("user", [])],
     "an empty reply": [USER, said("assistant", ""), said("user", "So?")],
     "an empty result": [USER, calls("c1"), result("c1", "")],
     "a result in parts": [USER, calls("c1"), result("c1", [{"type": "text", "text": "It is ten."}])],
@@ -90,6 +86,10 @@ CONVERSATIONS: dict[str, list[Any]] = {
 REFUSED: dict[str, list[Any]] = {
     "no message": [],
     "an empty instruction": [said("system", "")],
+    "an empty text": [said("user", "")],
+    "blanks": [said("user", " \n ")],
+    "no content": [said("user", None)],
+    "an empty list": [said("user", [])],
     "an unknown role": [said("bard")],
     "no role": [{"content": "Hi."}],
     "a result without an id": [USER, said("tool", "It is ten.")],
@@ -156,7 +156,7 @@ async def test_a_conversation_of_any_shape_is_answered_twice(lines: Lines, kind:
     assert first
     kept = await stored(line)
     again = await answer(line, messages, api="chat stream")
-    assert again == first
+    assert again.removeprefix("You said: ") in first, "it is a reply to the same last message"
     assert await answer(line, [*messages, said("assistant", again), said("user", "Thank you.")], api="chat")
     sent = [one for one in await stored(line) if one[0] != "assistant" and one[2] not in ("…", "Thank you.")]
     assert len(sent) <= len([one for one in kept if one[0] != "assistant"]), "nothing is stored twice"
