@@ -2,12 +2,14 @@
 
 What the encoding of a stream does not have is replaced: Newton's own symbols by ASCII of the same meaning, the rest by
 `?`. If standard output cannot be written, the process exits: silently with the status of a program that SIGPIPE ended
-if the reader has exited, and with one line on standard error otherwise, for example on a full disk. If standard error
-cannot be written, its text is lost and the process goes on, because a daemon must not end with the program that reads
-its log.
+if the reader has exited, and with one line on standard error otherwise, for example on a full disk. What is written to
+a terminal that was closed is lost: SIGHUP ends the process, and a chat first stores the part of the answer that it
+has. If standard error cannot be written, its text is lost and the process goes on, because a daemon must not end with
+the program that reads its log.
 """
 
 import codecs
+import errno
 import io
 import os
 import select
@@ -44,10 +46,16 @@ class OutputError(SystemExit):
 class _OutputFile(io.FileIO):
     """The file of standard output."""
 
+    def __init__(self, number: int) -> None:
+        super().__init__(number, "wb", closefd=False)
+        self._is_terminal = self.isatty()  # of a closed terminal it is False
+
     def write(self, data: "ReadableBuffer", /) -> int:
         try:
             return self._write_blocking(data)
         except OSError as error:
+            if error.errno == errno.EIO and self._is_terminal:
+                return memoryview(data).nbytes
             raise OutputError(error) from None
 
     def _write_blocking(self, data: "ReadableBuffer") -> int:
@@ -77,7 +85,7 @@ def _replace(stream: TextIO | None, kind: type[_OutputFile]) -> TextIO:
     if not isinstance(stream, io.TextIOWrapper):
         return Path(os.devnull).open("w", encoding="utf-8", errors="replace")
     stream.flush()
-    file = kind(stream.fileno(), "wb", closefd=False)
+    file = kind(stream.fileno())
     return io.TextIOWrapper(
         file if stream.write_through else io.BufferedWriter(file),
         encoding=stream.encoding,
