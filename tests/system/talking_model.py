@@ -39,7 +39,9 @@ class TalkingModel:
             return
         messages = wire.body["messages"]
         asked = [words_of(one) for one in messages if one["role"] == "user"][-1]
-        responses = next((these for words, these in self.replies.items() if words in asked), [self.usual])
+        # a question that was stopped is sent on before the next one: the last words count
+        last = max(self.replies, key=asked.rfind, default="")
+        responses = self.replies[last] if last and last in asked else [self.usual]
         await (responses.pop(0) if len(responses) > 1 else responses[0])(wire)
 
     @property
