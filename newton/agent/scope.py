@@ -12,8 +12,7 @@ from uuid import UUID
 from newton.agent import events
 from newton.agent.storage_quota import NO_QUOTA, StorageQuota
 from newton.clock import Clock
-from newton.db.nested_database import NestedDatabase
-from newton.db.pool import Database, Tx
+from newton.db.pool import Database, NestedDatabase, Tx
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.memory import TokenCounter, Trust

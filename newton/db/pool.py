@@ -355,3 +355,19 @@ async def _create_pool(dsn: str, *, min_size: int, max_size: int) -> Pool:
         timeout=CONNECT_SECONDS,
         command_timeout=STATEMENT_SECONDS,
     )
+
+
+class NestedDatabase(Database):
+    """A database within one open transaction, for services that take part in the transaction of their caller.
+
+    All its transactions are the open one. Do not pass it to code that calls a model.
+    """
+
+    def __init__(self, tx: Tx, agent: UUID) -> None:
+        self._tx, self._agent = tx, agent
+
+    @asynccontextmanager
+    async def transaction(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
+        assert agent == self._agent, "the open transaction belongs to another agent"
+        assert not snapshot, "the open transaction may have written already"
+        yield self._tx

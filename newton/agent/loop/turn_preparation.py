@@ -194,24 +194,19 @@ class TurnPreparer:
 
     async def _load_view(self, turn: RunningTurn, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the conversation of the turn; for a private turn, the stored messages of its session come first."""
-        if turn.private is None:
-            assert turn.input.session_id, "only a private turn has no session"
-            loading = self._compaction(turn).load_view(turn.input.session_id, max_tokens=max_tokens)
+        compaction = use_strategy(self.compaction, turn.input.strategy)
+        session_id, private = turn.input.session_id, turn.private
+        if private is None:
+            assert session_id, "only a private turn has no session"
+            loading = compaction.load_view(session_id, max_tokens=max_tokens)
             view = await run_part("compaction", loading, default=None, missing=turn.missing)
-            return await _load_uncompacted(self.scope, turn.input.session_id) if view is None else view
-        if turn.private.session_id is None:
-            return turn.private.view
-        last = turn.private.last_position
-        loaded = await self._compaction(turn).preview(turn.private.session_id, max_tokens=max_tokens)
-        stored = [item for item in loaded if last is None or item.first <= last]
+            return await _load_uncompacted(self.scope, session_id) if view is None else view
+        if private.session_id is None:
+            return private.view
+        loaded = await compaction.preview(private.session_id, max_tokens=max_tokens)
+        stored = [item for item in loaded if private.last_position is None or item.first <= private.last_position]
         first = max((item.last for item in stored), default=-1) + 1
-        return [
-            *stored,
-            *(item._replace(first=first + item.first, last=first + item.last) for item in turn.private.view),
-        ]
-
-    def _compaction(self, turn: RunningTurn) -> CompactionService:
-        return use_strategy(self.compaction, turn.input.strategy)
+        return [*stored, *(item._replace(first=first + item.first, last=first + item.last) for item in private.view)]
 
     def _find_sent(
         self, turn: RunningTurn, messages: Sequence[ViewMessage], full_view: Sequence[ViewMessage]
