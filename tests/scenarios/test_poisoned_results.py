@@ -74,25 +74,24 @@ ALL_FIELDS: Sequence[dict[str, Any]] = ({}, {"fill": True, "max_tokens": 8_000},
 
 
 @pytest.mark.parametrize(
-    ("ways", "asked", "answered"),
+    ("ways", "asked", "cases"),
     [
-        pytest.param(EACH_ONCE, WITHOUT_FIELDS, CASES[::3], id="each-once"),
+        pytest.param(EACH_ONCE, WITHOUT_FIELDS, CASES[::3], id="a-third"),
         pytest.param(("events",), ALL_FIELDS, CASES, id="all-as-events", marks=pytest.mark.slow),
         pytest.param(("messages",), ALL_FIELDS, CASES, id="all-as-messages", marks=pytest.mark.slow),
     ],
 )
 async def test_no_result_of_a_tool_becomes_more_than_data(
-    mind: Mind, ways: Sequence[Way], asked: Sequence[dict[str, Any]], answered: Sequence[dict[str, Any]]
+    mind: Mind, ways: Sequence[Way], asked: Sequence[dict[str, Any]], cases: Sequence[dict[str, Any]]
 ) -> None:
-    """Each case is in contexts and is learnt from; in the fast suite a model answers in a third of the sessions."""
     # S001-28, S002-19: never a fact, a censor, an identity line, a heading or a goal; in its session and in others
     assert len(CASES) >= 40
     shown: dict[str, list[bool]] = {"same": [], "other": []}
     async with spoken_to(mind, HashEmbedder()) as client:
-        for n, case in enumerate(CASES):
+        for n, case in enumerate(cases):
             await tell(client, case, ways[n % len(ways)])
         await client.append_messages("elsewhere", [OPENING])
-        for case in CASES:
+        for case in cases:
             for fields in asked:
                 same = await client.context(case["ask"], session=case["name"], **fields)
                 other = await client.context(case["ask"], session="elsewhere", **fields)
@@ -103,10 +102,10 @@ async def test_no_result_of_a_tool_becomes_more_than_data(
             usual = (await client.recall(case["ask"], limit=100))["items"]
             assert not [item for item in usual if "Mallory" in item["text"] and item["kind"] != "event"], case
             assert {item["trust"] for item in usual if item["kind"] == "event"} <= {"agent"}, case
-        assert sum(shown["same"]) > len(CASES) / 2, "most of them are shown, so the rest of the test says something"
-        assert sum(shown["other"]) > 10
-        await _talk(mind, answered)
-        for case in CASES:
+        assert sum(shown["same"]) > len(cases) / 2, "most of them are shown, so the rest of the test says something"
+        assert sum(shown["other"]) > len(cases) / 4
+        await _talk(mind, cases)
+        for case in cases:
             await client.close_session(case["name"])
         await _nothing_was_learnt(mind, client)
 

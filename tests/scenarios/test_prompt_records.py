@@ -49,7 +49,7 @@ async def forget_matching(mind: Mind, pattern: str) -> None:
 
 async def test_each_prompt_is_reproduced_byte_for_byte_whatever_is_done_later(recorded: Recorded) -> None:
     # the record of a prompt (a); S003 ADR-0043: a snapshot of the exact payload, never overwritten
-    await live(recorded, 30)
+    await live(recorded, 18)
     recorded.window = 6_000
     await recorded.say(f"Read this: {'harbour ' * 9_000}")
     assert await recorded.differences() == []

@@ -35,9 +35,14 @@ ALL = [((name,), function) for name, (function, _) in TOP_LEVEL_COMMANDS.items()
 ]
 READING = [words for words, function in ALL if function.partition(":")[2].startswith(SHOWING)]
 SOME = [
-    ("list",), ("list", "--json"), ("show", "🎉"), ("context", "Wer hat 🎉?"), ("ask", "Wer hat 🎉?"),
-    ("export", "-"), ("--help",), ("list", "--help"), ("nonsense",), ("--version",), ("import", "gone.md", "--json"),
-]  # fmt: skip
+    ("list",),
+    ("show", "🎉", "--json"),
+    ("export", "-"),
+    ("--help",),
+    ("nonsense",),
+    ("import", "gone.md", "--json"),
+]
+MORE = [("list", "--json"), ("context", "Wer hat 🎉?"), ("ask", "Wer hat 🎉?"), ("list", "--help"), ("--version",)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +161,9 @@ def check(home: Path, words: tuple[str, ...]) -> None:
         assert ended(home, *words, out=pipe, err=pipe).status == done.status
 
 
-@pytest.mark.parametrize("words", SOME, ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [*SOME, *(pytest.param(words, marks=pytest.mark.slow) for words in MORE)], ids=" ".join
+)
 def test_a_command_ends_as_it_should_whatever_its_output_is(spoken: Path, words: tuple[str, ...]) -> None:
     check(spoken, words)
 

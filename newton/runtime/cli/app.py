@@ -40,8 +40,9 @@ HELP_DEFAULTS = Parameter(show_default=_format_default)
 def build_app(argv: Sequence[str] = ()) -> App:
     """Build the application that parses the command line `argv`.
 
-    Only the module of the command in `argv` is imported; the other commands have the help of the registry. Of the
-    groups, all have their commands only if `argv` is empty: no help lists the commands of a group that is not called.
+    Only the module of the command in `argv` is imported; the other commands have the help of the registry, and are left
+    out if `argv` begins with the name of one: cyclopts looks at each of them. If `argv` is empty, all groups have their
+    commands.
     """
     app = App(
         name="newton",
@@ -49,12 +50,17 @@ def build_app(argv: Sequence[str] = ()) -> App:
         help="Memory, context and decisions for AI agents.",
         default_parameter=HELP_DEFAULTS,
     )
+    called = "".join(argv[:1])
+    is_known = called in GROUP_BY_COMMAND
     for name, description, commands in COMMAND_GROUPS:
+        if is_known and name != called:
+            continue
         group = App(name=name, help=description, group=GROUP_BY_COMMAND[name])
-        if not argv or argv[0] == name:
+        if not argv or name == called:
             _register(group, commands, argv[1:2])
         app.command(group)
-    _register(app, TOP_LEVEL_COMMANDS, argv[:1])
+    top_level = {name: made for name, made in TOP_LEVEL_COMMANDS.items() if not is_known or name == called}
+    _register(app, top_level, argv[:1])
     return app
 
 
