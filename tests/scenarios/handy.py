@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from newton.agent.inventory.artifacts import ArtifactService
 from newton.agent.loop.tools import AgentToolset
@@ -46,7 +47,7 @@ class Handy(ScriptedChat):
         yield ChatReply(text=text, model=self.name, input_tokens=5, output_tokens=2, calls=calls)
 
     @property
-    def told(self) -> dict[str, object]:
+    def told(self) -> dict[str, Any]:
         """What came of its last call, as it was told."""
         return json.loads(self.received[-1][-1].text)
 

@@ -3,10 +3,12 @@
 The conversation itself still has them. `newton forget` deletes a message for good.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
+
+from asyncpg import Record
 
 from newton.agent.reconciliation.line_changes import LineChange, insert_changes
 from newton.db.pool import Tx
@@ -132,7 +134,7 @@ async def find_named_messages(tx: Tx, memory_id: UUID, *, request_id: UUID, agen
     return [row["memory_id"] for row in rows]
 
 
-def _to_line(row: Mapping[str, Any]) -> _Line:
+def _to_line(row: Record) -> _Line:
     trust: Trust | None = row["trust"]
     is_person = row["role"] == "user" and trust is not None and trust not in UNTRUSTED_TIERS
     is_reported = trust not in PERSON_TIERS

@@ -99,8 +99,8 @@ class _ItemChecker:
             return error.reason
 
     def _check(self, item: ProposedItem) -> CheckedItem:
-        op = SHOWN_OPERATIONS.get(item.op) or next((one for one in OPERATIONS if one == item.op), None)
-        if op is None:
+        op = SHOWN_OPERATIONS.get(item.op, item.op)
+        if op not in OPERATIONS:
             raise _DroppedError("unknown operation")
         known = self._find_known(item.ids)
         if op == "same" or (op == "confirm" and not item.line):
