@@ -3,12 +3,10 @@
 The conversation itself still has them. `newton forget` deletes a message for good.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
-
-from asyncpg import Record
 
 from newton.agent.reconciliation.line_changes import LineChange, insert_changes
 from newton.db.pool import Tx
@@ -61,7 +59,7 @@ async def hide_unkept(tx: Tx, stored: Sequence[StoredMessage], *, ctx: Lifecycle
     rows = await SQL["list_spoken"].fetch_all(
         tx, agent_id=ctx.agent_id, session_id=session_id, first=first - CONTEXT_MESSAGES, last=stored[-1].position
     )
-    lines = [_to_line(row) for row in rows]
+    lines = [_to_line(dict(row)) for row in rows]
     unkept, latest = find_off_record(_leave_read(lines, first)), dict[str, _Line]()
     request_id: UUID | None = None
     for line in lines:
@@ -134,7 +132,7 @@ async def find_named_messages(tx: Tx, memory_id: UUID, *, request_id: UUID, agen
     return [row["memory_id"] for row in rows]
 
 
-def _to_line(row: Record) -> _Line:
+def _to_line(row: Mapping[str, Any]) -> _Line:
     trust: Trust | None = row["trust"]
     is_person = row["role"] == "user" and trust is not None and trust not in UNTRUSTED_TIERS
     is_reported = trust not in PERSON_TIERS
