@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from newton.agent.reconciliation.fact_changes import FactChanger, StoredLine
 from newton.agent.reconciliation.line_changes import LineChange, LineEffect, insert_changes
+from newton.agent.reconciliation.unkept_lines import hide_read
 from newton.brain import decisions
 from newton.brain.decisions import DecisionAmendment
 from newton.content.skills import SkillFile, make_slug
@@ -73,7 +74,7 @@ async def apply_items(tx: Tx, items: Sequence[CheckedItem], context: Application
             failed.append((item, error.what))
     await facts.finish()
     await insert_changes(tx, facts.changes, ctx=context.ctx)
-    return AppliedItems(tuple(facts.changes), tuple(failed))
+    return AppliedItems((*facts.changes, *applier.hidden), tuple(failed))
 
 
 async def list_drafts(tx: Tx, lines: Sequence[NewLine], *, agent_id: UUID) -> Mapping[UUID, UUID]:
@@ -111,10 +112,13 @@ class _ItemApplier:
     tx: Tx
     context: ApplicationContext
     facts: FactChanger
+    hidden: list[LineChange] = field(default_factory=list[LineChange])  # already recorded
 
     async def apply(self, item: CheckedItem) -> None:
         kinds = {one.kind for one in item.known}
-        if item.op in ("rule", "wish") or kinds & {"rule", "wish"}:
+        if item.op == "hide":
+            await self._hide(item)
+        elif item.op in ("rule", "wish") or kinds & {"rule", "wish"}:
             await self._apply_rule(item)
         elif item.op == "procedure" or kinds == {"procedure"}:
             await self._apply_procedure(item)
@@ -128,6 +132,10 @@ class _ItemApplier:
     def _find_line(self, item: CheckedItem) -> tuple[StoredLine, LifecycleContext]:
         line = self.facts.find_line(item)
         return line, replace(self.context.ctx, trust=line.trust, origin=line.origin)
+
+    async def _hide(self, item: CheckedItem) -> None:
+        line_id, fact_ids = self.facts.find_line(item).memory_id, [one.item_id for one in item.known]
+        self.hidden += await hide_read(self.tx, line_id, fact_ids, ctx=self.context.ctx)
 
     async def _apply_rule(self, item: CheckedItem) -> None:
         line, own = self._find_line(item)

@@ -32,9 +32,10 @@ from newton.heart.lifecycle.engine import review
 from newton.heart.reconciliation.authority import find_authority
 from newton.heart.reconciliation.item_checks import check_items
 from newton.heart.reconciliation.line_statements import relate
-from newton.heart.reconciliation.off_record import find_request
+from newton.heart.reconciliation.off_record import find_request, is_about
 from newton.heart.reconciliation.own_words import asks_to_forget, says_in_own_words
 from newton.heart.reconciliation.prompt import number_batch
+from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.reconciling_types import (
     KnownItem,
     KnownKind,
@@ -43,6 +44,7 @@ from newton.heart.reconciliation.reconciling_types import (
     ProposedItem,
     ReconcilingInput,
 )
+from newton.heart.statements.statement_selection import select_statements
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.lookup import find_by_suffix
@@ -100,8 +102,8 @@ class ToolChanger:
     async def forget(self, name: str) -> Mapping[str, object]:
         """Retract an item and hide the user's messages that say it, or hide messages by their id or words.
 
-        Messages are hidden only if the user's message asks for that. Returns what was done, as fields of a tool's
-        result. Raises NotFoundError, ConflictError and ForbiddenError if nothing is hidden.
+        After texts of others, messages are hidden only if the user's message asks for that in known words. Returns what
+        was done, as fields of a tool's result. Raises NotFoundError, ConflictError and ForbiddenError if nothing was.
         """
         fields: Mapping[str, object] = {}
         failure: NewtonError | None = None
@@ -119,7 +121,9 @@ class ToolChanger:
         """Hide the messages with this id or these words; return all messages and facts that the user's message hid."""
         async with self.scope.write() as (tx, ctx):
             line = (await self._load_lines(tx, ""))[-1]
-            is_asked = asks_to_forget(line.text) or find_request(line.text) is not None
+            own, foreign = split_own_words(line.text)
+            needs_words = self.has_read_others or bool(foreign)
+            is_asked = not needs_words or asks_to_forget(own) or find_request(own) is not None
             if is_asked and line.source == "person" and line.trust in PERSON_TIERS:
                 found = await self._find_messages(tx, name, line)
                 await hide_messages(tx, found, request_id=line.memory_id, ctx=ctx)
@@ -134,7 +138,10 @@ class ToolChanger:
             if memory_id is None:
                 return []
             return await find_named_messages(tx, memory_id, request_id=line.memory_id, agent_id=agent_id)
-        return await find_messages(tx, MessageTopic(name, "", line.memory_id), agent_id=agent_id)
+        found = await find_messages(tx, MessageTopic(name, "", line.memory_id), agent_id=agent_id)
+        # the message that asks is hidden with what it says itself, or if it says nothing else
+        is_hidden = is_about(line.text, name) or (found and not select_statements(line.text))
+        return [*found, line.memory_id] if is_hidden else found
 
     async def _load_batch(self, change: ToolChange) -> ReconcilingInput:
         """Return the user's message with those before it, and the item that the change concerns."""

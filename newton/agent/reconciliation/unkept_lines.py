@@ -132,6 +132,19 @@ async def find_named_messages(tx: Tx, memory_id: UUID, *, request_id: UUID, agen
     return [row["memory_id"] for row in rows]
 
 
+async def hide_read(tx: Tx, line_id: UUID, fact_ids: Sequence[UUID], *, ctx: LifecycleContext) -> list[LineChange]:
+    """Hide a message that a model read later, and those of the same person that say the facts; return the changes.
+
+    What a person has shown again stays.
+    """
+    found = [line_id]
+    for fact_id in fact_ids:
+        found += await find_named_messages(tx, fact_id, request_id=line_id, agent_id=ctx.agent_id)
+    rows = await SQL["list_unhidden"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=found)
+    shown = {row["memory_id"] for row in rows}
+    return await hide_messages(tx, [one for one in found if one not in shown], request_id=line_id, ctx=ctx)
+
+
 def _to_line(row: Mapping[str, Any]) -> _Line:
     trust: Trust | None = row["trust"]
     is_person = row["role"] == "user" and trust is not None and trust not in UNTRUSTED_TIERS

@@ -85,6 +85,12 @@ where
     )
 order by m.memory_id;
 
+-- name: list_unhidden(agent_id, memory_ids)
+-- Those of these memories that were hidden, and that a person has shown again.
+select distinct target_id as memory_id
+from heart.line_changes
+where agent_id = $1 and target_id = any($2::uuid[]) and effect = 'hidden' and undone_at is not null;
+
 -- name: list_named(agent_id, memory_id, request_id)
 select x.memory_id
 from memory.memories as request

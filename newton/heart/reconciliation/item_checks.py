@@ -8,6 +8,7 @@ from datetime import date
 from newton.heart.facts.conflicts import concerns_safety
 from newton.heart.lifecycle.facts import may_supersede
 from newton.heart.reconciliation.derived_days import parse_when
+from newton.heart.reconciliation.hidden_lines import check_hidden
 from newton.heart.reconciliation.line_sources import MAX_NOVELTY, LineSources
 from newton.heart.reconciliation.off_record import find_off_record
 from newton.heart.reconciliation.quoted_text import is_quoted, split_own_words
@@ -62,7 +63,10 @@ def check_items(proposed: Iterable[ProposedItem], batch: ReconcilingInput) -> Ch
     No item can do more than its line could: it has the line's trust, speaker and time. Of texts with names or numbers
     that no person said, only the person's own words are kept.
     """
-    checker = _ItemChecker(batch, LineSources(batch, frozenset(find_off_record(batch.lines))))
+    proposed = list(proposed)
+    hidden = check_hidden(proposed, batch)
+    kept_out = {*find_off_record(batch.lines), *(number for number, reason in hidden.items() if reason is None)}
+    checker = _ItemChecker(batch, LineSources(batch, frozenset(kept_out)), hidden)
     kept: list[tuple[ProposedItem, CheckedItem]] = []
     dropped: list[DroppedItem] = []
     max_kept = 2 * len(batch.lines) + len(batch.known)
@@ -91,10 +95,11 @@ class _DroppedError(Exception):
 class _ItemChecker:
     batch: ReconcilingInput
     sources: LineSources
+    hidden: Mapping[int, DropReason | None]
 
     def check(self, item: ProposedItem) -> CheckedItem | DropReason:
         try:
-            return self._check(item)
+            return self._check_hiding(item) if item.op == "hide" else self._check(item)
         except _DroppedError as error:
             return error.reason
 
@@ -171,6 +176,14 @@ class _ItemChecker:
         if not known or any(one.kind != "fact" for one in known):
             raise _DroppedError("wrong kind of known item" if known else "no known item")
         return CheckedItem(op="not_asserted", line=line, known=known)
+
+    def _check_hiding(self, item: ProposedItem) -> CheckedItem:
+        """Check that a line may be hidden, with the facts that it is about."""
+        if reason := self.hidden[item.line]:
+            raise _DroppedError(reason)
+        line = next(one for one in self.batch.lines if one.number == item.line)
+        about = (one for one in self._find_known(item.ids) if one.kind == "fact" and self.sources.is_about(line, one))
+        return CheckedItem(op="hide", line=line, known=tuple(about))
 
     def _check_speaker(self, op: Operation, line: NewLine, known: Sequence[KnownItem]) -> None:
         """Drop changes of rules and wishes by others than the user. A new one by others waits for a person instead."""

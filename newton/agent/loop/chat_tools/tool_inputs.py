@@ -23,14 +23,14 @@ class LookUpInput(ToolInput):
 
 
 class CorrectInput(ToolInput):
-    """Replace an item by what the user says now, or end it."""
+    """Replace an item by what the user says, or end it."""
 
     id: str = Field(description="#id or its words")
     statement: CleanText | None = Field(None, description="none ends it")
 
 
 class ForgetItemInput(ToolInput):
-    """The user wants an item forgotten."""
+    """The user wants an item or words not kept."""
 
     id: str
 
@@ -39,7 +39,7 @@ class RuleInput(ToolInput):
     """The user's lasting rules and wishes: add (text), change (id, text), lift (id)."""
 
     text: CleanText | None = None
-    id: str | None = Field(None, description="or words of the rule")
+    id: str | None = Field(None, description="or its words")
 
 
 class ReadPartInput(ToolInput):
