@@ -107,7 +107,3 @@ class CalibrationInput(ToolInput):
     the confidence to state instead."""
 
     category: str | None = Field(None, description="Only decisions of this category.")
-
-
-class ListGuardrailsInput(ToolInput):
-    """List the guardrails: the rules that a decision must satisfy before it is recorded, each with its message."""

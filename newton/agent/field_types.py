@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
+from importlib import import_module
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from newton.dialogue.compaction.presets import parse_request_preset
 from newton.errors import InputError
 from newton.memory import hygiene
 
@@ -35,8 +35,9 @@ def _clean_message(text: str) -> str:
 
 
 def _check_strategy(text: str) -> str:
+    presets = import_module("newton.dialogue.compaction.presets")  # it loads slowly, and few inputs have a strategy
     try:
-        parse_request_preset(text)
+        presets.parse_request_preset(text)
     except InputError as error:  # the hint names the strategies, and a validation error has only one text
         raise InputError(f"{error.what} {error.hint}", hint=error.hint) from None
     return text

@@ -5,14 +5,14 @@ set, such as times and references.
 """
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from newton.agent.field_types import CleanText, Name, Ref
 from newton.brain.outcomes import Verdict
-from newton.heart.censors import CensorAction, MatchMode
-from newton.heart.facts.conflicts import Settlement
+from newton.content.validation_messages import describe_problem, select_problem, suggest_field
+from newton.errors import InputError
 from newton.heart.identity.tenets import IdentityPart
 from newton.memory.lookup import MAX_PAGE_CHARS, PAGE_CHARS
 from newton.memory.memory import Kind
@@ -29,6 +29,20 @@ class ToolInput(BaseModel):
 
     def iter_texts(self) -> Iterator[str]:
         return _iter_texts(self.model_dump(mode="json"))
+
+
+Input = TypeVar("Input", bound=ToolInput)
+
+
+def parse_json(model: type[Input], arguments: str, *, hint: str) -> Input:
+    """Return the input in a JSON text. Raises InputError with `hint`, which names one invalid field."""
+    try:
+        return model.model_validate_json(arguments)
+    except ValidationError as error:
+        problem = select_problem(error.errors())
+        field = ".".join(map(str, problem["loc"])) or "the arguments"
+        what = f"{field}: {describe_problem(problem)}."
+        raise InputError(what, hint=f"{suggest_field(problem, model)} {hint}".strip()) from None
 
 
 class RememberInput(ToolInput):
@@ -122,30 +136,6 @@ class SupersedeInput(MemoryIdInput):
     content: CleanText = Field(description="The fact that is true now, as one sentence.")
 
 
-class ConflictsInput(ToolInput):
-    """List pairs of facts that may contradict each other, the newer fact of each pair first. Ask the person which is
-    true, then call `settle_conflict`."""
-
-    limit: int = Field(20, ge=1, le=200, description="Maximum number of pairs.")
-    cursor: str | None = Field(None, max_length=500, description="The cursor of the page: `next` of the previous page.")
-
-
-class SettlementInput(ToolInput):
-    """A person's decision about a conflict between two facts."""
-
-    keep: Settlement = Field(
-        description="newer: the newer fact replaces the older one; older: the newer one is wrong; both: both are true; "
-        "same: both facts say the same."
-    )
-
-
-class SettleConflictInput(SettlementInput):
-    """Settle the conflicts of one fact as the person decided. Only the person can replace a fact that is confirmed,
-    marked as core, or related to safety."""
-
-    memory_id: str = Field(description="The id of one of the two facts, or the last characters of the id.")
-
-
 class EpisodeOutcomeInput(ToolInput):
     """Record how an episode ended: whether the work in it succeeded. A later call changes the outcome."""
 
@@ -194,43 +184,6 @@ class DismissProcedureInput(DismissalInput):
     """Dismiss a procedure that waits for approval, when the person says so. It is not proposed again."""
 
     name: Name = Field(description="The name of the procedure.")
-
-
-class ListCensorsInput(ToolInput):
-    """List the censors: what each forbids and why, whether it warns or blocks, and how often it matched."""
-
-
-class AddCensorInput(ToolInput):
-    """Propose a censor: a rule that forbids something, with its reason. It takes effect when a person approves it."""
-
-    trigger: CleanText = Field(description="A phrase, regular expression or description of what is forbidden.")
-    reason: CleanText = Field(description="Why the trigger is forbidden.")
-    match_mode: MatchMode = Field("phrase", description="How the trigger is compared with a text.")
-    action: CensorAction = Field("warn", description="What a match does: warn, or block the action.")
-    domain: Name | None = Field(
-        None,
-        description="The domain, such as 'operations'; other contexts show the censor only on a match. Default: all.",
-    )
-
-
-class CensorIdInput(ToolInput):
-    """The id of a censor."""
-
-    censor_id: str = Field(description="The id of the censor, or the last characters of the id.")
-
-
-class RetireCensorInput(CensorIdInput):
-    """Retire a censor permanently: it no longer warns or blocks, and it stays in the list."""
-
-
-class FalsePositiveInput(CensorIdInput):
-    """Report that the last match of a censor was wrong. A censor with too many wrong matches is retired."""
-
-
-class RelaxCensorInput(CensorIdInput):
-    """Change a blocking censor back to a warning. Its earlier matches no longer count towards blocking again."""
-
-    reason: CleanText = Field(description="Why the censor need not block. The reason is recorded.")
 
 
 class MetricsInput(ToolInput):

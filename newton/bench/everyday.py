@@ -238,7 +238,7 @@ async def _judge_changes(
     past = Counter(statements.find_key(f["memory_id"], f["text"]) for f in facts if f["state"] == "SUPERSEDED")
     contested = {
         frozenset(statements.find_key(pair[side]["memory_id"], pair[side]["text"]) for side in ("newer", "older"))
-        for pair in (await client.list_conflicts())["items"]
+        for pair in (await client.conflicts())["items"]
     }
     changed = scenario.get("changed", {})
     pairs = {f"{newer} > {older}": (newer, older) for newer, older in changed.items()}

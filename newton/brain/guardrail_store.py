@@ -1,7 +1,7 @@
 """Store of an agent's own guardrails. They override guardrails of the same name from files."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
@@ -34,17 +34,20 @@ class EditContext:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
-class GuardrailStatus:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardrailStatus(GuardrailRule):
     """A guardrail, and whether it is in force."""
 
-    rule: GuardrailRule
-    in_force: bool
+    is_active: bool
+
+
+def _to_status(rule: GuardrailRule, *, is_active: bool) -> GuardrailStatus:
+    return GuardrailStatus(**asdict(rule), is_active=is_active)
 
 
 async def list_in_force(tx: Tx, file_guardrails: FileGuardrails, agent_id: UUID) -> list[GuardrailRule]:
     """Return the guardrails in force for the agent, sorted by name."""
-    return [status.rule for status in await list_all(tx, file_guardrails, agent_id) if status.in_force]
+    return [status for status in await list_all(tx, file_guardrails, agent_id) if status.is_active]
 
 
 async def list_all(tx: Tx, file_guardrails: FileGuardrails, agent_id: UUID) -> list[GuardrailStatus]:
@@ -53,7 +56,7 @@ async def list_all(tx: Tx, file_guardrails: FileGuardrails, agent_id: UUID) -> l
     retired = {name for name, row in changes.items() if row["change"] == "retired"}
     rules = {name: _from_file(guardrail) for name, guardrail in file_guardrails.items()}
     rules |= {name: _from_row(row) for name, row in changes.items() if row["change"] == "added"}
-    return [GuardrailStatus(rule, name not in retired) for name, rule in sorted(rules.items())]
+    return [_to_status(rule, is_active=name not in retired) for name, rule in sorted(rules.items())]
 
 
 async def add(tx: Tx, rule: GuardrailRule, file_guardrails: FileGuardrails, *, ctx: EditContext) -> AddStatus:
@@ -62,16 +65,16 @@ async def add(tx: Tx, rule: GuardrailRule, file_guardrails: FileGuardrails, *, c
     Raises ConflictError if the agent already has MAX_OWN guardrails of its own.
     """
     await SQL["lock_guardrails"].execute(tx, agent_id=ctx.agent_id)
-    by_name = {status.rule.name: status for status in await list_all(tx, file_guardrails, ctx.agent_id)}
+    by_name = {status.name: status for status in await list_all(tx, file_guardrails, ctx.agent_id)}
     before = by_name.get(rule.name)
-    if before == GuardrailStatus(rule, in_force=True):
+    if before == _to_status(rule, is_active=True):
         return "unchanged"
-    own = [status for status in by_name.values() if status.rule.source == "own" and status.rule.name != rule.name]
+    own = [status for status in by_name.values() if status.source == "own" and status.name != rule.name]
     if len(own) >= MAX_OWN:
         hint = "Retire a guardrail first: `newton guard retire NAME`."
         raise ConflictError(f"The agent already has the maximum of {MAX_OWN} guardrails.", hint=hint)
     await _append_change(tx, rule.name, "added", rule, ctx=ctx)
-    return "replaced" if before and before.in_force else "added"
+    return "replaced" if before and before.is_active else "added"
 
 
 async def retire(tx: Tx, name: str, file_guardrails: FileGuardrails, *, ctx: EditContext) -> None:
@@ -91,7 +94,7 @@ async def restore(tx: Tx, name: str, file_guardrails: FileGuardrails, *, ctx: Ed
     await SQL["lock_guardrails"].execute(tx, agent_id=ctx.agent_id)
     if name not in file_guardrails:
         raise _not_found_error(name, list(file_guardrails), what="No file defines a guardrail")
-    if GuardrailStatus(_from_file(file_guardrails[name]), in_force=True) in await list_all(
+    if _to_status(_from_file(file_guardrails[name]), is_active=True) in await list_all(
         tx, file_guardrails, ctx.agent_id
     ):
         return False

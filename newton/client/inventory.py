@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from uuid import uuid4
 
-from .connection import DaemonConnection, QueryParameters
+from .connection import QueryParameters
 from .json_types import IdLike, JsonDict, encode_segment
+from .operation_methods import OperationMethods
 
 
-class InventoryOperations(DaemonConnection):
+class InventoryOperations(OperationMethods):
     """Client operations on stored data, which return plain JSON. `docs/reference/http.md` lists the fields."""
 
     async def list_memories(self, **filters: Any) -> JsonDict:

@@ -36,10 +36,6 @@ class AgentOperations(SessionOperations):
         """List the reviewed decisions with their outcomes and lessons, latest review first."""
         return await self.get_items("/v1/decisions/outcomes", **filters)
 
-    async def guardrails(self) -> list[JsonDict]:
-        """List the guardrails (rules checked before a decision is recorded), including the retired ones."""
-        return await self.get_items("/v1/guardrails")
-
     async def check_guardrails(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
         """Check a decision against the guardrails (rules for decisions), without recording it."""
         return await self.post("/v1/guardrails/check", {"description": description, "confidence": confidence, **fields})
@@ -64,37 +60,6 @@ class AgentOperations(SessionOperations):
     async def procedure_outcome(self, name: str, result: str) -> None:
         """Record how the last use of a procedure ended: success, failure or neutral."""
         await self.post(f"/v1/procedures/{encode_segment(name)}/outcomes", {"result": result})
-
-    async def censors(self) -> list[JsonDict]:
-        """List the censors (prohibitions) and how often each matched."""
-        return await self.get_items("/v1/censors")
-
-    async def add_censor(self, trigger: str, *, reason: str, **fields: object) -> JsonDict:
-        """Add a censor (a prohibition of what matches `trigger`).
-
-        Return whether it `is_new`, or active already, and a `note` on what its trigger does not find.
-        """
-        return await self.post("/v1/censors", {"trigger": trigger, "reason": reason, **fields})
-
-    async def check_censors(self, text: str, **fields: object) -> JsonDict:
-        """Check a text against the censors (prohibitions); return the matches and whether one blocks it."""
-        return await self.post("/v1/censors/check", {"text": text, **fields})
-
-    async def approve_censor(self, censor_id: IdLike) -> bool:
-        """Approve a proposed censor (a prohibition), which is then active; return False if it needed no approval."""
-        return (await self.post(f"/v1/censors/{censor_id}/approve"))["changed"]
-
-    async def retire_censor(self, censor_id: IdLike) -> None:
-        """Retire a censor (a prohibition) permanently: it no longer matches, but stays in the list."""
-        await self.post(f"/v1/censors/{censor_id}/retire")
-
-    async def false_positive(self, censor_id: IdLike) -> None:
-        """Report the last match of a censor (a prohibition) as a false positive."""
-        await self.post(f"/v1/censors/{censor_id}/false-positive")
-
-    async def relax_censor(self, censor_id: IdLike, reason: str) -> None:
-        """Make a blocking censor (a prohibition) only warn; the reason is recorded."""
-        await self.post(f"/v1/censors/{censor_id}/relax", {"reason": reason})
 
     async def identity(self) -> JsonDict:
         """Return the agent's identity: its version, and the lines that state who it is and what always applies."""

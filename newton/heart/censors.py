@@ -29,7 +29,7 @@ MatchMode = Literal["phrase", "pattern", "meaning"]
 CensorAction = Literal["warn", "block"]
 CensorStage = Literal["input", "action", "output"]
 
-DEFAULT_THRESHOLD = 3
+DEFAULT_THRESHOLD, MAX_THRESHOLD = 3, 1_000
 MEANING_MIN_COSINE = 0.6  # minimum cosine similarity of a text and a trigger
 MAX_TRIGGER_CHARACTERS = 500
 MAX_PATTERN_BYTES = 8 << 20
@@ -72,10 +72,9 @@ class CensorRule:
     ref: str | None = None
 
     def __post_init__(self) -> None:
-        if not 1 <= self.threshold <= 1_000:
-            raise InputError(
-                f"Invalid censor threshold {self.threshold}.", hint="Give a number of matches from 1 to 1,000."
-            )
+        if not 1 <= self.threshold <= MAX_THRESHOLD:
+            hint = f"Give a number of matches from 1 to {MAX_THRESHOLD:,}."
+            raise InputError(f"Invalid censor threshold {self.threshold}.", hint=hint)
         if len(self.trigger) > MAX_TRIGGER_CHARACTERS:
             hint = f"Shorten the trigger to {MAX_TRIGGER_CHARACTERS} characters."
             raise InputError(f"The trigger is too long: {len(self.trigger)} characters.", hint=hint)
@@ -134,11 +133,11 @@ class Censor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CensorSummary:
-    """A censor with the counts of its matches and false positives. While quarantined it is not enforced."""
+    """A censor with the number of its matches. A proposed censor has no effect until a person approves it."""
 
     memory_id: UUID
     state: str
-    quarantined: bool
+    is_proposed: bool
     match_mode: MatchMode
     trigger: str
     action: CensorAction
@@ -150,7 +149,15 @@ class CensorSummary:
 
     @property
     def is_in_force(self) -> bool:
-        return self.state != "RETIRED" and not self.quarantined
+        return self.state != "RETIRED" and not self.is_proposed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CensorChange:
+    """The id of the censor. `changed` is false if the censor was already as requested."""
+
+    censor_id: UUID
+    changed: bool = True
 
 
 @functools.lru_cache(maxsize=1_000)

@@ -74,7 +74,7 @@ order by
 
 -- name: list_censors(agent_id)
 select
-    m.memory_id, m.state, m.quarantined, c.match_mode, c.trigger, c.reason, c.domain, c.threshold,
+    m.memory_id, m.state, m.quarantined as is_proposed, c.match_mode, c.trigger, c.reason, c.domain, c.threshold,
     case when c.relaxed_at is null then c.action else 'warn' end as action,
     count(a.activation_id)::integer as activations,
     count(*) filter (where a.result = 'false_positive')::integer as false_positives

@@ -1,15 +1,25 @@
-"""The table of Newton's operations and their names in each interface (CLI, HTTP, MCP, ...), read from a YAML file."""
+"""The table of Newton's operations and their names in each interface (CLI, HTTP, MCP, ...).
+
+Its rows are derived from the declared operations; those of the others are read from a YAML file.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, cast, get_args
 
 from newton.content.yaml_source import load_yaml
+from newton.operations.declaration import Door, Operation, OperationEffect, load_operations
 
-INTERFACES = ("cli", "http", "mcp", "client", "chat")
+INTERFACES: tuple[Door, ...] = get_args(Door)
 # What an operation does to stored rows. Reading may count accesses.
 Effect = Literal["reads", "adds", "destroys"]
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
+EFFECTS_BY_DECLARATION: Mapping[OperationEffect, Effect] = {
+    "reads": "reads",
+    "adds": "adds",
+    "changes": "adds",
+    "destroys": "destroys",
+}
 PATH = Path(__file__).with_suffix(".yaml")
 ABSENT = "- "  # the beginning of a cell that holds a reason
 
@@ -44,6 +54,21 @@ class VerbRow(NamedTuple):
 
 def load_verbs() -> list[VerbRow]:
     """Return the rows of the table. Raises KeyError for a row without an effect or a cell for each interface."""
+    return [*_load_rows(), *map(_to_row, load_operations().values())]
+
+
+def _to_row(operation: Operation) -> VerbRow:
+    """Return the row of a declared operation, whose name is the same in all interfaces but the command line."""
+    name = operation.name
+    names = {"cli": operation.command or "", "chat": f"/{name.replace('_', '-')}"}
+    absent = operation.options.get("absent", {})
+    cells = dict[str, tuple[str, ...] | AbsenceReason]()
+    for door in INTERFACES:
+        cells[door] = AbsenceReason(absent[door]) if door in absent else (names.get(door, name),)
+    return VerbRow(name, operation.summary, EFFECTS_BY_DECLARATION[operation.effect], {}, cells)
+
+
+def _load_rows() -> list[VerbRow]:
     data = cast("Mapping[str, Mapping[str, Mapping[str, str]]]", load_yaml(PATH).value)
     reasons = cast("Mapping[str, str]", data["reasons"])
     return [

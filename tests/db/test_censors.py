@@ -158,9 +158,9 @@ async def test_what_an_agent_or_a_tool_forbids_waits_for_a_person(db: Database, 
         async with db.transaction(agent) as tx:
             (memory_id,) = await censors.add_rules(tx, [rule], ctx=ground(ctx))
         assert (await own.check(f"listen to the {trust}", "input")).matches == ()
-        assert [c.quarantined for c in await service(own).list_censors() if c.memory_id == memory_id] == [True]
-        assert await service(own).approve(str(memory_id))
-        assert not await service(own).approve(str(memory_id)), "once"
+        assert [c.is_proposed for c in await service(own).list_censors() if c.memory_id == memory_id] == [True]
+        assert (await service(own).approve(str(memory_id))).changed
+        assert not (await service(own).approve(str(memory_id))).changed, "once"
         assert (await own.check(f"listen to the {trust}", "input")).matches
 
 
@@ -364,8 +364,8 @@ async def test_a_relaxed_censor_warns_and_counts_from_zero(db: Database, agent: 
     (known,) = await service(own).list_censors()
     assert short_id(known.memory_id) in check.message
     assert f"newton censors relax {short_id(known.memory_id)}" in check.remedy
-    assert await service(own).relax(str(known.memory_id), "the release is over")
-    assert not await service(own).relax(str(known.memory_id), "once")
+    assert (await service(own).relax(str(known.memory_id), "the release is over")).changed
+    assert not (await service(own).relax(str(known.memory_id), "once")).changed
     blocked: list[bool] = []
     for minute in range(1, 5):
         assert isinstance(own.scope.clock, ManualClock)

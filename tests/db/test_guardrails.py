@@ -58,7 +58,7 @@ async def test_what_a_person_adds_holds_for_that_agent_alone(db: Database, agent
     assert (await verdicts(own))["enough-options"] == "warned"
     ben = guarding(db, await agents.get_or_create_agent(db, "ben", now=NOON))
     assert await names(ben) == sorted(FILES)
-    listed = {known.rule.name: known.rule.source for known in await own.list_guardrails()}
+    listed = {known.name: known.source for known in await own.list_guardrails()}
     assert listed == {**dict.fromkeys(FILES, "file"), "enough-options": "own"}
 
 
@@ -76,7 +76,7 @@ async def test_one_that_ships_is_taken_out_of_force_and_put_back(db: Database, a
     own = guarding(db, agent)
     await own.retire("no-reason")
     assert "no-reason" not in await verdicts(own)
-    assert [known.rule.name for known in await own.list_guardrails() if not known.in_force] == ["no-reason"]
+    assert [known.name for known in await own.list_guardrails() if not known.is_active] == ["no-reason"]
     with pytest.raises(NotFoundError, match="no guardrail in force called 'no-reason'"):
         await own.retire("no-reason")
     assert await own.restore("no-reason")
@@ -88,7 +88,7 @@ async def test_ones_own_is_retired_and_may_be_added_again(db: Database, agent: U
     await own.add(OWN)
     await own.retire(OWN.name)
     assert await names(own) == sorted(FILES)
-    assert OWN.name not in [known.rule.name for known in await own.list_guardrails()]
+    assert OWN.name not in [known.name for known in await own.list_guardrails()]
     assert await own.add(OWN) == "added"
     assert OWN.name in await names(own)
 

@@ -137,7 +137,7 @@ def verbs() -> str:
     intro = (
         "What Newton can do, and its name in each interface. A dash says why an interface does not have a verb. The"
         " effect says whether a verb reads stored rows (and at most counts accesses), adds or changes some, or destroys"
-        " some. HTTP and MCP share the input models of `newton/agent/inputs.py`; slash commands of the chat call the"
+        " some. HTTP and MCP share their inputs; slash commands of the chat run the same operations or call the"
         " MCP tools."
     )
     head = ("verb", "effect", "command line", "HTTP", "MCP tool", "Python client", "chat")

@@ -22,6 +22,7 @@ RENAMED = {
     "DaemonConnection": "SyncDaemonConnection",
     "InventoryOperations": "SyncInventoryOperations",
     "ItemOperations": "SyncItemOperations",
+    "OperationMethods": "SyncOperationMethods",
     "SessionOperations": "SyncSessionOperations",
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",
@@ -84,7 +85,7 @@ def tidy(source: str, name: str) -> str:
     """Return the source with sorted imports, formatted."""
     ruff = str(Path(sys.executable).with_name("ruff"))
     place = ["--stdin-filename", str(TARGET / name), "-"]
-    fixes = ["--select", "I,UP028", "--fix", "--unsafe-fixes"]  # UP028: `yield from`
+    fixes = ["--select", "I,UP028,F401", "--fix", "--unsafe-fixes"]  # UP028: `yield from`; F401: unused imports
     for command in ([ruff, "check", "--quiet", *fixes], [ruff, "format", "--quiet"]):
         source = subprocess.run([*command, *place], input=source, capture_output=True, text=True, check=True).stdout
     return source

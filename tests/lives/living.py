@@ -151,7 +151,7 @@ class _House:
         async with scope.transaction() as tx:
             rows = await tx.fetch(_ITEMS, scope.agent_id)
         self.seen.items = [_STORED.validate_python(dict(row)) for row in rows]
-        self.seen.conflicts = (await self.client.list_conflicts(limit=100))["items"]
+        self.seen.conflicts = (await self.client.conflicts(limit=100))["items"]
         if scope.embedder:
             vectors = await scope.embedder.embed([row["text"] for row in self.seen.items]) if rows else []
             self.seen.vectors = [[round(float(one), 5) for one in vector] for vector in vectors]

@@ -273,7 +273,7 @@ async def test_the_verbs_are_there_as_slash_commands(
         await partner.create_session("s1")
         await conversation(mind, partner, *said, "/quit").run()
     shown, notices = capsys.readouterr()
-    assert "trigger sell the boat" in shown and "reason it is not ours" in shown
+    assert "Censor added." in shown and "warn  sell the boat — it is not ours (0 matches)" in shown
     assert "Paint the hull" in shown
     assert "Answer in Dutch" in shown and "Artemis" in shown
     assert "days: Input should be less" in notices and "There is no memory 000000" in notices

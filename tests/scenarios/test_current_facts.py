@@ -24,9 +24,9 @@ from newton.memory import agents, store
 from newton.memory.lookup import short_id
 from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
+from newton.operations.conflicts import list_conflict_page
+from newton.operations.cursors import encode_cursor
 from newton.providers.minilm import MiniLM
-from newton.runtime.tools.conflict_page import list_conflict_page
-from newton.runtime.tools.cursors import encode_cursor
 from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import toolbox
 from tests.support import NOON
@@ -222,11 +222,11 @@ async def test_conflicts_are_listed_in_pages(mind: Mind) -> None:
         await store.add_links(tx, "contradicts", list(zip(facts[::2], facts[1::2], strict=True)), ctx=ctx)
     service = ConflictService(scope=mind.scope)
     whole = await list_conflict_page(service, limit=10, cursor=None)
-    assert (len(whole.pairs), whole.next, whole.count) == (4, None, 4)
+    assert (len(whole.items), whole.next, whole.count) == (4, None, 4)
     first = await list_conflict_page(service, limit=3, cursor=None)
-    await service.settle(first.pairs[0].newer.memory_id.hex, "both")  # the next page is the same nevertheless
+    await service.settle(first.items[0].newer.memory_id.hex, "both")  # the next page is the same nevertheless
     second = await list_conflict_page(service, limit=3, cursor=first.next)
-    assert (*first.pairs, *second.pairs) == tuple(whole.pairs)
+    assert (*first.items, *second.items) == tuple(whole.items)
     assert (second.next, second.count) == (None, None)
     for cursor in ("nonsense", encode_cursor("1"), encode_cursor(f"2026-01-01 {facts[0]} {facts[1]}")):
         with pytest.raises(InputError, match="cursor is invalid"):

@@ -168,10 +168,10 @@ async def test_a_mistake_repeated_in_two_sessions_becomes_a_censor_that_a_person
             told = (await post.says("Go.", [call("post__fail", text=f"the north {place}")], "Done.")).told
             assert ("censor is proposed" in str(told.get("note"))) == (post.session == "s2" and place == "tower")
         (proposed,) = await mind.censors.list_censors()
-        assert (proposed.trigger, proposed.quarantined, proposed.action) == ("post__fail the north tower", True, "warn")
+        assert (proposed.trigger, proposed.is_proposed, proposed.action) == ("post__fail the north tower", True, "warn")
         fail = [call("post__fail", text="the north tower")]
         assert "warning" not in (await post.says("Go.", fail, "Done.")).told, "it is not in force before"
-        assert await mind.censors.approve(proposed.memory_id.hex)
+        assert (await mind.censors.approve(proposed.memory_id.hex)).changed
         assert "failed 3 times" in str((await post.says("Go.", fail, "Done.")).told["warning"])
         await mind.censors.retire(proposed.memory_id.hex)
         assert "warning" not in (await post.says("Go.", fail, "Done.")).told

@@ -46,7 +46,7 @@ async def client_of(own: AgentServices) -> AsyncGenerator[Client]:
 
 
 def shown(report: RememberReport) -> list[str]:
-    return format_remember_report(report, settle_command="/settle").splitlines()
+    return format_remember_report(report, settle_command="/settle-conflict").splitlines()
 
 
 async def tell(mind: Mind, partner: ChatBackend, *said: str) -> list[RememberReport]:

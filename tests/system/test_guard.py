@@ -40,7 +40,7 @@ def test_a_person_adds_and_retires_one(home: Path) -> None:
     assert guard(home, "check", "Buy it", "--confidence", "0.9", *mine).returncode == 0
     assert "RETIRED no-reason: size(reasons) == 0" in guard(home, "list", *mine).stdout
     assert guard(home, "restore", "no-reason", *mine).stdout == "Guardrail restored.\n"
-    listed = json.loads(guard(home, "list", "--json", *mine).stdout)
+    listed = json.loads(guard(home, "list", "--json", *mine).stdout)["items"]
     assert [(given["name"], given["is_active"]) for given in listed][2:4] == [
         ("one-kind-of-reason", True),
         ("one-kind-of-reason-when-critical", True),

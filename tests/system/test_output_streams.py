@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import pytest
 
 from newton.__main__ import run
 from newton.runtime.cli.command_registry import COMMAND_GROUPS, TOP_LEVEL_COMMANDS
+from newton.runtime.cli.operation_index import list_group_commands
 from newton.runtime.cli.operations.health import STATE_SYMBOLS
 from newton.runtime.output_streams import ASCII_SYMBOLS
 from newton.runtime.reports import calibration_text
@@ -31,9 +33,11 @@ PIPE_CLOSED = 128 + signal.SIGPIPE
 NO_SPACE = "newton: Standard output cannot be written: No space left on device.\n"
 SHOWING = ("list_", "show_", "print_", "explain_", "report_")
 ALL = [((name,), function) for name, (function, _) in TOP_LEVEL_COMMANDS.items()] + [
-    ((group, name), function) for group, _, commands in COMMAND_GROUPS for name, (function, _) in commands.items()
+    ((group, name), function)
+    for group, _, commands in COMMAND_GROUPS
+    for name, (function, _) in (list_group_commands(group) | commands).items()
 ]
-READING = [words for words, function in ALL if function.partition(":")[2].startswith(SHOWING)]
+READING = [words for words, function in ALL if re.split("[:.]", function)[-1].startswith(SHOWING)]
 SOME = [
     ("list",),
     ("show", "🎉", "--json"),

@@ -74,7 +74,8 @@ NEEDED_TOO = {
     "dashboard": ("daemon", "token_file"),
 }
 # Options by which an operation that reads otherwise does something, because the caller says so.
-ACTING_OPTIONS = {("check_censors", "counts"), ("sessions brief", "done"), ("sessions brief", "drop")}
+_ACTING = ("check_censors counts", "censors check counts", "sessions brief done", "sessions brief drop")
+ACTING_OPTIONS = {tuple(one.rsplit(" ", 1)) for one in _ACTING}
 # Inputs without which an operation shows what it would do, and such with which it stores nothing.
 CONFIRMING, PREVIEWING = (
     {"token", "confirm", "yes"},
@@ -98,7 +99,7 @@ REFUSED_OPTIONS: Mapping[tuple[str, str], set[str]] = {
     ("http", "get_growth"): {"since"},
     ("http", "get_response"): {"stream"},
     ("http", "list_bundles"): {"cursor"},
-    ("http", "list_conflicts"): {"cursor"},
+    ("http", "conflicts"): {"cursor"},
     ("http", "list_decisions"): {"cursor", "outcome", "stakes"},
     ("http", "list_memories"): {"created_since", "created_until", "cursor", "since", "source", "states", "until"},
     ("http", "list_messages"): {"cursor"},
@@ -364,7 +365,7 @@ def to_line(operation: Operation, values: Mapping[str, Any]) -> str:
     command = TOOL_COMMANDS.get(operation.name)
     if command is None:
         return operation.name
-    tool = next(one for one in list_operations() if (one.interface, one.name) == ("mcp", command.tool))
+    tool = next(one for one in list_operations() if one.name == command.tool and one.interface in ("http", "mcp"))
     needed = [one for one in tool.required if one.name in command.parameters]
     texts = [
         str(choose_value(tool, one, values))

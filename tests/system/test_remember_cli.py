@@ -37,7 +37,7 @@ def test_an_import_refuses_a_censor_of_a_domain_that_no_frame_names(home: Path) 
     done = typed(home, "import", str(path))
     assert "No frame has the domain 'gardening'." in done.stdout + done.stderr
     assert "Omit the domain, or give one of" in done.stdout + done.stderr
-    triggers = {one["trigger"] for one in json.loads(ok(typed(home, "censors", "list", "--json")))}
+    triggers = {one["trigger"] for one in json.loads(ok(typed(home, "censors", "list", "--json")))["items"]}
     assert "sell the boat" in triggers and "push to main" not in triggers
 
 

@@ -64,10 +64,10 @@ async def test_procedures_and_censors_are_the_same_over_http_and_mcp(client: Cli
     with pytest.raises(ApiError, check=has_code("not_found")):
         await client.call_tool("dismiss_procedure", {"name": "no such thing"})
     assert (await tool(client, "add_censor", trigger="open the sluice", reason="villages lie below"))["is_new"]
-    (proposed,) = await client.censors()
+    (proposed,) = (await client.censors())["items"]
     assert proposed["is_proposed"], "a model proposes; a person approves"
     assert not (await client.check_censors("open the sluice now"))["matches"]
-    assert await client.approve_censor(proposed["memory_id"])
+    assert (await client.approve_censor(proposed["memory_id"]))["changed"]
     (match,) = (await client.check_censors("open the sluice now", counts=True))["matches"]
     assert match["reason"] == "villages lie below"
     await client.false_positive(proposed["memory_id"])
@@ -75,11 +75,11 @@ async def test_procedures_and_censors_are_the_same_over_http_and_mcp(client: Cli
     (known,) = (await tool(client, "censors"))["items"]
     assert (known["activations"], known["false_positives"]) == (1, 1)
     await tool(client, "retire_censor", censor_id=proposed["memory_id"])
-    assert (await client.censors())[0]["state"] == "RETIRED"
+    assert (await client.censors())["items"][0]["state"] == "RETIRED"
 
 
 async def test_a_censor_blocks_what_any_tool_would_store(client: Client) -> None:
-    assert await client.add_censor("blue folder", reason="it is sealed", action="block")
+    assert (await client.add_censor("blue folder", reason="it is sealed", action="block"))["is_new"]
     fact = await client.remember("The archive is closed on Mondays.")
     for name, arguments in (
         ("supersede", {"memory_id": fact["memory_id"], "content": "The blue folder lies in the archive."}),

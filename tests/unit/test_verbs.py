@@ -18,7 +18,7 @@ from tests.docs.reference import describe_api
 VERBS = load_verbs()
 
 # methods of the client that any verb uses, and that are none themselves
-PLUMBING = {"get", "get_items", "post", "request", "stream", "iter_pages", "call_tool", "aclose"}
+PLUMBING = {"get", "get_items", "post", "request", "stream", "iter_pages", "call_tool", "run_operation", "aclose"}
 
 
 def commands(app: App, before: tuple[str, ...] = ()) -> Iterator[str]:
@@ -93,7 +93,7 @@ def test_tools_describe_themselves_and_their_arguments() -> None:
 
 def test_a_slash_command_names_a_tool_and_its_arguments() -> None:
     for name, command in TOOL_COMMANDS.items():
-        fields = set(TOOLS[command.tool].input_model.model_fields)
+        fields = set(command.input_model.model_fields)
         assert fields >= {*command.parameters, *(["session"] if command.uses_session else [])}, name
 
 

@@ -10,10 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from pydantic import ValidationError
-
 from newton.agent import decision_inputs, inputs
-from newton.agent.inputs import ToolInput
+from newton.agent.inputs import ToolInput, parse_json
 from newton.agent.inventory.artifacts import ArtifactService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.maintenance.service import MaintenanceService
@@ -27,7 +25,6 @@ from newton.agent.session_data.session_use import SessionUseRecorder
 from newton.agent.session_data.tasks import TaskService
 from newton.brain.draft import DecisionDraft
 from newton.cognition.assembly.fact_labels import render_found
-from newton.content.validation_messages import describe_problem, select_problem, suggest_field
 from newton.content.yaml_models import did_you_mean
 from newton.dialogue.task_tree import TaskTree
 from newton.errors import DatabaseError, InputError, NewtonError, NotFoundError
@@ -138,13 +135,7 @@ class ToolSpec(NamedTuple):
 
 def parse_input(model: type[F], arguments: str, *, hint: str = "Call the tool again and follow its schema.") -> F:
     """Parse the JSON arguments of a tool call. Raises InputError with `hint`, which names one invalid field."""
-    try:
-        parsed = model.model_validate_json(arguments)
-    except ValidationError as error:
-        problem = select_problem(error.errors())
-        field = ".".join(map(str, problem["loc"])) or "the arguments"
-        what = f"{field}: {describe_problem(problem)}."
-        raise InputError(what, hint=f"{suggest_field(problem, model)} {hint}".strip()) from None
+    parsed = parse_json(model, arguments, hint=hint)
     if any(len(text) > MAX_TEXT_CHARS for text in parsed.iter_texts()):
         raise InputError(f"A text is longer than {MAX_TEXT_CHARS:,} characters.", hint="Shorten the text.")
     return parsed

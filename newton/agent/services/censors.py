@@ -9,7 +9,7 @@ from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.errors import ConflictError
 from newton.heart import activations, censors
-from newton.heart.censors import CensorRule, CensorSummary
+from newton.heart.censors import CensorChange, CensorRule, CensorSummary
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory.lookup import resolve_id
 
@@ -44,33 +44,35 @@ class CensorService:
         async with self.scope.transaction() as tx:
             return await censors.list_censors(tx, agent_id=self.scope.agent_id)
 
-    async def report_false_positive(self, censor_ref: str) -> None:
+    async def report_false_positive(self, censor_ref: str) -> CensorChange:
         """Record that the last match of a censor was wrong."""
         async with self._censor(censor_ref) as (tx, ctx, memory_id):
             await activations.record_result(tx, "censor", memory_id, "false_positive", ctx=ctx)
             self._publish("false_positive", memory_id)
+            return CensorChange(censor_id=memory_id)
 
-    async def relax(self, censor_ref: str, reason: str) -> bool:
-        """Change a blocking censor to a warning, and reset its count of matches. Return False if it does not block."""
+    async def relax(self, censor_ref: str, reason: str) -> CensorChange:
+        """Change a blocking censor to a warning, and reset its count of matches. Nothing changes if it only warns."""
         async with self._censor(censor_ref) as (tx, ctx, memory_id):
             is_relaxed = await censors.relax(tx, memory_id, reason, ctx=ctx)
             if is_relaxed:
                 self.scope.publish("censor.relaxed", {"memory_id": str(memory_id), "reason": reason})
-            return is_relaxed
+            return CensorChange(censor_id=memory_id, changed=is_relaxed)
 
-    async def approve(self, censor_ref: str) -> bool:
-        """Put a proposed censor in force. Return False if it was not waiting for approval."""
+    async def approve(self, censor_ref: str) -> CensorChange:
+        """Put a proposed censor in force. Nothing changes if it was not waiting for approval."""
         async with self._censor(censor_ref) as (tx, ctx, memory_id):
             approved = await censors.approve(tx, memory_id, ctx=ctx)
             if approved:
                 self._publish("approved", memory_id)
-            return approved
+            return CensorChange(censor_id=memory_id, changed=approved)
 
-    async def retire(self, censor_ref: str) -> None:
+    async def retire(self, censor_ref: str) -> CensorChange:
         """Retire a censor permanently, so that it no longer applies."""
         async with self._censor(censor_ref) as (tx, ctx, memory_id):
             await censors.retire(tx, memory_id, ctx=ctx)
             self._publish("retired", memory_id)
+            return CensorChange(censor_id=memory_id)
 
     @asynccontextmanager
     async def _censor(self, censor_ref: str) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID]]:

@@ -117,20 +117,6 @@ class SyncClient(SyncAgentOperations):
         """Retract a fact that was never true. The fact that it had superseded becomes active again."""
         self.post(f"/v1/memories/{memory_id}/retract", idempotency_key=idempotency_key)
 
-    def list_conflicts(self, *, limit: int = 50, cursor: str | None = None) -> dict[str, Any]:
-        """Return a page of pairs of facts that may contradict each other: `items`, `next` and, on the first, `count`.
-
-        Each pair has its `newer` and its `older` fact.
-        """
-        return self.get("/v1/conflicts", {"limit": limit, **({"cursor": cursor} if cursor else {})})
-
-    def settle_conflict(self, memory_id: IdLike, keep: Literal["newer", "older", "both", "same"]) -> None:
-        """Settle the conflicts of a fact as a person decided: `keep` the newer fact, the older one or both.
-
-        `same` merges the two facts, because they say the same.
-        """
-        self.post(f"/v1/conflicts/{memory_id}/settle", {"keep": keep})
-
     def set_outcome(self, memory_id: IdLike, outcome: str, *, idempotency_key: str | None = None) -> None:
         """Set the outcome of an episode: success, partial or failure."""
         self.post(f"/v1/memories/{memory_id}/outcome", {"outcome": outcome}, idempotency_key=idempotency_key)

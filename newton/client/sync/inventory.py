@@ -7,10 +7,11 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from ..json_types import IdLike, JsonDict, encode_segment
-from .connection import QueryParameters, SyncDaemonConnection
+from .connection import QueryParameters
+from .operation_methods import SyncOperationMethods
 
 
-class SyncInventoryOperations(SyncDaemonConnection):
+class SyncInventoryOperations(SyncOperationMethods):
     """Client operations on stored data, which return plain JSON. `docs/reference/http.md` lists the fields."""
 
     def list_memories(self, **filters: Any) -> JsonDict:

@@ -3,10 +3,11 @@
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 from uuid import UUID
 
 from asyncpg import Record
+from pydantic import Field
 
 from newton.db.pool import Tx
 from newton.db.queries import load
@@ -35,7 +36,8 @@ _SAFETY = re.compile(
 )
 
 
-class FactVersion(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FactVersion:
     """One fact of a pair. `since` is the time of its last statement; `is_vouched` means that a person confirmed it."""
 
     memory_id: UUID
@@ -56,14 +58,26 @@ class PairPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactPair:
-    """Two current facts with a stored link from the first to the second. `newer` is the one that was stated later."""
+    """Two current facts that may contradict each other. `newer` is the one that was stated later.
 
-    first_id: UUID
-    second_id: UUID
-    link: LinkType
+    The stored link leads from the newer fact to the older one if `is_from_newer`.
+    """
+
     found_at: datetime
     newer: FactVersion
     older: FactVersion
+    link: Annotated[LinkType, Field(exclude=True)] = "contradicts"
+    is_from_newer: Annotated[bool, Field(exclude=True)] = True
+
+    @property
+    def first_id(self) -> UUID:
+        """The fact from which the link leads."""
+        return self.newer.memory_id if self.is_from_newer else self.older.memory_id
+
+    @property
+    def second_id(self) -> UUID:
+        """The fact to which the link leads."""
+        return self.older.memory_id if self.is_from_newer else self.newer.memory_id
 
     @property
     def position(self) -> PairPosition:
@@ -130,8 +144,8 @@ def _to_pair(row: Record) -> FactPair:
         FactVersion(*(row[f"{side}_{name}"] for name in ("id", "text", "state", "trust", "since", "is_vouched")))
         for side in ("newer", "older")
     )
-    names = ("first_id", "second_id", "link", "found_at")
-    return FactPair(**{name: row[name] for name in names}, newer=newer, older=older)
+    is_from_newer = row["first_id"] == newer.memory_id
+    return FactPair(found_at=row["found_at"], newer=newer, older=older, link=row["link"], is_from_newer=is_from_newer)
 
 
 async def settle(tx: Tx, pair: FactPair, settlement: Settlement, *, ctx: LifecycleContext) -> None:

@@ -20,12 +20,11 @@ from newton.runtime.api.middleware.admission import AdmissionMiddleware, FairLim
 from newton.runtime.api.middleware.callers import KnownCallers
 from newton.runtime.api.middleware.request_limits import BodyMiddleware, HeaderCheckMiddleware
 from newton.runtime.api.middleware.request_log import RequestLogMiddleware
+from newton.runtime.api.operation_routes import build_operation_router
 from newton.runtime.api.prometheus import PrometheusMetrics
 from newton.runtime.api.routes import (
     agents,
     bundles,
-    censors,
-    conflicts,
     context,
     dashboard,
     decisions,
@@ -61,7 +60,7 @@ from newton.runtime.daemon_state import DaemonState
 ROUTE_MODULES = (
     *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, entities, documents, items),
     *(erasures, turns, sessions, session_contents, artifacts, identity, tasks),
-    *(conflicts, decisions, guardrails, censors, permissions, procedures, reports, transfer, jobs, events, dashboard),
+    *(decisions, guardrails, permissions, procedures, reports, transfer, jobs, events, dashboard),
     *(daemon, mcp_servers, models, chat_completions, responses, embeddings),
 )
 
@@ -124,6 +123,7 @@ def _build_router() -> APIRouter:
     )
     for module in ROUTE_MODULES:
         router.include_router(module.router)
+    router.include_router(build_operation_router())
     return router
 
 

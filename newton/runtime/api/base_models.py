@@ -1,14 +1,11 @@
 """Base classes of request and response models, and the query parameters of list endpoints."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue
 
 from newton.runtime.tools.views import ViewModel
-
-Item = TypeVar("Item")
 
 ORIGIN = "http"  # the origin of everything that is written over HTTP
 MAX_PAGE_SIZE = 200
@@ -27,19 +24,6 @@ class RequestModel(BaseModel):
 
 class ResponseModel(ViewModel):
     """The base class of response bodies."""
-
-
-class ItemList(ResponseModel, Generic[Item]):
-    """A complete list of items, without pages."""
-
-    items: Sequence[Item]
-
-
-class CursorPage(ResponseModel, Generic[Item]):
-    """One page of a list. `next` is the cursor for the next page; it is null on the last page."""
-
-    items: list[Item]
-    next: str | None = Field(None, examples=["MDE5YTlmN2M"])
 
 
 def describe_event_stream(description: str, *, example: str) -> dict[int | str, dict[str, Any]]:

@@ -55,14 +55,14 @@ class IdempotentAction:
         async with newton.scope.transaction() as tx:
             now = newton.scope.now()
             if self.request and (stored := await store.claim(tx, self.request, now=now)):
-                return _to_http_response(stored, replayed=True)
+                return to_http_response(stored, replayed=True)
             body = await work(newton.within(tx))
             response = IdempotentResponse(self.status, body.model_dump_json())
             if self.request:
                 await store.save_response(tx, self.request, response, now=now)
             # new text is searchable by words at once, and by vectors after this job
             await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=newton.scope.agent_id)
-        return _to_http_response(response)
+        return to_http_response(response)
 
     async def run_after(
         self, prepare: Callable[[AgentServices], Awaitable[T]], work: Callable[[AgentServices, T], Awaitable[BaseModel]]
@@ -76,12 +76,18 @@ class IdempotentAction:
             async with newton.scope.transaction() as tx:
                 stored = await store.find_response(tx, self.request, now=newton.scope.now())
             if stored:
-                return _to_http_response(stored, replayed=True)
+                return to_http_response(stored, replayed=True)
         prepared = await prepare(newton)
         return await self.run_once(lambda joined: work(joined, prepared))
 
 
-def _to_http_response(stored: IdempotentResponse, *, replayed: bool = False) -> Response:
+async def hash_request(request: Request) -> bytes:
+    """Return the hash of the method, the address and the body of a request."""
+    target = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
+    return hashlib.sha256(target + await request.body()).digest()
+
+
+def to_http_response(stored: IdempotentResponse, *, replayed: bool = False) -> Response:
     headers = {REPLAYED_HEADER: "true"} if replayed else None
     return Response(stored.text, stored.status, headers=headers, media_type="application/json")
 
@@ -89,7 +95,7 @@ def _to_http_response(stored: IdempotentResponse, *, replayed: bool = False) -> 
 def replace_body(response: Response, body: BaseModel) -> Response:
     """Return a copy of the response with another body, which may contain user text because it is not stored."""
     is_replayed = REPLAYED_HEADER in response.headers
-    return _to_http_response(IdempotentResponse(response.status_code, body.model_dump_json()), replayed=is_replayed)
+    return to_http_response(IdempotentResponse(response.status_code, body.model_dump_json()), replayed=is_replayed)
 
 
 async def _write_action(request: Request, caller: WriteAccess, key: IdempotencyKey = None) -> IdempotentAction:
@@ -103,9 +109,7 @@ async def _admin_action(request: Request, caller: AdminAccess, key: IdempotencyK
 async def _build_action(request: Request, caller: AuthenticatedCaller, key: str | None) -> IdempotentAction:
     keyed = None
     if key is not None:
-        target = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
-        request_hash = hashlib.sha256(target + await request.body()).digest()
-        keyed = IdempotentRequest(caller.newton.scope.agent_id, key, request_hash)
+        keyed = IdempotentRequest(caller.newton.scope.agent_id, key, await hash_request(request))
     return IdempotentAction(caller=caller, request=keyed, status=request.scope["route"].status_code or 200)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 from uuid import UUID
 
-from newton.runtime.api.base_models import CursorPage, Item
-from newton.runtime.tools.cursors import decode_cursor, encode_cursor, invalid_cursor_error
+from newton.operations.cursors import decode_cursor, encode_cursor, invalid_cursor_error
+from newton.operations.results import CursorPage, Item
 
 Row = TypeVar("Row")
 

@@ -38,14 +38,9 @@ async def _resolve_memory(memory_id: PathId, caller: ReadAccess) -> UUID:
     return await resolve_memory_ref(caller, memory_id)
 
 
-async def _resolve_censor(censor_id: PathId, caller: ReadAccess) -> UUID:
-    return await resolve_memory_ref(caller, censor_id, "censor")
-
-
 async def _resolve_decision(decision_id: PathId, caller: ReadAccess) -> UUID:
     return await resolve_memory_ref(caller, decision_id, "decision")
 
 
 MemoryId = Annotated[UUID, Depends(_resolve_memory)]
-CensorId = Annotated[UUID, Depends(_resolve_censor)]
 DecisionId = Annotated[UUID, Depends(_resolve_decision)]

@@ -22,14 +22,14 @@ from newton.deadline import RequestDeadline
 from newton.dialogue.branches import SessionCheckpoint
 from newton.errors import error_from_code
 from newton.fault_isolation import run_part
-from newton.heart.facts.conflicts import FactPair
 from newton.heart.identity.identity_store import find_conflicts
 from newton.memory.hygiene import clean_ref
+from newton.operations.caller import OperationCaller
+from newton.operations.declaration import Operation
+from newton.operations.runner import parse_arguments, run_operation
 from newton.providers.windows.context_windows import ContextWindow, WindowedModel
 from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, ImagePart, PrivateMessage, TaskCommands
 from newton.runtime.chat_backend.view_models import (
-    ConflictFactView,
-    ConflictView,
     ExplanationView,
     ProposalView,
     RuleChangeView,
@@ -205,6 +205,10 @@ class LocalAgent:
             raise error_from_code(code, what, hint=hint)
         return result.fields
 
+    async def run_operation(self, operation: Operation, arguments: Mapping[str, object]) -> object:
+        caller = OperationCaller(newton=self.newton, origin=self.origin, trust="user")
+        return (await run_operation(operation, parse_arguments(operation, arguments), caller)).result
+
     @property
     def _sessions(self) -> SessionService:
         return self.newton.sessions(self.origin)
@@ -216,11 +220,6 @@ def to_message_parts(text: str, images: Sequence[ImagePart]) -> MessageParts | N
         return None
     urls = ({"type": "image_url", "image_url": {"url": one.url}} for one in images)
     return MessageParts(text, ({"type": "text", "text": text}, *urls))
-
-
-def to_conflict_view(pair: FactPair) -> ConflictView:
-    newer, older = (ConflictFactView(**fact._asdict()) for fact in (pair.newer, pair.older))
-    return ConflictView(found_at=pair.found_at, newer=newer, older=older)
 
 
 async def find_proposals(identity: IdentityService) -> Sequence[ProposalView]:

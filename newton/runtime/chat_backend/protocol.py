@@ -8,6 +8,7 @@ from uuid import UUID
 from newton.agent.services.fact_intake import RememberReport
 from newton.dialogue.branches import SessionCheckpoint
 from newton.dialogue.task_tree import TaskTree
+from newton.operations.declaration import Operation
 from newton.providers.windows.context_windows import ContextWindow
 from newton.runtime.chat_backend.view_models import (
     ExplanationView,
@@ -190,4 +191,8 @@ class ChatBackend(Protocol):
 
     async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
         """Run a tool of `newton.runtime.tools` with the trust of a person, and return its result."""
+        ...
+
+    async def run_operation(self, operation: Operation, arguments: Mapping[str, object]) -> object:
+        """Run an operation with the trust of a person, and return its result."""
         ...

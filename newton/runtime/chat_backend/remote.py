@@ -23,6 +23,7 @@ from newton.dialogue.task_tree import Task, TaskTree
 from newton.errors import NotFoundError
 from newton.memory.hygiene import clean_ref, clean_text
 from newton.memory.lookup import MemoryMention
+from newton.operations.declaration import Operation
 from newton.providers.windows.context_windows import ContextWindow
 from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, PrivateMessage, TaskCommands
 from newton.runtime.chat_backend.view_models import (
@@ -232,6 +233,10 @@ class RemoteAgent:
 
     async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
         return await self.client.call_tool(name, arguments)
+
+    async def run_operation(self, operation: Operation, arguments: Mapping[str, object]) -> object:
+        result = await self.client.run_operation(operation.name, arguments)
+        return _parse(operation.result_type, result)
 
 
 @dataclass(frozen=True, slots=True)

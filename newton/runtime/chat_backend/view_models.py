@@ -1,7 +1,6 @@
 """View models of a turn, its context and its memories, for the terminal and for HTTP responses."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from uuid import UUID
 
 from pydantic import Field
@@ -17,7 +16,6 @@ from newton.cognition.bundles.origin_texts import FixedLine
 from newton.heart.identity.identity_store import TenetProposal
 from newton.heart.identity.tenets import IdentityPart, IdentityTenet, format_tenet
 from newton.heart.identity.user_rules import RuleChange
-from newton.memory.memory import Trust
 from newton.runtime.tools.views import ViewModel
 
 MAX_NEAR_MISSES = 3
@@ -125,24 +123,6 @@ class UndoneChangeView(ViewModel):
         line = IdentityLineView.model_validate({"line_id": self.target_id, "section": self.kind, "text": self.text})
         is_new = self.effect == "ruled"
         return RuleChangeView(added=line if is_new else None, removed=[] if is_new else [line], version=-1)
-
-
-class ConflictFactView(ViewModel):
-    """One of the two facts of a conflict. `since` is the time at which it was stated or confirmed last."""
-
-    memory_id: UUID
-    text: str
-    state: str
-    trust: Trust
-    since: datetime
-
-
-class ConflictView(ViewModel):
-    """Two current facts that may contradict each other."""
-
-    found_at: datetime
-    newer: ConflictFactView
-    older: ConflictFactView
 
 
 class TurnView(ViewModel):

@@ -19,6 +19,7 @@ from newton.runtime.cli.command_registry import (
     TOP_LEVEL_COMMANDS,
 )
 from newton.runtime.cli.errors import to_input_error
+from newton.runtime.cli.operation_index import list_group_commands
 from newton.runtime.cli.printing import print_error, say
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK, get_error_status
 
@@ -57,7 +58,7 @@ def build_app(argv: Sequence[str] = ()) -> App:
             continue
         group = App(name=name, help=description, group=GROUP_BY_COMMAND[name])
         if not argv or name == called:
-            _register(group, commands, argv[1:2])
+            _register(group, {**list_group_commands(name), **commands}, argv[1:2])
         app.command(group)
     top_level = {name: made for name, made in TOP_LEVEL_COMMANDS.items() if not is_known or name == called}
     _register(app, top_level, argv[:1])
@@ -112,7 +113,7 @@ async def run_hosted_command(argv: list[str]) -> int:
     from asyncio import to_thread  # noqa: PLC0415 (only a daemon needs it; help is printed without it)
 
     try:
-        command, bound = await to_thread(_parse, expand_default_command(argv))
+        command, bound = await to_thread(parse_command_line, expand_default_command(argv))
         if not command.__module__.startswith(f"{__package__}.") or _names_file(bound):
             raise RunInProcessError
         with _report_redactions(argv):
@@ -125,7 +126,8 @@ async def run_hosted_command(argv: list[str]) -> int:
     return code if isinstance(code, int) else EXIT_OK
 
 
-def _parse(argv: list[str]) -> tuple[Callable[..., object], inspect.BoundArguments]:
+def parse_command_line(argv: list[str]) -> tuple[Callable[..., object], inspect.BoundArguments]:
+    """Return the function of a command and its arguments. Raises CycloptsError for an invalid command line."""
     command, bound, _ = build_app(argv).parse_args(argv, exit_on_error=False, print_error=False, help_on_error=False)
     return command, bound
 

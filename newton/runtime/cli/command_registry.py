@@ -109,18 +109,6 @@ JOB_COMMANDS = {
     "dead": ("operations.jobs:list_dead_runs", "List dead runs of jobs: runs that failed too often."),
     "retry": ("operations.jobs:retry_dead_runs", "Queue dead runs of jobs again."),
 }
-CENSOR_COMMANDS = {
-    "list": ("judgement.censors:list_censors", "List the censors and how often each matched."),
-    "add": ("judgement.censors:add_censor", "Add a censor."),
-    "check": ("judgement.censors:check_text", "Check a text against the censors."),
-    "approve": ("judgement.censors:approve_censor", "Approve a censor that an agent or a model proposed."),
-    "false-positive": (
-        "judgement.censors:report_false_positive",
-        "Report the last match of a censor as a false positive.",
-    ),
-    "relax": ("judgement.censors:relax_censor", "Make a blocking censor only warn."),
-    "retire": ("judgement.censors:retire_censor", "Retire a censor: it no longer matches any text."),
-}
 DECISION_COMMANDS = {
     "list": ("decisions.records:list_decisions", "List decisions."),
     "show": ("decisions.records:show_decision", "Show a decision in full."),
@@ -140,12 +128,7 @@ ENTITY_COMMANDS = {
     "show": ("memory.entities:show_entity", "Show a person or thing: names, properties, relations and mentions."),
     "merge": ("memory.entities:merge_entity", "Merge two people or things that are the same one."),
 }
-CONFLICT_COMMANDS = {
-    "list": ("memory.conflicts:list_conflicts", "List pairs of facts that may contradict each other."),
-    "settle": ("memory.conflicts:settle_conflict", "Say which of two contradicting facts is right."),
-}
 GUARDRAIL_COMMANDS = {
-    "list": ("judgement.guard:list_guardrails", "List the guardrails."),
     "add": ("judgement.guard:add_guardrail", "Add or replace a guardrail."),
     "check": ("judgement.guard:check_guardrails", "Check a draft decision against the guardrails."),
     "retire": ("judgement.guard:retire_guardrail", "Disable a guardrail."),
@@ -324,6 +307,13 @@ SYNONYMS = {
     "ingest": ("upload",),
 }
 
+# The modules of newton.operations that declare commands of a group, beside those in COMMAND_GROUPS.
+OPERATION_MODULES: dict[str, tuple[str, ...]] = {
+    "censors": ("censors",),
+    "conflicts": ("conflicts",),
+    "guard": ("guardrails",),
+}
+
 COMMAND_GROUPS = (
     ("identity", "The identity: lines that state who the agent is and what always applies.", IDENTITY_COMMANDS),
     ("bulk", "Change all memories that filters select, after a preview.", BULK_COMMANDS),
@@ -332,10 +322,10 @@ COMMAND_GROUPS = (
     ("items", "JSON values that programs store under a namespace and a key.", ITEM_COMMANDS),
     ("procedures", "Procedures (how something is done, in steps) and their track records.", PROCEDURE_COMMANDS),
     ("skills", "Skills: procedures from SKILL.md folders.", SKILL_COMMANDS),
-    ("censors", "Censors: prohibitions that warn of or block a text.", CENSOR_COMMANDS),
+    ("censors", "Censors: prohibitions that warn of or block a text.", {}),
     ("decisions", "List, link, amend and erase decisions.", DECISION_COMMANDS),
     ("entities", "People and things (entities) that memories name, and their relations.", ENTITY_COMMANDS),
-    ("conflicts", "Facts that may contradict each other.", CONFLICT_COMMANDS),
+    ("conflicts", "Facts that may contradict each other.", {}),
     ("attributes", "Attributes of facts, with one current value or several.", ATTRIBUTE_COMMANDS),
     ("guard", "Guardrails: rules checked before a decision is recorded.", GUARDRAIL_COMMANDS),
     ("profiles", "Profiles: named ways to score memories.", PROFILE_COMMANDS),

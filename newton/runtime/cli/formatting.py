@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from newton.cognition.assembly.context_notes import MISSING_SOURCES
 from newton.cognition.assembly.fill import format_verdict
 from newton.memory.lookup import short_id
+from newton.operations.text_format import pluralize
 from newton.runtime.cli.frame_text import format_frame, format_frame_features
-from newton.runtime.cli.printing import pluralize, print_notice, say, to_json
+from newton.runtime.cli.printing import print_notice, say, to_json
 from newton.settings import DEFAULT_AGENT
 
 if TYPE_CHECKING:  # the modules of these types load slowly
@@ -20,13 +21,10 @@ if TYPE_CHECKING:  # the modules of these types load slowly
     from newton.cognition.bundles.explanation import BundleExplanation
     from newton.cognition.frames.selection import FrameEvidence
     from newton.content.profiles import Profile
-    from newton.heart.facts.conflicts import Settlement
     from newton.heart.identity.tenets import IdentityTenet
     from newton.memory.lookup import MemoryMention
     from newton.memory.transitions import AppliedTransition, PlannedTransition
     from newton.runtime.chat_backend.view_models import (
-        ConflictFactView,
-        ConflictView,
         ContextView,
         ExplanationView,
         IdentityLineView,
@@ -363,38 +361,3 @@ def format_candidate_explanation(item: "ExplanationView") -> str:
     if item.near_miss:
         lines.append(f"best left out of {item.layer}: {item.near_miss.score:.4f}  {item.near_miss.text}")
     return "\n".join(lines)
-
-
-SETTLEMENT_TEXTS: "dict[Settlement, str]" = {
-    "newer": "The newer fact replaces the older one.",
-    "older": "The older fact stays; the newer one is retracted.",
-    "both": "Both facts stay.",
-    "same": "The facts are merged.",
-}
-
-
-def format_settlement(count: int, keep: "Settlement") -> str:
-    return f"{pluralize(count, 'conflict')} settled. {SETTLEMENT_TEXTS[keep]}"
-
-
-def format_open_conflicts(pairs: "Sequence[ConflictView]", *, settle_command: str) -> str:
-    """Format pairs of conflicting facts, the newer one first, and `settle_command`, which settles a conflict."""
-    sides = [(_format_fact(pair.newer), _format_fact(pair.older)) for pair in pairs]
-    return format_conflict_lines(sides, settle_command=settle_command)
-
-
-def format_conflict_lines(pairs: Sequence[tuple[str, str]], *, settle_command: str) -> str:
-    """Format pairs of conflicting facts, each given as its two lines."""
-    if not pairs:
-        return "No facts contradict each other."
-    lines = [f"{newer}\n  older: {older}" for newer, older in pairs]
-    return "\n".join([*lines, "", f"Say which fact is right: {settle_command} ID newer|older|both|same"])
-
-
-def _format_fact(fact: "ConflictFactView") -> str:
-    return format_conflict_fact(short_id(fact.memory_id), fact.since, fact.text)
-
-
-def format_conflict_fact(short: str, since: datetime, text: str) -> str:
-    """Format one of the two facts of a conflict: its short id, when it was stated, and its text."""
-    return f"{short}  {since:%Y-%m-%d}  {text}"

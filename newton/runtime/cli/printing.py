@@ -56,15 +56,6 @@ def fit_lines(text: str, columns: int | None) -> str:
     return "\n".join(_fit_line(line, columns) for line in text.split("\n"))
 
 
-def pluralize(number: int, singular: str, plural: str | None = None) -> str:
-    """Format a number with a noun.
-
-    >>> pluralize(1, "file"), pluralize(1_200, "file"), pluralize(2, "entry", "entries")
-    ('1 file', '1,200 files', '2 entries')
-    """
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
-
-
 def print_notice(text: str) -> None:
     """Print a notice on standard error, in a terminal with its lines broken between words."""
     terminal = current_terminal()

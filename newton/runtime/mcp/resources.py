@@ -17,9 +17,9 @@ from mcp.types import (
 from newton.agent.memory_inputs import ListMemoriesInput
 from newton.dialogue.branches import BranchSummary
 from newton.errors import NotFoundError
+from newton.operations.cursors import decode_cursor, encode_cursor, invalid_cursor_error
 from newton.runtime.api.middleware import request_limits
 from newton.runtime.mcp.request_errors import check_result
-from newton.runtime.tools.cursors import decode_cursor, encode_cursor, invalid_cursor_error
 from newton.runtime.tools.memory_views import MemoryListItem, list_memories
 from newton.runtime.tools.tool_registry import ORIGIN, TOOLS, run_tool
 from newton.runtime.wiring import AgentServices

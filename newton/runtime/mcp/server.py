@@ -33,7 +33,6 @@ from newton.runtime.api.middleware import request_limits
 from newton.runtime.mcp import prompts, resources
 from newton.runtime.mcp.request_errors import convert_errors, hide_internal_details
 from newton.runtime.tools.tool_registry import (
-    EFFECT_SCOPES,
     TOOLS,
     CallOptions,
     McpTool,
@@ -75,7 +74,7 @@ def build_server(get_caller: Callable[[RequestContext], McpCaller]) -> Server[An
 
     async def list_tools(context: RequestContext, params: PaginatedRequestParams | None) -> ListToolsResult:
         caller = get_caller(context)
-        allowed = {name: tool for name, tool in TOOLS.items() if caller.has_scope(EFFECT_SCOPES[tool.effect])}
+        allowed = {name: tool for name, tool in TOOLS.items() if caller.has_scope(tool.required_scope)}
         return ListToolsResult(tools=[_describe_tool(name, tool) for name, tool in allowed.items()])
 
     async def call_tool(context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
@@ -134,7 +133,7 @@ async def answer_call(caller: McpCaller, params: CallToolRequestParams) -> CallT
 async def _authorize_and_run(caller: McpCaller, params: CallToolRequestParams) -> ToolResult:
     tool, arguments = TOOLS.get(params.name), params.arguments or {}
     if tool:
-        _require_scope(caller, EFFECT_SCOPES[tool.effect], what="tool")
+        _require_scope(caller, tool.required_scope, what="tool")
     request_limits.check_body(json.dumps(arguments).encode())  # stdio has no body middleware
     newton = caller.newton
     options = CallOptions(caller.session, _find_deadline(caller, params))

@@ -11,7 +11,7 @@ from newton.agent.inventory.artifacts import ArtifactLines, ArtifactPage, Artifa
 from newton.agent.loop.tools import ToolResult
 from newton.dialogue.artifact_storage.artifact_store import ArtifactKind, ArtifactVersion
 from newton.memory.memory import PERSON_TIERS, Trust, lowest_trust
-from newton.runtime.tools.tool_caller import ToolCaller
+from newton.operations.caller import OperationCaller
 from newton.runtime.tools.views import ViewModel
 
 
@@ -84,13 +84,13 @@ def _to_passage(lines: ArtifactLines) -> ArtifactPassageInfo:
     )
 
 
-async def list_artifacts(caller: ToolCaller, args: artifact_inputs.SessionArtifactsInput) -> ToolResult:
+async def list_artifacts(caller: OperationCaller, args: artifact_inputs.SessionArtifactsInput) -> ToolResult:
     service = caller.newton.artifacts(caller.origin)
     found = await service.list_latest(await service.find_session(args.session))
     return ToolResult({"items": list(map(describe_version, found))}, find_lowest_trust(found))
 
 
-async def read_artifact(caller: ToolCaller, args: artifact_inputs.ReadSessionArtifactInput) -> ToolResult:
+async def read_artifact(caller: OperationCaller, args: artifact_inputs.ReadSessionArtifactInput) -> ToolResult:
     session_id = await caller.newton.artifacts(caller.origin).find_session(args.session)
     service = caller.newton.artifacts(caller.origin)
     if args.name is None and args.search is None:
@@ -100,7 +100,7 @@ async def read_artifact(caller: ToolCaller, args: artifact_inputs.ReadSessionArt
     return ToolResult(describe_page(page), find_lowest_trust([one.artifact for one in page.passages]))
 
 
-async def diff_artifact(caller: ToolCaller, args: artifact_inputs.DiffArtifactInput) -> ToolResult:
+async def diff_artifact(caller: OperationCaller, args: artifact_inputs.DiffArtifactInput) -> ToolResult:
     service = caller.newton.artifacts(caller.origin)
     session_id = await service.find_session(args.session)
     diff = await service.diff(session_id, args.name, old=args.old, new=args.new)
@@ -108,7 +108,7 @@ async def diff_artifact(caller: ToolCaller, args: artifact_inputs.DiffArtifactIn
     return ToolResult({"name": args.name, "diff": diff}, find_lowest_trust(versions))
 
 
-async def save_artifact(caller: ToolCaller, args: artifact_inputs.SaveArtifactInput) -> ToolResult:
+async def save_artifact(caller: OperationCaller, args: artifact_inputs.SaveArtifactInput) -> ToolResult:
     """Store a text. What a model passes on may come from a tool or a page, so it gets at most the trust of a tool."""
     trust = caller.trust if caller.trust in PERSON_TIERS else lowest_trust([caller.trust, "tool"])
     added = await caller.newton.artifacts(caller.origin).with_trust(trust).add(args.session, args.name, args.content)

@@ -7,12 +7,12 @@ from newton.agent.loop.tools import ToolResult
 from newton.heart.documents import DocumentDetail, DocumentPassage, DocumentSummary
 from newton.memory.lookup import short_id
 from newton.memory.memory import lowest_trust
-from newton.runtime.tools.tool_caller import ToolCaller
+from newton.operations.caller import OperationCaller
 
 EMBEDDED_AT_ONCE = 16  # passages, while the caller waits
 
 
-async def list_documents(caller: ToolCaller, args: DocumentsInput) -> ToolResult:
+async def list_documents(caller: OperationCaller, args: DocumentsInput) -> ToolResult:
     """List the documents, or return some passages of one."""
     service = caller.newton.documents(caller.origin)
     if args.document is None:
@@ -25,7 +25,7 @@ async def list_documents(caller: ToolCaller, args: DocumentsInput) -> ToolResult
     )
 
 
-async def ingest_document(caller: ToolCaller, args: IngestDocumentInput) -> ToolResult:
+async def ingest_document(caller: OperationCaller, args: IngestDocumentInput) -> ToolResult:
     """Store a document, and embed its first passages. The job `embed` does the rest; until then words find them."""
     trust = caller.trust if args.source == "own" else lowest_trust((caller.trust, args.source))
     service = caller.newton.ingest(caller.origin)
@@ -45,7 +45,7 @@ async def ingest_document(caller: ToolCaller, args: IngestDocumentInput) -> Tool
     )
 
 
-async def delete_document(caller: ToolCaller, args: DeleteDocumentInput) -> ToolResult:
+async def delete_document(caller: OperationCaller, args: DeleteDocumentInput) -> ToolResult:
     """Return what would be deleted or, if the call confirms it, delete it."""
     service = caller.newton.documents(caller.origin)
     document = await service.get(args.document)

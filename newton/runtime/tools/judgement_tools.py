@@ -4,85 +4,58 @@ from newton.agent import inputs
 from newton.agent.growth.rules import assess
 from newton.agent.loop.tools import ToolResult
 from newton.agent.services.identity import IdentityService
-from newton.heart.censors import CensorRule
+from newton.operations.caller import OperationCaller
 from newton.runtime.hint_names import ORIGIN_INTERFACES, rename_advice
 from newton.runtime.reports.growth import report_to_json
 from newton.runtime.reports.metrics import metrics_to_json
-from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import (
     BundleInfo,
-    to_censor_info,
     to_identity_response,
     to_procedure_detail,
     to_procedure_infos,
 )
 
 
-async def show_procedures(caller: ToolCaller, args: inputs.ProceduresInput) -> ToolResult:
+async def show_procedures(caller: OperationCaller, args: inputs.ProceduresInput) -> ToolResult:
     if args.name is not None:
         return ToolResult(to_procedure_detail(await caller.procedures.get(args.name)).model_dump(mode="json"))
     found = to_procedure_infos(await caller.procedures.list_procedures())
     return ToolResult({"items": [one.model_dump(mode="json") for one in found]})
 
 
-async def record_procedure_outcome(caller: ToolCaller, args: inputs.ProcedureOutcomeInput) -> ToolResult:
+async def record_procedure_outcome(caller: OperationCaller, args: inputs.ProcedureOutcomeInput) -> ToolResult:
     await caller.procedures.record_result(args.name, args.result)
     return ToolResult({"name": args.name, "result": args.result})
 
 
-async def dismiss_procedure(caller: ToolCaller, args: inputs.DismissProcedureInput) -> ToolResult:
+async def dismiss_procedure(caller: OperationCaller, args: inputs.DismissProcedureInput) -> ToolResult:
     return ToolResult({"name": args.name, "changed": await caller.procedures.dismiss(args.name, args.reason)})
 
 
-async def list_censors(caller: ToolCaller, args: inputs.ListCensorsInput) -> ToolResult:
-    found = [to_censor_info(one) for one in await caller.censors.list_censors()]
-    return ToolResult({"items": [one.model_dump(mode="json") for one in found]})
-
-
-async def add_censor(caller: ToolCaller, args: inputs.AddCensorInput) -> ToolResult:
-    rule = CensorRule(**args.model_dump())
-    return ToolResult({"is_new": await caller.censors.add(rule), "note": rule.describe_limits()})
-
-
-async def retire_censor(caller: ToolCaller, args: inputs.RetireCensorInput) -> ToolResult:
-    await caller.censors.retire(args.censor_id)
-    return ToolResult({"censor_id": args.censor_id, "state": "RETIRED"})
-
-
-async def report_false_positive(caller: ToolCaller, args: inputs.FalsePositiveInput) -> ToolResult:
-    await caller.censors.report_false_positive(args.censor_id)
-    return ToolResult({"censor_id": args.censor_id, "recorded": True})
-
-
-async def relax_censor(caller: ToolCaller, args: inputs.RelaxCensorInput) -> ToolResult:
-    changed = await caller.censors.relax(args.censor_id, args.reason)
-    return ToolResult({"censor_id": args.censor_id, "changed": changed})
-
-
-async def report_metrics(caller: ToolCaller, args: inputs.MetricsInput) -> ToolResult:
+async def report_metrics(caller: OperationCaller, args: inputs.MetricsInput) -> ToolResult:
     report = metrics_to_json(await caller.newton.metrics().report(args.days))
     return ToolResult(rename_advice(report, ORIGIN_INTERFACES.get(caller.origin, "mcp")))
 
 
-async def report_growth(caller: ToolCaller, args: inputs.GrowthInput) -> ToolResult:
+async def report_growth(caller: OperationCaller, args: inputs.GrowthInput) -> ToolResult:
     report = await caller.newton.growth().report_weeks(args.weeks)
     as_json = report_to_json(report, assess(report))
     return ToolResult(rename_advice(as_json, ORIGIN_INTERFACES.get(caller.origin, "mcp")))
 
 
-async def show_identity(caller: ToolCaller, args: inputs.IdentityInput) -> ToolResult:
+async def show_identity(caller: OperationCaller, args: inputs.IdentityInput) -> ToolResult:
     service = caller.newton.identity(caller.origin)
     identity, proposals = to_identity_response(await service.get()), await service.list_proposals()
     waiting = [{"line_id": str(one.tenet_id), "section": one.part, "text": one.words} for one in proposals]
     return ToolResult({**identity.model_dump(mode="json"), "proposals": waiting})
 
 
-async def propose_identity(caller: ToolCaller, args: inputs.ProposeIdentityInput) -> ToolResult:
+async def propose_identity(caller: OperationCaller, args: inputs.ProposeIdentityInput) -> ToolResult:
     service = IdentityService(scope=caller.scope)
     return ToolResult({"is_new": await service.propose(args.section, args.text, trust=caller.trust)})
 
 
-async def list_bundles(caller: ToolCaller, args: inputs.ListBundlesInput) -> ToolResult:
+async def list_bundles(caller: OperationCaller, args: inputs.ListBundlesInput) -> ToolResult:
     found = [
         BundleInfo.from_source(one)
         for one in await caller.newton.bundles().list_recent(args.limit, session=args.session)
@@ -90,7 +63,7 @@ async def list_bundles(caller: ToolCaller, args: inputs.ListBundlesInput) -> Too
     return ToolResult({"items": [one.model_dump(mode="json") for one in found]})
 
 
-async def explain_bundle(caller: ToolCaller, args: inputs.ExplainInput) -> ToolResult:
+async def explain_bundle(caller: OperationCaller, args: inputs.ExplainInput) -> ToolResult:
     explanation = await caller.newton.bundles().explain(args.bundle)
     if args.item is None:
         return ToolResult(explanation.as_json())

@@ -1,18 +1,13 @@
 """Tools on memories: contexts, lists, deletion, changes of facts, entities, and the working memory."""
 
-from collections.abc import Sequence
-
 from newton.agent import context_inputs, inputs
 from newton.agent.loop.tools import ToolResult
 from newton.agent.memory_inputs import ListMemoriesInput
-from newton.heart.facts.conflicts import FactPair
 from newton.memory.lookup import short_id
-from newton.memory.memory import PERSON_TIERS
-from newton.runtime.tools.conflict_page import list_conflict_page
+from newton.operations.caller import OperationCaller
 from newton.runtime.tools.context_request import ContextCall
 from newton.runtime.tools.memory_views import MemoryField
 from newton.runtime.tools.memory_views import list_memories as build_list
-from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import ForgetPlanResponse, to_entity_info, to_relation_info
 from newton.runtime.tools.working_memory import build_working_context
 
@@ -22,7 +17,7 @@ TOOL_FIELDS: tuple[MemoryField, ...] = (
 )
 
 
-async def build_context(caller: ToolCaller, args: context_inputs.HostContextInput) -> ToolResult:
+async def build_context(caller: OperationCaller, args: context_inputs.HostContextInput) -> ToolResult:
     call = ContextCall(
         newton=caller.newton,
         origin=caller.origin,
@@ -50,7 +45,7 @@ async def build_context(caller: ToolCaller, args: context_inputs.HostContextInpu
     return ToolResult({**fields, "text": bundle.text, **{name: value for name, value in optional.items() if value}})
 
 
-async def list_memories(caller: ToolCaller, args: ListMemoriesInput) -> ToolResult:
+async def list_memories(caller: OperationCaller, args: ListMemoriesInput) -> ToolResult:
     page = await build_list(caller.newton, caller.origin, args, fields=TOOL_FIELDS)
     items = [
         {
@@ -62,7 +57,7 @@ async def list_memories(caller: ToolCaller, args: ListMemoriesInput) -> ToolResu
     return ToolResult({"items": items, "next": page.next, "count": page.count})
 
 
-async def forget(caller: ToolCaller, args: inputs.ForgetInput) -> ToolResult:
+async def forget(caller: OperationCaller, args: inputs.ForgetInput) -> ToolResult:
     """Return the memories to delete and the token that confirms it or, if the call has this token, delete them."""
     if args.token is None:
         plan, token = await caller.curation.plan_forget(args.memory_id)
@@ -82,22 +77,22 @@ async def forget(caller: ToolCaller, args: inputs.ForgetInput) -> ToolResult:
     return ToolResult({"items": [short_id(memory_id) for memory_id in deleted]})
 
 
-async def confirm(caller: ToolCaller, args: inputs.ConfirmInput) -> ToolResult:
+async def confirm(caller: OperationCaller, args: inputs.ConfirmInput) -> ToolResult:
     counted = await caller.curation.confirm(args.memory_id)
     return ToolResult({"memory_id": args.memory_id, "counted": counted})
 
 
-async def supersede(caller: ToolCaller, args: inputs.SupersedeInput) -> ToolResult:
+async def supersede(caller: OperationCaller, args: inputs.SupersedeInput) -> ToolResult:
     new_id = await caller.curation.supersede(args.memory_id, args.content)
     return ToolResult({"memory_id": args.memory_id, "superseded_by": short_id(new_id)})
 
 
-async def retract(caller: ToolCaller, args: inputs.RetractInput) -> ToolResult:
+async def retract(caller: OperationCaller, args: inputs.RetractInput) -> ToolResult:
     await caller.curation.retract(args.memory_id)
     return ToolResult({"memory_id": args.memory_id, "state": "INACTIVE"})
 
 
-async def list_entities(caller: ToolCaller, args: inputs.EntitiesInput) -> ToolResult:
+async def list_entities(caller: OperationCaller, args: inputs.EntitiesInput) -> ToolResult:
     service = caller.newton.entities(caller.origin)
     if args.session is not None:
         pairs = await service.list_session_entities(args.session, limit=args.limit)
@@ -110,33 +105,11 @@ async def list_entities(caller: ToolCaller, args: inputs.EntitiesInput) -> ToolR
     return ToolResult({"items": [one.model_dump(mode="json") for one in found]})
 
 
-async def show_working_memory(caller: ToolCaller, args: context_inputs.WorkingMemoryInput) -> ToolResult:
+async def show_working_memory(caller: OperationCaller, args: context_inputs.WorkingMemoryInput) -> ToolResult:
     context = await build_working_context(caller.newton, args)
     return ToolResult(context.model_dump(mode="json", exclude={"items", "omitted"}))
 
 
-async def list_conflicts(caller: ToolCaller, args: inputs.ConflictsInput) -> ToolResult:
-    page = await list_conflict_page(caller.conflicts, limit=args.limit, cursor=args.cursor)
-    return ToolResult({"items": _describe_conflicts(page.pairs), "next": page.next, "count": page.count})
-
-
-async def settle_conflict(caller: ToolCaller, args: inputs.SettleConflictInput) -> ToolResult:
-    by_person = caller.trust in PERSON_TIERS
-    pairs = await caller.conflicts.settle(args.memory_id, args.keep, by_person=by_person)
-    return ToolResult({"items": _describe_conflicts(pairs)})
-
-
-def _describe_conflicts(pairs: Sequence[FactPair]) -> list[dict[str, object]]:
-    sides = [{"newer": pair.newer, "older": pair.older} for pair in pairs]
-    return [
-        {
-            side: {"memory_id": short_id(fact.memory_id), "since": fact.since.isoformat(), "text": fact.text}
-            for side, fact in facts.items()
-        }
-        for facts in sides
-    ]
-
-
-async def set_outcome(caller: ToolCaller, args: inputs.EpisodeOutcomeInput) -> ToolResult:
+async def set_outcome(caller: OperationCaller, args: inputs.EpisodeOutcomeInput) -> ToolResult:
     memory_id = await caller.curation.set_outcome(args.memory_id, args.outcome)
     return ToolResult({"memory_id": short_id(memory_id), "outcome": args.outcome})

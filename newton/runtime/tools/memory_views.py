@@ -13,7 +13,7 @@ from newton.agent.services.entities import EntityRecord
 from newton.heart.entities.entity_merge import EntityMergePlan
 from newton.memory.inventory.memory_list import ListedMemory, ListOrder, ListPosition
 from newton.memory.memory import Kind, Outcome, Trust
-from newton.runtime.tools.cursors import decode_cursor, encode_cursor, invalid_cursor_error
+from newton.operations.cursors import decode_cursor, encode_cursor, invalid_cursor_error
 from newton.runtime.tools.views import EntityInfo, RelationInfo, ViewModel, to_relation_info
 from newton.runtime.wiring import AgentServices
 

@@ -17,6 +17,7 @@ from newton.heart.events.tool_results import ToolOutcome, to_event
 from newton.ids import new_id
 from newton.memory.memory import Trust
 from newton.memory.redaction.tally import count_redactions
+from newton.operations.caller import OperationCaller
 from newton.runtime.tools import session_info
 from newton.runtime.tools.prompt_views import to_turn_prompts_info
 from newton.runtime.tools.session_views import (
@@ -25,110 +26,109 @@ from newton.runtime.tools.session_views import (
     to_compaction_info,
     to_compaction_report,
 )
-from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
 
 DEFAULT_SESSION = "mcp"  # of an exchange, if neither the call nor the connection names a session
 
 
-async def list_sessions(caller: ToolCaller, args: session_inputs.ListSessionsInput) -> ToolResult:
+async def list_sessions(caller: OperationCaller, args: session_inputs.ListSessionsInput) -> ToolResult:
     branches = await caller.newton.sessions(caller.origin).list_sessions()
     latest = list(reversed(branches))[: args.limit]
     return ToolResult({"items": [to_session_info(one).model_dump(mode="json") for one in latest]})
 
 
-async def read_messages(caller: ToolCaller, args: session_inputs.ReadMessagesInput) -> ToolResult:
+async def read_messages(caller: OperationCaller, args: session_inputs.ReadMessagesInput) -> ToolResult:
     service, last = caller.newton.sessions(caller.origin), args.first + args.limit - 1
     stored = await service.read_log(args.session, first=args.first, last=last)
     return ToolResult({"items": [to_message_info(one).model_dump(mode="json") for one in stored]})
 
 
-async def show_prompt(caller: ToolCaller, args: session_inputs.ShowPromptInput) -> ToolResult:
+async def show_prompt(caller: OperationCaller, args: session_inputs.ShowPromptInput) -> ToolResult:
     shown = await caller.newton.prompts().show(args.turn, session=args.session)
     return ToolResult(to_turn_prompts_info(shown).model_dump(mode="json"))
 
 
-async def compact_session(caller: ToolCaller, args: session_inputs.CompactSessionInput) -> ToolResult:
+async def compact_session(caller: OperationCaller, args: session_inputs.CompactSessionInput) -> ToolResult:
     outcome = await caller.newton.sessions(caller.origin).compact(args.session, max_tokens=args.max_tokens)
     return ToolResult(to_compaction_report(outcome).model_dump(mode="json"))
 
 
-async def list_compactions(caller: ToolCaller, args: session_inputs.ListCompactionsInput) -> ToolResult:
+async def list_compactions(caller: OperationCaller, args: session_inputs.ListCompactionsInput) -> ToolResult:
     entries = await caller.newton.sessions(caller.origin).list_entries(args.session)
     return ToolResult({"items": [to_compaction_info(one).model_dump(mode="json") for one in entries]})
 
 
-async def show_compaction_stats(caller: ToolCaller, args: session_inputs.CompactionStatsInput) -> ToolResult:
+async def show_compaction_stats(caller: OperationCaller, args: session_inputs.CompactionStatsInput) -> ToolResult:
     stats = await caller.newton.sessions(caller.origin).get_compaction_stats(args.session)
     return ToolResult({"items": [CompactionStatsInfo.from_source(one).model_dump(mode="json") for one in stats]})
 
 
-async def restore(caller: ToolCaller, args: session_inputs.RestoreCompactionInput) -> ToolResult:
+async def restore(caller: OperationCaller, args: session_inputs.RestoreCompactionInput) -> ToolResult:
     restored = await caller.newton.sessions(caller.origin).restore(args.session, args.compaction_id)
     return ToolResult({"restored": restored})
 
 
-async def show_brief(caller: ToolCaller, args: session_inputs.ShowBriefInput) -> ToolResult:
+async def show_brief(caller: OperationCaller, args: session_inputs.ShowBriefInput) -> ToolResult:
     items = await caller.newton.briefs(caller.origin).list_items(args.session, only_open=not args.include_closed)
     return ToolResult({"items": [to_brief_item_info(one).model_dump(mode="json") for one in items]})
 
 
-async def close_brief_item(caller: ToolCaller, args: session_inputs.CloseBriefItemInput) -> ToolResult:
+async def close_brief_item(caller: OperationCaller, args: session_inputs.CloseBriefItemInput) -> ToolResult:
     item = await caller.newton.briefs(caller.origin).close(args.session, args.item_id, args.status)
     return ToolResult({"item_id": str(item.item_id), "text": item.text, "status": args.status})
 
 
-async def list_tasks(caller: ToolCaller, args: context_inputs.ListTasksInput) -> ToolResult:
+async def list_tasks(caller: OperationCaller, args: context_inputs.ListTasksInput) -> ToolResult:
     tree = await (await caller.tasks(args.session)).tree()
     return ToolResult({"items": [one.model_dump(mode="json") for one in to_task_infos(tree)]})
 
 
-async def push_task(caller: ToolCaller, args: context_inputs.StartTaskInput) -> ToolResult:
+async def push_task(caller: OperationCaller, args: context_inputs.StartTaskInput) -> ToolResult:
     if args.session is not None:
         await caller.newton.sessions(caller.origin).begin(args.session)
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.push(args.goal, args.steps))
 
 
-async def block_task(caller: ToolCaller, args: context_inputs.BlockTaskInput) -> ToolResult:
+async def block_task(caller: OperationCaller, args: context_inputs.BlockTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.block(args.reason))
 
 
-async def fail_task(caller: ToolCaller, args: context_inputs.FailTaskInput) -> ToolResult:
+async def fail_task(caller: OperationCaller, args: context_inputs.FailTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     failed, _ = await tasks.fail(args.reason, instead=args.replacement_goal)
     return await _answer(tasks, failed)
 
 
-async def resume_task(caller: ToolCaller, args: context_inputs.ResumeTaskInput) -> ToolResult:
+async def resume_task(caller: OperationCaller, args: context_inputs.ResumeTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.resume(str(args.number)))
 
 
-async def pop_task(caller: ToolCaller, args: context_inputs.PopSessionTaskInput) -> ToolResult:
+async def pop_task(caller: OperationCaller, args: context_inputs.PopSessionTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.pop(args.result))
 
 
-async def inject(caller: ToolCaller, args: context_inputs.InjectInput) -> ToolResult:
+async def inject(caller: OperationCaller, args: context_inputs.InjectInput) -> ToolResult:
     session = await caller.name_session(args.session)
     injected = await session_info.inject(caller.injections, session, args)
     return ToolResult(injected.model_dump(mode="json", exclude_none=True))
 
 
-async def eject(caller: ToolCaller, args: context_inputs.EjectInput) -> ToolResult:
+async def eject(caller: OperationCaller, args: context_inputs.EjectInput) -> ToolResult:
     ejected = await caller.injections.eject(await caller.name_session(args.session), args.injection_id)
     return ToolResult({"injection_id": str(ejected.injection_id), "type": ejected.type, "removed": True})
 
 
-async def list_injections(caller: ToolCaller, args: context_inputs.ListInjectionsInput) -> ToolResult:
+async def list_injections(caller: OperationCaller, args: context_inputs.ListInjectionsInput) -> ToolResult:
     found = await caller.injections.list_injections(await caller.name_session(args.session))
     items = [session_info.to_injection_info(one).model_dump(mode="json", exclude_none=True) for one in found]
     return ToolResult({"items": items})
 
 
-async def show_stats(caller: ToolCaller, args: context_inputs.SessionStatsInput) -> ToolResult:
+async def show_stats(caller: OperationCaller, args: context_inputs.SessionStatsInput) -> ToolResult:
     stats = await caller.newton.session_stats().read(await caller.name_session(args.session))
     return ToolResult(session_info.to_stats_response(stats).model_dump(mode="json"))
 
@@ -137,7 +137,7 @@ async def _answer(tasks: TaskService, task: Task) -> ToolResult:
     return ToolResult(to_task_change(task, await tasks.tree()).model_dump(mode="json"))
 
 
-async def note_exchange(caller: ToolCaller, args: NoteExchangeInput) -> ToolResult:
+async def note_exchange(caller: OperationCaller, args: NoteExchangeInput) -> ToolResult:
     """Store a message of the user, the reply to it and the results of the tools, as the client reports them.
 
     The trust of the message is at most the caller's. A matching censor only warns, because the messages were sent
@@ -167,7 +167,7 @@ async def note_exchange(caller: ToolCaller, args: NoteExchangeInput) -> ToolResu
     return ToolResult({name: value for name, value in fields.items() if value})
 
 
-async def _list_pending_approvals(caller: ToolCaller, first: StoredMessage) -> list[str]:
+async def _list_pending_approvals(caller: OperationCaller, first: StoredMessage) -> list[str]:
     """Return a line for each thing that waits for approval since the last context and the message before `first`."""
     scope = caller.newton.scope
     async with scope.transaction() as tx:
@@ -182,7 +182,7 @@ def _to_event(run: ToolRunInput, *, at: datetime) -> NewEvent:
     return NewEvent(ref=str(new_id()), event=to_event(outcome, occurred_at=at), is_tool_result=True)
 
 
-async def _check_exchange(caller: ToolCaller, args: NoteExchangeInput) -> str | None:
+async def _check_exchange(caller: OperationCaller, args: NoteExchangeInput) -> str | None:
     """Return the warning of a censor that matches the reply or the user's message; None if none matches."""
     gate = caller.newton.action_gate(caller.origin)
     checks = [await gate.check(args.assistant, "action")] if args.assistant else []

@@ -15,9 +15,13 @@ from newton.deadline import RequestDeadline
 from newton.errors import DatabaseError, NewtonError, NotFoundError
 from newton.memory.memory import Trust
 from newton.memory.redaction.tally import redaction_tally
+from newton.operations.caller import OperationCaller
+from newton.operations.declaration import Operation, load_operations
+from newton.operations.plain_schema import to_plain_schema
+from newton.operations.runner import run_operation, to_data
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.hint_names import ORIGIN_INTERFACES, HintInterface, rename_commands, rename_in_error
-from newton.runtime.interface_matrix import Effect
+from newton.runtime.interface_matrix import EFFECTS_BY_DECLARATION, Effect
 from newton.runtime.tools import (
     artifact_tools,
     decision_tools,
@@ -26,7 +30,6 @@ from newton.runtime.tools import (
     memory_tools,
     session_tools,
 )
-from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.wiring import AgentServices
 
 ORIGIN = "mcp"
@@ -56,8 +59,9 @@ class McpTool(NamedTuple):
 
     input_model: type[ToolInput]
     effect: Effect
-    run: Callable[[ToolCaller, Any], Awaitable[ToolResult]]
+    run: Callable[[OperationCaller, Any], Awaitable[ToolResult]]
     is_idempotent: bool = False
+    scope: TokenScope | None = None
 
     @property
     def description(self) -> str:
@@ -72,7 +76,13 @@ class McpTool(NamedTuple):
 
     @property
     def schema(self) -> dict[str, Any]:
-        return {key: value for key, value in self.input_model.model_json_schema().items() if key != "description"}
+        schema = to_plain_schema(self.input_model.model_json_schema())
+        return {key: value for key, value in schema.items() if key != "description"}
+
+    @property
+    def required_scope(self) -> TokenScope:
+        """The scope that the token of a caller needs."""
+        return self.scope or EFFECT_SCOPES[self.effect]
 
 
 async def run_tool(
@@ -95,7 +105,7 @@ async def run_tool(
             raise NotFoundError(f"There is no tool {name!r}.", hint=hint)
         if options.session is not None and tool.takes_session and arguments.get("session") is None:
             arguments = {**arguments, "session": options.session}
-        caller = ToolCaller(newton=newton, origin=origin, trust=trust, deadline=options.deadline)
+        caller = OperationCaller(newton=newton, origin=origin, trust=trust, deadline=options.deadline)
         with redaction_tally() as redacted:
             result = await tool.run(caller, parse_input(tool.input_model, json.dumps(arguments)))
         removed = redacted.count()
@@ -118,10 +128,10 @@ def _rename_in_result(result: ToolResult, interface: HintInterface) -> ToolResul
     return result._replace(fields={**result.fields, **texts})
 
 
-def _agent_tool(name: str) -> Callable[[ToolCaller, ToolInput], Awaitable[ToolResult]]:
+def _agent_tool(name: str) -> Callable[[OperationCaller, ToolInput], Awaitable[ToolResult]]:
     """Return the handler of a tool that the agent's own model can call as well, in the session that the input names."""
 
-    async def run(caller: ToolCaller, tool_input: ToolInput) -> ToolResult:
+    async def run(caller: OperationCaller, tool_input: ToolInput) -> ToolResult:
         session = getattr(tool_input, "session", None)
         toolset = await caller.toolset_in(session, creates=TOOLS[name].effect != "reads")
         result = await toolset.execute(name, tool_input.model_dump_json(exclude={"session"}))
@@ -130,14 +140,14 @@ def _agent_tool(name: str) -> Callable[[ToolCaller, ToolInput], Awaitable[ToolRe
     return run
 
 
-def _reader(input_model: type[ToolInput], run: Callable[[ToolCaller, Any], Awaitable[ToolResult]]) -> McpTool:
+def _reader(input_model: type[ToolInput], run: Callable[[OperationCaller, Any], Awaitable[ToolResult]]) -> McpTool:
     """Return a tool that changes nothing."""
     return McpTool(input_model, "reads", run, is_idempotent=True)
 
 
 def _writer(
     input_model: type[ToolInput],
-    run: Callable[[ToolCaller, Any], Awaitable[ToolResult]],
+    run: Callable[[OperationCaller, Any], Awaitable[ToolResult]],
     *,
     is_idempotent: bool = False,
 ) -> McpTool:
@@ -146,7 +156,7 @@ def _writer(
     If a person calls the tool, a censor only warns.
     """
 
-    async def run_checked(caller: ToolCaller, tool_input: ToolInput) -> ToolResult:
+    async def run_checked(caller: OperationCaller, tool_input: ToolInput) -> ToolResult:
         gate = caller.newton.action_gate(caller.origin)
         warning = await gate.check_write(tool_input.all_text(), trust=caller.trust)
         result = await run(caller, tool_input)
@@ -155,7 +165,19 @@ def _writer(
     return McpTool(input_model, "adds", run_checked, is_idempotent)
 
 
-TOOLS: Mapping[str, McpTool] = {
+def _operation_tool(operation: Operation) -> McpTool:
+    """Return the tool of an operation. Its results have the last digits of ids, which suffice to name a memory."""
+
+    async def run(caller: OperationCaller, tool_input: ToolInput) -> ToolResult:
+        outcome = await run_operation(operation, tool_input, caller)
+        data = to_data(operation, outcome.result, shortens_ids=True)
+        return ToolResult({**data, "warning": outcome.warning} if outcome.warning else data)
+
+    effect = EFFECTS_BY_DECLARATION[operation.effect]
+    return McpTool(operation.input_model, effect, run, operation.is_idempotent, operation.scope)
+
+
+OWN_TOOLS: Mapping[str, McpTool] = {
     "remember": McpTool(context_inputs.HostSessionRememberInput, "adds", _agent_tool("remember"), is_idempotent=True),
     "recall": _reader(context_inputs.HostRecallInput, _agent_tool("recall")),
     "context": _reader(context_inputs.HostContextInput, memory_tools.build_context),
@@ -165,8 +187,6 @@ TOOLS: Mapping[str, McpTool] = {
     "supersede": _writer(inputs.SupersedeInput, memory_tools.supersede),
     "retract": _writer(inputs.RetractInput, memory_tools.retract),
     "forget": McpTool(inputs.ForgetInput, "destroys", memory_tools.forget),
-    "conflicts": _reader(inputs.ConflictsInput, memory_tools.list_conflicts),
-    "settle_conflict": _writer(inputs.SettleConflictInput, memory_tools.settle_conflict),
     "set_outcome": _writer(inputs.EpisodeOutcomeInput, memory_tools.set_outcome, is_idempotent=True),
     "entities": _reader(inputs.EntitiesInput, memory_tools.list_entities),
     "note_lesson": McpTool(context_inputs.HostLessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
@@ -183,7 +203,6 @@ TOOLS: Mapping[str, McpTool] = {
     "decision": _reader(decision_inputs.ShowDecisionInput, decision_tools.show_decision),
     "outcomes": _reader(decision_inputs.ListOutcomesInput, decision_tools.list_outcomes),
     "calibration": _reader(decision_inputs.CalibrationInput, decision_tools.compute_calibration),
-    "guardrails": _reader(decision_inputs.ListGuardrailsInput, decision_tools.list_guardrails),
     "tasks": _reader(context_inputs.ListTasksInput, session_tools.list_tasks),
     "push_task": _writer(context_inputs.StartTaskInput, session_tools.push_task),
     "block_task": _writer(context_inputs.BlockTaskInput, session_tools.block_task),
@@ -212,15 +231,14 @@ TOOLS: Mapping[str, McpTool] = {
     "procedures": _reader(inputs.ProceduresInput, judgement_tools.show_procedures),
     "procedure_outcome": _writer(inputs.ProcedureOutcomeInput, judgement_tools.record_procedure_outcome),
     "dismiss_procedure": McpTool(inputs.DismissProcedureInput, "destroys", judgement_tools.dismiss_procedure),
-    "censors": _reader(inputs.ListCensorsInput, judgement_tools.list_censors),
-    "add_censor": _writer(inputs.AddCensorInput, judgement_tools.add_censor, is_idempotent=True),
-    "retire_censor": McpTool(inputs.RetireCensorInput, "destroys", judgement_tools.retire_censor),
-    "false_positive": McpTool(inputs.FalsePositiveInput, "destroys", judgement_tools.report_false_positive),
-    "relax_censor": McpTool(inputs.RelaxCensorInput, "destroys", judgement_tools.relax_censor),
     "identity": _reader(inputs.IdentityInput, judgement_tools.show_identity),
     "propose_identity": _writer(inputs.ProposeIdentityInput, judgement_tools.propose_identity),
     "bundles": _reader(inputs.ListBundlesInput, judgement_tools.list_bundles),
     "why": _reader(inputs.ExplainInput, judgement_tools.explain_bundle),
     "metrics": _reader(inputs.MetricsInput, judgement_tools.report_metrics),
     "growth": _reader(inputs.GrowthInput, judgement_tools.report_growth),
+}
+TOOLS: Mapping[str, McpTool] = {
+    **OWN_TOOLS,
+    **{name: _operation_tool(one) for name, one in load_operations().items() if one.is_at("mcp")},
 }

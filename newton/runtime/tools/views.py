@@ -12,7 +12,6 @@ from newton.brain.queries import DecisionSummary
 from newton.dialogue.branches import BranchSummary
 from newton.dialogue.messages import Role, StoredMessage
 from newton.dialogue.task_tree import Task, TaskStatus, TaskTree
-from newton.heart.censors import CensorAction, CensorSummary, MatchMode
 from newton.heart.entities.entity_store import EntitySummary, ReachedRelation
 from newton.heart.identity.tenets import Identity, IdentityPart
 from newton.heart.procedures import ProcedureVersion
@@ -139,22 +138,6 @@ class TaskInfo(ViewModel):
     changed_at: datetime
 
 
-class CensorInfo(ViewModel):
-    """A censor with the number of its matches. A proposed censor has no effect until a person approves it."""
-
-    memory_id: UUID
-    state: str
-    is_proposed: bool
-    match_mode: MatchMode
-    trigger: str
-    action: CensorAction
-    reason: str
-    domain: str | None
-    threshold: int
-    activations: int
-    false_positives: int
-
-
 class ProcedureInfo(ViewModel):
     """A procedure with the rate of its successful uses, and the lower bound of this rate (Wilson score, 95 %).
 
@@ -224,18 +207,6 @@ class RelationInfo(ViewModel):
     weight: float
     depth: int
     is_current: bool
-
-
-class GuardrailInfo(ViewModel):
-    """A guardrail: a rule on decisions. Its CEL expression is true for a decision that violates the rule."""
-
-    name: str
-    is_active: bool
-    severity: str
-    expression: str
-    message: str
-    description: str
-    source: str
 
 
 class WorkingMemoryItem(ViewModel):
@@ -309,10 +280,6 @@ def to_task_infos(tree: TaskTree) -> list[TaskInfo]:
         )
         for task in tree.tasks
     ]
-
-
-def to_censor_info(censor: CensorSummary) -> CensorInfo:
-    return CensorInfo.from_source(censor, is_proposed=censor.quarantined)
 
 
 def _procedure_fields(procedure: ProcedureVersion) -> dict[str, float | bool]:

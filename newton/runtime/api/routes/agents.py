@@ -12,10 +12,11 @@ from newton.agent.inventory.agent_overview import AgentInventory, AgentOverview
 from newton.agent.llm.failing_models import list_failing_models
 from newton.memory import hygiene
 from newton.memory.memory import Kind
+from newton.operations.results import ItemList
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.auth import AdminAccess, ReadAccess
-from newton.runtime.api.base_models import ItemList, RequestModel, ResponseModel
+from newton.runtime.api.base_models import RequestModel, ResponseModel
 from newton.runtime.jobs.claims import list_agent_queues
 
 router = APIRouter(prefix="/v1", tags=["agents"])

@@ -6,9 +6,10 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
+from newton.operations.results import CursorPage
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import Cursor, CursorPage, Limit, ResponseModel
+from newton.runtime.api.base_models import Cursor, Limit, ResponseModel
 from newton.runtime.api.path_ids import PathId
 from newton.runtime.chat_backend.view_models import ExplanationView, explain_item
 from newton.runtime.tools.views import BundleInfo

@@ -17,18 +17,10 @@ from newton.brain.outcomes import Verdict
 from newton.brain.quality import total_score
 from newton.brain.queries import DecisionFilter
 from newton.content.frames import get_frame
+from newton.operations.results import CursorPage, ItemList
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import (
-    ORIGIN,
-    Cursor,
-    CursorPage,
-    ItemList,
-    Limit,
-    RequestModel,
-    ResponseModel,
-    with_example,
-)
+from newton.runtime.api.base_models import ORIGIN, Cursor, Limit, RequestModel, ResponseModel, with_example
 from newton.runtime.api.idempotency import WriteAction
 from newton.runtime.api.path_ids import DecisionId, IdRef
 from newton.runtime.tools.views import DecisionInfo, OutcomeInfo, to_decision_info

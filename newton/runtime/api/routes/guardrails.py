@@ -4,9 +4,8 @@ from fastapi import APIRouter
 
 from newton.brain.codec import validate_draft
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import ORIGIN, ItemList, ResponseModel
+from newton.runtime.api.base_models import ORIGIN, ResponseModel
 from newton.runtime.api.routes.decisions import DecisionRequest, GuardrailVerdict
-from newton.runtime.tools.views import GuardrailInfo
 
 router = APIRouter(prefix="/v1/guardrails", tags=["guardrails"])
 
@@ -16,13 +15,6 @@ class GuardrailCheckResponse(ResponseModel):
 
     blocked: bool
     guardrails: list[GuardrailVerdict]
-
-
-@router.get("")
-async def list_guardrails(caller: ReadAccess) -> ItemList[GuardrailInfo]:
-    """List the active and the retired guardrails."""
-    statuses = await caller.newton.guardrails(ORIGIN).list_guardrails()
-    return ItemList(items=[GuardrailInfo.from_source(one.rule, is_active=one.in_force) for one in statuses])
 
 
 @router.post("/check")

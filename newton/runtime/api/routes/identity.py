@@ -17,8 +17,9 @@ from newton.agent.inputs import ProposeIdentityInput
 from newton.heart.identity.identity_store import IdentityVersion, TenetRecord
 from newton.heart.identity.tenets import IdentityPart, diff_tenets
 from newton.memory.memory import Trust
+from newton.operations.results import ItemList
 from newton.runtime.api.auth import AdminAccess, ReadAccess
-from newton.runtime.api.base_models import ORIGIN, ItemList, RequestModel, ResponseModel, with_example
+from newton.runtime.api.base_models import ORIGIN, RequestModel, ResponseModel, with_example
 from newton.runtime.api.idempotency import AdminAction, WriteAction
 from newton.runtime.api.path_ids import PathId
 from newton.runtime.chat_backend.local import find_proposals

@@ -10,8 +10,9 @@ from pydantic import Field
 
 from newton.agent.item_inputs import ItemAddressInput, JsonFields, NamespacesInput, PutItemInput, SearchItemsInput
 from newton.heart.items.item_value import render_text
+from newton.operations.results import ItemList
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import ORIGIN, ItemList, ResponseModel, with_example
+from newton.runtime.api.base_models import ORIGIN, ResponseModel, with_example
 from newton.runtime.api.idempotency import AdminAction, WriteAction, replace_body
 from newton.runtime.wiring import AgentServices
 

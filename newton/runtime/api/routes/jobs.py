@@ -7,8 +7,9 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import Field
 
+from newton.operations.results import ItemList
 from newton.runtime.api.auth import AdminAccess, ReadAccess
-from newton.runtime.api.base_models import ItemList, Limit, ResponseModel
+from newton.runtime.api.base_models import Limit, ResponseModel
 from newton.runtime.jobs import status
 from newton.runtime.jobs.status import JobStatus, list_job_statuses, request_run
 

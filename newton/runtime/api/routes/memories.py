@@ -19,8 +19,9 @@ from newton.memory.importance import MAX_IMPORTANCE
 from newton.memory.inventory.edits import EditableField
 from newton.memory.lookup import cut_page
 from newton.memory.memory import Kind, Outcome, Trust
+from newton.operations.results import ItemList
 from newton.runtime.api.auth import ReadAccess, WriteAccess
-from newton.runtime.api.base_models import ORIGIN, ItemList, RequestModel, ResponseModel, with_example
+from newton.runtime.api.base_models import ORIGIN, RequestModel, ResponseModel, with_example
 from newton.runtime.api.idempotency import AdminAction, WriteAction, replace_body
 from newton.runtime.api.path_ids import MemoryId
 from newton.runtime.chat_backend.view_models import UndoneChangeView, to_undone_views

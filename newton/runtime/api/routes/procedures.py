@@ -5,8 +5,9 @@ from fastapi.responses import Response
 
 from newton.agent.inputs import DismissalInput, ProcedureResultInput
 from newton.content.frames import Frame
+from newton.operations.results import ItemList
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import ORIGIN, ItemList, ResponseModel
+from newton.runtime.api.base_models import ORIGIN, ResponseModel
 from newton.runtime.api.idempotency import AdminAction, WriteAction
 from newton.runtime.tools.views import ProcedureDetail, ProcedureInfo, to_procedure_detail, to_procedure_infos
 from newton.runtime.wiring import AgentServices

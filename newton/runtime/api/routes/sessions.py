@@ -16,10 +16,11 @@ from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.dialogue import sessions
 from newton.memory import hygiene
 from newton.memory.redaction.tally import count_redactions
+from newton.operations.results import CursorPage, ItemList
 from newton.providers.chat import to_openai_message
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess, WriteAccess
-from newton.runtime.api.base_models import ORIGIN, Cursor, CursorPage, ItemList, Limit, RequestModel, ResponseModel
+from newton.runtime.api.base_models import ORIGIN, Cursor, Limit, RequestModel, ResponseModel
 from newton.runtime.api.idempotency import WriteAction
 from newton.runtime.api.path_ids import IdRef
 from newton.runtime.api.session_messages import AppendMessagesRequest, AppendMessagesResponse, store_valid

@@ -7,7 +7,6 @@ from cyclopts import Parameter
 from newton.brain.codec import validate_draft
 from newton.brain.draft import DecisionDraft, Stakes
 from newton.brain.guardrail_engine import GuardrailResult, GuardrailRule
-from newton.brain.guardrail_store import GuardrailStatus
 from newton.clock import SystemClock
 from newton.content.guardrails import Severity
 from newton.runtime.cli import formatting
@@ -24,19 +23,6 @@ ADD_MESSAGES = {
     "unchanged": "The guardrail is active already; nothing changed.",
 }
 VERDICT_LABELS = {"passed": "passed", "warned": "WARNED", "blocked": "BLOCKED", "not_evaluated": "BLOCKED"}
-
-
-async def list_guardrails(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the guardrails (rules for decisions) with their expressions and messages.
-
-    Example: newton guard list
-    """
-    async with open_agent(load_settings(agent)) as newton:
-        guardrails = await newton.guardrails("cli").list_guardrails()
-    if json:
-        formatting.print_json([_guardrail_to_json(guardrail) for guardrail in guardrails])
-    else:
-        say("\n".join(map(_format_guardrail, guardrails)) or "No guardrails.")
 
 
 async def add_guardrail(
@@ -134,26 +120,6 @@ async def restore_guardrail(name: GuardrailName, *, agent: AgentOption = None) -
     async with open_agent(load_settings(agent)) as newton:
         changed = await newton.guardrails("cli").restore(name)
     say("Guardrail restored." if changed else "The guardrail is active already; nothing changed.")
-
-
-def _format_guardrail(guardrail: GuardrailStatus) -> str:
-    rule = guardrail.rule
-    state = rule.severity if guardrail.in_force else "RETIRED"
-    source = " (own)" if rule.source == "own" else ""
-    return f"{state:<8}{rule.name}{source}: {rule.expression}\n        {rule.message}"
-
-
-def _guardrail_to_json(guardrail: GuardrailStatus) -> dict[str, object]:
-    rule = guardrail.rule
-    return {
-        "name": rule.name,
-        "is_active": guardrail.in_force,
-        "severity": rule.severity,
-        "expression": rule.expression,
-        "message": rule.message,
-        "description": rule.description,
-        "source": rule.source,
-    }
 
 
 def _format_result(result: GuardrailResult) -> str:

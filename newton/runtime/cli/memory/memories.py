@@ -15,7 +15,8 @@ from newton.memory.lookup import short_id
 from newton.memory.search_types import RecallResult, RetrievedMemory
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
-from newton.runtime.cli.command_registry import COMMAND_NAMES, TOP_LEVEL_NAMES
+from newton.runtime.cli.command_registry import COMMAND_NAMES, OPERATION_MODULES, TOP_LEVEL_NAMES
+from newton.runtime.cli.operation_index import list_group_commands
 from newton.runtime.cli.options import (
     AgentOption,
     EndTime,
@@ -96,7 +97,7 @@ async def remember(
 
 def _reject_command_name(content: str) -> None:
     """Raise InputError if a text is the name of a command, because the user probably wants to run the command."""
-    if content not in COMMAND_NAMES:
+    if content not in COMMAND_NAMES and not any(content in list_group_commands(group) for group in OPERATION_MODULES):
         return
     command = f"newton {content}" if content in TOP_LEVEL_NAMES else "newton --help"
     raise InputError(

@@ -9,9 +9,10 @@ from urllib.parse import quote
 from cyclopts import Parameter
 
 from newton.errors import ConfigError, InputError
+from newton.operations.text_format import pluralize
 from newton.runtime.cli.daemon_requests import connect_daemon
 from newton.runtime.cli.options import JsonOption, load_settings
-from newton.runtime.cli.printing import pluralize, print_notice, say, to_json
+from newton.runtime.cli.printing import print_notice, say, to_json
 from newton.runtime.error_status import EXIT_FAILED, EXIT_OK
 from newton.runtime.mcp_servers import server_list
 from newton.runtime.mcp_servers.server_list import load_servers

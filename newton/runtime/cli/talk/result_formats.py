@@ -6,7 +6,6 @@ from typing import Any, cast
 
 from newton.agent.memory_inputs import ListMemoriesInput
 from newton.runtime.cli.conversations.session_contents import format_stats
-from newton.runtime.cli.formatting import format_conflict_fact, format_conflict_lines
 from newton.runtime.cli.memory.documents import DocumentLine, format_documents
 from newton.runtime.cli.memory.memory_lists import format_empty, format_table
 from newton.runtime.cli.talk.tool_commands import format_result
@@ -74,18 +73,6 @@ def _format_recall(arguments: Fields, result: Fields) -> str:
     return "\n".join([f"Nothing known answers this.{hint}" if hint else "No matching memory.", *lines])
 
 
-def _format_conflicts(arguments: Fields, result: Fields) -> str:
-    items = cast("Sequence[dict[str, Any]]", result["items"])
-    text = format_conflict_lines(
-        [(_format_side(one["newer"]), _format_side(one["older"])) for one in items], settle_command="/settle"
-    )
-    return f"{text}\nMore: /conflicts {result['next']}" if result.get("next") else text
-
-
-def _format_side(fact: Mapping[str, Any]) -> str:
-    return format_conflict_fact(fact["memory_id"], datetime.fromisoformat(fact["since"]), fact["text"])
-
-
 def _format_probability(probability: float | None) -> str:
     return "   -" if probability is None else f"{probability:4.0%}"
 
@@ -93,7 +80,6 @@ def _format_probability(probability: float | None) -> str:
 RESULT_FORMATS: Mapping[str, Callable[[Fields, Fields], str]] = {
     "list_memories": _format_memories,
     "recall": _format_recall,
-    "conflicts": _format_conflicts,
     "documents": _format_documents,
     "session_stats": _format_stats,
 }

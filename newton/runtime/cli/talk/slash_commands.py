@@ -1,10 +1,12 @@
 """Slash commands of the chat: those that act on the conversation, and the dispatch of a line to its command."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import cast
 
 from newton.errors import InputError
 from newton.memory.hygiene import clean_ref
+from newton.operations.runner import format_result
 from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.view_models import ProposalView
 from newton.runtime.cli import formatting
@@ -19,7 +21,8 @@ from newton.runtime.cli.printing import fit_lines, say
 from newton.runtime.cli.status_line import print_status
 from newton.runtime.cli.talk.chat_conversation import ChatConversation
 from newton.runtime.cli.talk.result_formats import format_tool_result
-from newton.runtime.cli.talk.tool_commands import find_command, format_help, parse_arguments
+from newton.runtime.cli.talk.tool_commands import SlashCommand, find_command, format_help, parse_arguments
+from newton.runtime.hint_names import rename_commands
 from newton.runtime.tools.prompt_views import TurnPromptsInfo
 
 HELP_TEXT = """\
@@ -70,10 +73,20 @@ async def run_slash_command(conversation: ChatConversation, text: str) -> None:
         arguments = parse_arguments(tool_command, rest.strip(), session=conversation.name)
         print_status(f"{name} …")
         try:
-            result = await conversation.backend.call_tool(tool_command.tool, arguments)
+            shown = await _call(conversation.backend, tool_command, arguments)
         finally:
             print_status("")
-        tell(format_tool_result(tool_command.tool, arguments, result))
+        tell(shown)
+
+
+async def _call(backend: ChatBackend, command: SlashCommand, arguments: Mapping[str, object]) -> str:
+    """Run the operation or call the tool of a command; return its result as text."""
+    if command.operation is None:
+        return format_tool_result(command.tool, arguments, await backend.call_tool(command.tool, arguments))
+    result = await backend.run_operation(command.operation, arguments)
+    text = format_result(command.operation, result, partial(rename_commands, interface="chat"))
+    following = getattr(result, "next", None)
+    return f"{text}\nMore: the same command with --cursor {following}" if following else text
 
 
 def print_help(conversation: ChatConversation, _: str) -> None:
@@ -144,7 +157,7 @@ async def select_model(conversation: ChatConversation, name: str) -> None:
 async def remember(conversation: ChatConversation, text: str) -> None:
     """Store a fact and print what became of it."""
     report = await conversation.backend.remember(text)
-    tell(formatting.format_remember_report(report, settle_command="/settle"))
+    tell(formatting.format_remember_report(report, settle_command="/settle-conflict"))
     formatting.print_censor_warning(report.warning)
 
 

@@ -1,11 +1,13 @@
-"""Slash commands of the chat that each call one tool, and the format of their results."""
+"""Slash commands of the chat that each call one tool or operation, and the format of their results."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, cast
 
+from newton.agent.inputs import ToolInput
 from newton.content.yaml_models import did_you_mean
 from newton.errors import InputError
+from newton.operations.declaration import Operation, load_operations
 from newton.runtime.tools.tool_registry import TOOLS
 
 HELP_COLUMN = 44
@@ -25,7 +27,7 @@ _ARGUMENT = re.compile(r'\s*(?:"([^"]*)"|(\S+))')
 
 
 class SlashCommand(NamedTuple):
-    """A slash command that calls one tool.
+    """A slash command that calls one tool, or runs the operation of this name.
 
     `parameters` are the tool's arguments in the order of the line; the last one takes the rest of the line. With
     `uses_session`, the session of the conversation is also passed. With `has_reason`, the text after "because" is
@@ -40,6 +42,15 @@ class SlashCommand(NamedTuple):
     options: tuple[str, ...] = ()
 
     @property
+    def operation(self) -> Operation | None:
+        """The operation that the command runs; None for a tool that is none."""
+        return load_operations().get(self.tool)
+
+    @property
+    def input_model(self) -> type[ToolInput]:
+        return self.operation.input_model if self.operation else TOOLS[self.tool].input_model
+
+    @property
     def usage(self) -> str:
         """Return the names of the arguments in capitals, as the help shows them."""
         options = [f"[--{name.replace('_', '-')} {name.partition('_')[0].upper()}]" for name in self.options]
@@ -47,7 +58,7 @@ class SlashCommand(NamedTuple):
         return " ".join([*options, *(word.upper() for word in words)])
 
 
-TOOL_COMMANDS: Mapping[str, SlashCommand] = {
+OWN_COMMANDS: Mapping[str, SlashCommand] = {
     "/recall": SlashCommand("recall", ("query",), "search the memories", options=("min_relevance",)),
     "/list": SlashCommand("list_memories", ("text",), "list the stored memories, newest first"),
     "/expand": SlashCommand("expand", ("memory_id", "offset"), "read a memory in full"),
@@ -56,10 +67,6 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/retract": SlashCommand("retract", ("memory_id",), "retract a fact that was never true"),
     "/forget": SlashCommand(
         "forget", ("memory_id", "token"), "show what would be deleted, and a token; with the token, delete it"
-    ),
-    "/conflicts": SlashCommand("conflicts", ("cursor",), "list facts that may contradict each other"),
-    "/settle": SlashCommand(
-        "settle_conflict", ("memory_id", "keep"), "say which fact is right: newer, older, both or same"
     ),
     "/outcome": SlashCommand("set_outcome", ("memory_id", "outcome"), "set the outcome of an episode"),
     "/entities": SlashCommand("entities", ("name",), "list known people and things, or the relations of one"),
@@ -79,7 +86,6 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/calibration": SlashCommand(
         "calibration", ("category",), "compare the confidence stated in decisions with outcomes"
     ),
-    "/guardrails": SlashCommand("guardrails", (), "list the guardrails, the rules for decisions"),
     "/done": SlashCommand("done", ("decision_id",), "mark a decision as carried out"),
     "/sessions": SlashCommand("sessions", ("limit",), "list the sessions"),
     "/messages": SlashCommand("messages", ("session", "first"), "read the messages of a session"),
@@ -113,16 +119,24 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
         "procedure_outcome", ("name", "result"), "record the outcome of the last use of a procedure"
     ),
     "/dismiss-procedure": SlashCommand("dismiss_procedure", ("name", "reason"), "dismiss a proposed procedure"),
-    "/censors": SlashCommand("censors", (), "list the censors, the prohibitions"),
-    "/add-censor": SlashCommand("add_censor", ("trigger", "reason"), "add a censor that warns of a phrase"),
-    "/retire-censor": SlashCommand("retire_censor", ("censor_id",), "retire a censor, so that it no longer matches"),
-    "/false-positive": SlashCommand("false_positive", ("censor_id",), "report the last match of a censor as wrong"),
-    "/relax-censor": SlashCommand("relax_censor", ("censor_id", "reason"), "make a blocking censor only warn"),
     "/identity": SlashCommand("identity", (), "show the identity and its proposals"),
     "/propose": SlashCommand("propose_identity", ("section", "text"), "propose a line for the identity"),
     "/bundles": SlashCommand("bundles", ("limit",), "list the stored contexts"),
     "/metrics": SlashCommand("metrics", ("days",), "show quality metrics of the contexts"),
     "/growth": SlashCommand("growth", ("weeks",), "show how the agent developed"),
+}
+
+
+def _to_slash_command(operation: Operation) -> SlashCommand:
+    """Return the slash command of an operation: its required parameters are the words, the others are options."""
+    options = tuple(name for name in operation.parameters if name not in operation.required)
+    summary = operation.summary.rstrip(".")
+    return SlashCommand(operation.name, operation.required, summary[0].lower() + summary[1:], options=options)
+
+
+TOOL_COMMANDS: Mapping[str, SlashCommand] = {
+    **OWN_COMMANDS,
+    **{f"/{n.replace('_', '-')}": _to_slash_command(one) for n, one in load_operations().items() if one.is_at("chat")},
 }
 
 
@@ -156,7 +170,7 @@ def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[s
         arguments[command.parameters[-1]] = rest.strip()
     if reason.strip():
         arguments["reasons"] = [{"text": reason.strip()}]
-    fields = TOOLS[command.tool].input_model.model_fields
+    fields = command.input_model.model_fields
     if missing := [name for name in command.parameters if name not in arguments and fields[name].is_required()]:
         raise InputError(f"The command requires {missing[0].upper()}.", hint=f"Its arguments are {command.usage}.")
     return arguments | ({"session": session} if command.uses_session else {})

@@ -6,11 +6,11 @@ from typing import Any
 from markupsafe import Markup
 from starlette.responses import Response
 
+from newton.operations.cursors import encode_cursor
 from newton.runtime.dashboard.api_client import gather_json
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
 from newton.runtime.dashboard.page_templates import quote_segment
 from newton.runtime.reports import activity_charts
-from newton.runtime.tools.cursors import encode_cursor
 
 PAGE_SIZE = 25
 MESSAGES_SHOWN = 30

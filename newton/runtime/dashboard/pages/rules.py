@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 from starlette.responses import Response
 
-from newton.agent.inputs import AddCensorInput
+from newton.heart.censors import CensorAction, MatchMode
 from newton.heart.identity.tenets import IdentityPart
 from newton.runtime.dashboard.api_client import ApiProblemError, gather_json
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
@@ -14,7 +14,8 @@ from newton.runtime.dashboard.pages.decisions import STAKES, read_draft
 RULES = "/dashboard/rules"
 PARTS: tuple[IdentityPart, ...] = get_args(IdentityPart)
 CENSOR_CHOICES: dict[str, tuple[str, ...]] = {
-    name: get_args(AddCensorInput.model_fields[name].annotation) for name in ("action", "match_mode")
+    "action": get_args(CensorAction),
+    "match_mode": get_args(MatchMode),
 }
 VERSIONS_SHOWN, CALLS_SHOWN = 20, 50
 FORBIDDEN = 403

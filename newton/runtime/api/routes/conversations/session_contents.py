@@ -4,8 +4,9 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 
 from newton.agent.context_inputs import InjectionContentInput
+from newton.operations.results import ItemList
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import ORIGIN, ItemList, Limit, with_example
+from newton.runtime.api.base_models import ORIGIN, Limit, with_example
 from newton.runtime.api.idempotency import WriteAction
 from newton.runtime.api.path_ids import PathId
 from newton.runtime.tools.session_info import (

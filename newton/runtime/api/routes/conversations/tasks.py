@@ -12,8 +12,9 @@ from newton.agent.field_types import CleanText, MessageContent, Ref
 from newton.agent.session_data.tasks import TaskService
 from newton.dialogue import sessions
 from newton.dialogue.task_tree import Task
+from newton.operations.results import ItemList
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import ORIGIN, ItemList, RequestModel
+from newton.runtime.api.base_models import ORIGIN, RequestModel
 from newton.runtime.api.idempotency import WriteAction
 from newton.runtime.tools.views import TaskChange, TaskInfo, to_task_change, to_task_infos
 from newton.runtime.wiring import AgentServices

@@ -14,8 +14,9 @@ from newton.agent.artifact_inputs import ReadSessionArtifactInput
 from newton.agent.field_types import CleanText, Name, Ref
 from newton.agent.inventory.artifacts import AddedArtifact, ArtifactReadQuery, ArtifactService
 from newton.errors import InputError
+from newton.operations.results import ItemList
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import ORIGIN, ItemList, RequestModel, ResponseModel, with_example
+from newton.runtime.api.base_models import ORIGIN, RequestModel, ResponseModel, with_example
 from newton.runtime.api.idempotency import AdminAction, WriteAction
 from newton.runtime.tools.artifact_tools import (
     ArtifactDiffResponse,

@@ -10,8 +10,9 @@ from pydantic import Field
 
 from newton.agent.document_inputs import UploadDocumentInput
 from newton.agent.services.ingest import ReadDocument
+from newton.operations.results import ItemList
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import ORIGIN, ItemList, ResponseModel, with_example
+from newton.runtime.api.base_models import ORIGIN, ResponseModel, with_example
 from newton.runtime.api.idempotency import WriteAction, replace_body
 from newton.runtime.api.path_ids import PathId
 from newton.runtime.wiring import AgentServices

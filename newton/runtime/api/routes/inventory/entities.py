@@ -8,8 +8,9 @@ from pydantic import Field
 
 from newton.agent.field_types import CleanText
 from newton.heart.entities.entity_store import MAX_DEPTH
+from newton.operations.results import ItemList
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import ORIGIN, ItemList, Limit, RequestModel, with_example
+from newton.runtime.api.base_models import ORIGIN, Limit, RequestModel, with_example
 from newton.runtime.api.idempotency import AdminAction
 from newton.runtime.tools.memory_views import EntityDetail, EntityMergeResult, to_entity_detail, to_merge_result
 from newton.runtime.tools.views import EntityInfo, RelationInfo, to_entity_info, to_relation_info

@@ -6,8 +6,9 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
+from newton.operations.results import ItemList
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import ORIGIN, ItemList, ResponseModel
+from newton.runtime.api.base_models import ORIGIN, ResponseModel
 from newton.runtime.api.idempotency import AdminAction
 from newton.runtime.api.path_ids import PathId
 from newton.runtime.tools.permission_views import ActionInfo, PermissionInfo, to_action_info, to_permission_info

@@ -7,11 +7,12 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 
 from newton.agent.field_types import Name, Timestamp
+from newton.operations.results import ItemList
 from newton.runtime.access import tokens
 from newton.runtime.access.tokens import TokenDraft, TokenScope, UserPolicy
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.auth import AdminAccess, AuthenticatedCaller
-from newton.runtime.api.base_models import ItemList, RequestModel, ResponseModel, with_example
+from newton.runtime.api.base_models import RequestModel, ResponseModel, with_example
 from newton.runtime.api.path_ids import PathId
 from newton.runtime.wiring import AgentServices
 

@@ -1,8 +1,10 @@
-"""The caller of a tool: the services of its agent, with the origin and trust of what it stores."""
+"""The caller of an operation or a tool: the services of its agent, with the origin and trust of what it stores."""
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
+from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.scope import AgentScope
 from newton.agent.services.censors import CensorService
@@ -12,23 +14,31 @@ from newton.agent.services.decisions import DecisionService
 from newton.agent.services.procedures import ProcedureService
 from newton.agent.session_data.injections import InjectionService
 from newton.agent.session_data.tasks import TaskService
+from newton.db.pool import Tx
 from newton.deadline import RequestDeadline
 from newton.dialogue import sessions
 from newton.memory.memory import Trust
-from newton.runtime.wiring import AgentServices
+
+if TYPE_CHECKING:
+    from newton.agent.services.guardrails import GuardrailService
+    from newton.runtime.wiring import AgentServices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCaller:
-    """The services that tools use. `trust` is the highest trust that texts from the caller can get.
+class OperationCaller:
+    """The services that operations use. `trust` is the highest trust that texts from the caller can get.
 
     `deadline` is the moment until which the memory is waited for; None gives each search the default time.
     """
 
-    newton: AgentServices
+    newton: "AgentServices"
     origin: str
     trust: Trust = "agent"
     deadline: RequestDeadline | None = None
+
+    def within(self, tx: Tx) -> Self:
+        """Return a copy whose services write in the open transaction `tx`."""
+        return replace(self, newton=self.newton.within(tx))
 
     @property
     def scope(self) -> AgentScope:
@@ -52,6 +62,14 @@ class ToolCaller:
     @property
     def censors(self) -> CensorService:
         return replace(self.newton.censors(self.origin), scope=self.scope)
+
+    @property
+    def gate(self) -> ActionGate:
+        return self.newton.action_gate(self.origin)
+
+    @property
+    def guardrails(self) -> "GuardrailService":
+        return self.newton.guardrails(self.origin)
 
     @property
     def conflicts(self) -> ConflictService:

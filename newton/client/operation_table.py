@@ -1,0 +1,55 @@
+"""The routes and parameters of the operations that the client calls by name, from a generated file."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from inspect import Parameter, Signature
+from typing import NamedTuple, Self
+
+from .json_types import encode_segment
+
+KEY = "idempotency_key"
+
+
+class ClientOperation(NamedTuple):
+    """An operation of the daemon. The `required` parameters may be given by position."""
+
+    method: str
+    path: str
+    help: str
+    required: list[str]
+    optional: list[str]
+
+    @property
+    def writes(self) -> bool:
+        return self.method != "GET"
+
+    @property
+    def signature(self) -> Signature:
+        """The parameters of the method that calls the operation, after `self`."""
+        optional = [*self.optional, *([KEY] if self.writes else [])]
+        parameters = [
+            Parameter("self", Parameter.POSITIONAL_OR_KEYWORD),
+            *(Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in self.required),
+            *(Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in optional),
+        ]
+        return Signature(parameters)
+
+    def fill_path(self, given: Mapping[str, object]) -> str:
+        return self.path.format(**{name: encode_segment(str(value)) for name, value in given.items()})
+
+    def select_fields(self, given: Mapping[str, object]) -> dict[str, object]:
+        """Return the arguments that are sent in the query or the body."""
+        return {name: one for name, one in given.items() if f"{{{name}}}" not in self.path and one is not None}
+
+    @classmethod
+    def load(cls) -> Mapping[str, Self]:
+        text = files(__name__.rpartition(".")[0]).joinpath("operations.json").read_text(encoding="utf-8")
+        return {name: cls(**fields) for name, fields in json.loads(text).items()}
+
+
+@cache
+def load_client_operations() -> Mapping[str, ClientOperation]:
+    """Return the operations by name."""
+    return ClientOperation.load()

@@ -1,0 +1,170 @@
+"""The declaration of an operation, and the table of all operations, from which each interface derives its form."""
+
+import pkgutil
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib import import_module
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_type_hints
+
+from pydantic import TypeAdapter, create_model
+
+from newton import operations
+
+if TYPE_CHECKING:
+    from newton.agent.inputs import ToolInput
+
+# What an operation does to stored rows: it reads them, adds some, changes some, or takes away what they say or do.
+OperationEffect = Literal["reads", "adds", "changes", "destroys"]
+OperationScope = Literal["read", "write", "admin"]
+Door = Literal["cli", "http", "mcp", "client", "chat"]
+
+SCOPES: Mapping[OperationEffect, OperationScope] = {
+    "reads": "read",
+    "adds": "write",
+    "changes": "write",
+    "destroys": "admin",
+}
+EXAMPLE = "Example:"
+CREATED = 201
+_PATH_FIELD = re.compile(r"{(\w+)}")
+_SENTENCE = re.compile(r"(.+?[.?!])(?:\s|$)", re.DOTALL)
+
+
+class OperationOptions(TypedDict, total=False):
+    """Options of a declaration, besides route and effect.
+
+    `name` is the public name, by default that of the function. `command` are the words of the command. `absent` maps a
+    door that does not offer the operation to the reason. `scope` is that of the token, if the effect does not say it.
+    `text` renders the result for people, of a list each item. Of a list, `empty` is its text without items, and
+    `advice` follows the items; both may name commands as `newton ...`. `is_idempotent` says that a
+    repeated call changes nothing more.
+    """
+
+    name: str
+    command: str
+    absent: Mapping[Door, str]
+    scope: OperationScope
+    text: Callable[[Any], str]
+    empty: str
+    advice: str
+    is_idempotent: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """One operation: its public name, route, effect on stored rows, and the function that runs it.
+
+    The parameters of the function after the caller are the input, its return type is the result, and its docstring is
+    the help, of which the paragraphs that begin with `Example:` are shown for the command only.
+    """
+
+    name: str
+    method: str
+    path: str
+    effect: OperationEffect
+    run: Callable[..., Awaitable[Any]]
+    options: OperationOptions = field(default_factory=OperationOptions)
+
+    @property
+    def noun(self) -> str:
+        """The name of the module with the declaration, which groups operations in the documentation."""
+        return self.run.__module__.rpartition(".")[2]
+
+    @property
+    def scope(self) -> OperationScope:
+        return self.options.get("scope", SCOPES[self.effect])
+
+    @property
+    def status(self) -> int:
+        """The HTTP status of success."""
+        return CREATED if self.effect == "adds" else 200
+
+    @property
+    def command(self) -> str | None:
+        """The words of the command; None if the command line does not offer the operation."""
+        return self.options.get("command")
+
+    @property
+    def is_idempotent(self) -> bool:
+        return self.effect == "reads" or self.options.get("is_idempotent", False)
+
+    def is_at(self, door: Door) -> bool:
+        """Return whether a door offers the operation."""
+        return door not in self.options.get("absent", {})
+
+    @cached_property
+    def description(self) -> str:
+        """The help without examples, its paragraphs separated by empty lines."""
+        paragraphs = [" ".join(one.split()) for one in (self.run.__doc__ or "").split("\n\n")]
+        return "\n\n".join(one for one in paragraphs if one and not one.startswith(EXAMPLE))
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the help."""
+        found = _SENTENCE.match(self.description)
+        return found[1] if found else self.description
+
+    @cached_property
+    def hints(self) -> dict[str, Any]:
+        """The types of the parameters by name, and of the result as `return`."""
+        return get_type_hints(self.run, localns={"OperationCaller": object}, include_extras=True)
+
+    @cached_property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """The parameters of the input by name; those that are keyword-only are options of the command."""
+        return dict(list(signature(self.run).parameters.items())[1:])
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        return tuple(name for name, one in self.parameters.items() if one.default is Parameter.empty)
+
+    @property
+    def path_fields(self) -> tuple[str, ...]:
+        return tuple(_PATH_FIELD.findall(self.path))
+
+    def build_model(self, *, without: tuple[str, ...] = ()) -> "type[ToolInput]":
+        """Return a model of the input, `without` some of its fields."""
+        fields: dict[str, Any] = {
+            name: (self.hints[name], ... if one.default is Parameter.empty else one.default)
+            for name, one in self.parameters.items()
+            if name not in without
+        }
+        base = import_module("newton.agent.inputs").ToolInput  # it loads slowly, and help needs no model
+        title = "".join(word.capitalize() for word in self.name.split("_"))
+        return create_model(f"{title}Input", __base__=base, __doc__=self.description, **fields)
+
+    @cached_property
+    def input_model(self) -> "type[ToolInput]":
+        return self.build_model()
+
+    @cached_property
+    def result_type(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.hints["return"])
+
+
+OPERATIONS: dict[str, Operation] = {}
+
+
+def operation(
+    route: str, effect: OperationEffect, **options: Unpack[OperationOptions]
+) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]]:
+    """Declare the decorated function as an operation with a route, such as `POST /v1/censors`, and an effect."""
+    method, path = route.split()
+
+    def register(run: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        name = options.get("name", run.__name__)
+        OPERATIONS[name] = Operation(name=name, method=method, path=path, effect=effect, run=run, options=options)
+        return run
+
+    return register
+
+
+@cache
+def load_operations() -> Mapping[str, Operation]:
+    """Return all operations by name, after the modules of this package that declare them are imported."""
+    for module in pkgutil.iter_modules(operations.__path__, f"{operations.__name__}."):
+        import_module(module.name)
+    return OPERATIONS

@@ -1,0 +1,34 @@
+"""Types of the parameters of operations: each has its check, its limits, its description and an example."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from newton.memory.lookup import MIN_ID_DIGITS
+
+MAX_ID_CHARS = 64
+MAX_PAGE_SIZE = 200
+
+CensorRef = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_ID_CHARS,
+        description=f"The id of the censor, or at least its last {MIN_ID_DIGITS} digits.",
+        examples=["3f9c2a71"],
+    ),
+]
+MemoryRef = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_ID_CHARS,
+        description=f"The id of the memory, or at least its last {MIN_ID_DIGITS} digits.",
+        examples=["3f9c2a71"],
+    ),
+]
+Limit = Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE, description="Maximum number of items.")]
+Cursor = Annotated[
+    str | None,
+    Field(max_length=500, description="The cursor of the page: `next` of the previous page. Default: the first page."),
+]

@@ -1,0 +1,110 @@
+"""The one way to run an operation: check, transaction with the stored response, and what follows a write."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol, cast
+from uuid import UUID
+
+from pydantic_core import to_jsonable_python
+
+from newton.agent.inputs import ToolInput, parse_json
+from newton.db.pool import Tx
+from newton.memory.lookup import short_id
+from newton.memory.memory import PERSON_TIERS
+from newton.operations.caller import OperationCaller
+from newton.operations.declaration import Operation
+from newton.operations.results import CursorPage, ItemList
+
+INPUT_HINT = "Call it again with valid input."
+
+
+class ResponseRecorder(Protocol):
+    """Finds and stores the response of a request that may be repeated, in the transaction of its effect."""
+
+    async def find(self, tx: Tx) -> str | None:
+        """Return the stored response of the request; if there is none, claim the request until the transaction ends."""
+        ...
+
+    async def save(self, tx: Tx, response: str) -> None:
+        """Store the response, which must not contain text of a person."""
+        ...
+
+
+class OperationOutcome(NamedTuple):
+    """The outcome of a call: the result, or the stored response `replayed` of the same request, as JSON.
+
+    `warning` is that of a censor which matches the text of a model.
+    """
+
+    result: Any
+    replayed: str | None = None
+    warning: str | None = None
+
+
+def parse_arguments(operation: Operation, arguments: Mapping[str, object]) -> ToolInput:
+    """Return the checked input of an operation. Raises InputError that names one invalid field."""
+    return parse_json(operation.input_model, json.dumps(arguments, default=str), hint=INPUT_HINT)
+
+
+async def run_operation(
+    operation: Operation, given: ToolInput, caller: OperationCaller, *, recorder: ResponseRecorder | None = None
+) -> OperationOutcome:
+    """Run an operation with checked input.
+
+    What writes runs in one transaction with its events and its recorded response. Before it, text of a caller who is no
+    person is checked by the censors, which raises CensorError. After it, new text is made searchable.
+    """
+    fields = {name: getattr(given, name) for name in type(given).model_fields}
+    if operation.effect == "reads":
+        return OperationOutcome(await operation.run(caller, **fields))
+    warning = await _check_text(operation, given, caller)
+    async with caller.scope.transaction() as tx:
+        if recorder and (stored := await recorder.find(tx)):
+            return OperationOutcome(None, replayed=stored)
+        result = await operation.run(caller.within(tx), **fields)
+        if recorder:
+            await recorder.save(tx, operation.result_type.dump_json(result).decode())
+    if operation.effect == "adds":
+        await caller.newton.process_written(caller.origin)
+    return OperationOutcome(result, warning=warning)
+
+
+async def _check_text(operation: Operation, given: ToolInput, caller: OperationCaller) -> str | None:
+    """Return the warning of a censor. A person's text is no act of the agent, so censors do not apply to it."""
+    if operation.effect == "destroys" or caller.trust in PERSON_TIERS:
+        return None
+    return await caller.gate.check_write(given.all_text(), trust=caller.trust)
+
+
+def to_data(operation: Operation, result: object, *, shortens_ids: bool = False) -> Any:
+    """Return the result as JSON values. Models get the last digits of ids (`shortens_ids`), programs whole ids."""
+    data = operation.result_type.dump_python(result)
+    return to_jsonable_python(_shorten_ids(data) if shortens_ids else data)
+
+
+def _shorten_ids(value: object) -> object:
+    match value:
+        case UUID():
+            return short_id(value)
+        case dict():
+            return {key: _shorten_ids(one) for key, one in cast("dict[str, object]", value).items()}
+        case list() | tuple():
+            return [_shorten_ids(one) for one in cast("list[object]", value)]
+        case _:
+            return value
+
+
+def format_result(operation: Operation, result: Any, name_commands: Callable[[str], str] = str) -> str:
+    """Return a result as text for people; the items of a list are one below the other.
+
+    `name_commands` replaces commands in what the declaration says by their names in the interface of the caller.
+    """
+    format_one = operation.options.get("text", str)
+    if not isinstance(result, ItemList | CursorPage):
+        return format_one(result)
+    if not result.items:
+        return name_commands(operation.options.get("empty", "Nothing found."))
+    lines = [format_one(one) for one in result.items]
+    if advice := operation.options.get("advice"):
+        lines += ["", name_commands(advice)]
+    return "\n".join(lines)

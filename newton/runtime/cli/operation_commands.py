@@ -1,0 +1,109 @@
+"""The commands of all operations, each derived from its declaration."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from importlib import import_module
+from inspect import Parameter, Signature
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+
+import cyclopts
+
+from newton.runtime.cli.operation_index import OPERATIONS_PACKAGE
+from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
+from newton.runtime.cli.printing import print_notice, say, to_json
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+    from newton.operations.declaration import Operation
+
+ORIGIN = "cli"
+_COMMON = {"agent": (AgentOption, None), "json": (JsonOption, False)}
+
+
+def __getattr__(path: str) -> Callable[..., Awaitable[int]]:
+    """Return the command function of an operation: `censors.add_censor` names a function of a module."""
+    module, _, function = path.rpartition(".")
+    if not module:
+        raise AttributeError(path)
+    return build_command(import_module(f"{OPERATIONS_PACKAGE}.{module}"), function)
+
+
+def build_command(module: object, function: str) -> Callable[..., Awaitable[int]]:
+    """Return a function with the parameters of an operation as arguments and options of a command."""
+    from newton.operations.declaration import OPERATIONS  # noqa: PLC0415 (slow)
+
+    declared = getattr(module, function)
+    operation = next(one for one in OPERATIONS.values() if one.run is declared)
+
+    async def command(*args: Any, **fields: Any) -> int:
+        bound = signature.bind(*args, **fields)
+        bound.apply_defaults()
+        given = dict(bound.arguments)
+        agent, as_json = given.pop("agent"), given.pop("json")
+        arguments = {name: given[to_option(name)] for name in operation.parameters}
+        return await _run(operation, arguments, agent=agent, as_json=as_json)
+
+    parameters = [_to_parameter(operation, name) for name in operation.parameters]
+    parameters += [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in _COMMON.items()
+    ]
+    signature = Signature(parameters)
+    command.__signature__ = signature  # pyrefly: ignore[missing-attribute]  # cyclopts reads it
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__name__, command.__doc__ = function, declared.__doc__
+    return command
+
+
+def to_option(name: str) -> str:
+    """Return the name of a parameter in a command: an id is called by what it identifies, an item of a list by one.
+
+    >>> to_option("censor_id"), to_option("reason")
+    ('censor', 'reason')
+    """
+    return name.removesuffix("_id")
+
+
+def _to_parameter(operation: "Operation", name: str) -> Parameter:
+    declared, hint = operation.parameters[name], operation.hints[name]
+    info: FieldInfo = next(one for one in get_args(hint) if hasattr(one, "description"))
+    is_option = declared.kind is Parameter.KEYWORD_ONLY
+    plain = unwrap(hint)
+    annotation = Annotated[plain, cyclopts.Parameter(help=info.description, negative=())]
+    kind = Parameter.KEYWORD_ONLY if is_option else Parameter.POSITIONAL_OR_KEYWORD
+    return Parameter(to_option(name), kind, default=declared.default, annotation=annotation)
+
+
+def unwrap(hint: Any) -> Any:
+    """Return a type without its checks, which the operation applies itself.
+
+    >>> unwrap(Annotated[Annotated[str, "not empty"] | None, "a name"])
+    str | None
+    """
+    if get_origin(hint) is Annotated:
+        return unwrap(get_args(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        options = [unwrap(one) for one in get_args(hint)]
+        return options[0] | options[1]
+    return hint
+
+
+async def _run(operation: "Operation", arguments: Mapping[str, object], *, agent: str | None, as_json: bool) -> int:
+    from newton.operations.caller import OperationCaller  # noqa: PLC0415 (slow)
+    from newton.operations.runner import format_result, parse_arguments, run_operation, to_data  # noqa: PLC0415 (slow)
+    from newton.runtime.cli import formatting  # noqa: PLC0415 (slow)
+    from newton.runtime.cli.command_agent import open_agent  # noqa: PLC0415 (slow)
+
+    given = parse_arguments(operation, arguments)
+    on_new_agent = None if operation.effect == "reads" else formatting.print_new_agent
+    async with open_agent(load_settings(agent), on_new_agent=on_new_agent) as newton:
+        caller = OperationCaller(newton=newton, origin=ORIGIN, trust="user")
+        result = (await run_operation(operation, given, caller)).result
+    if as_json:
+        say(to_json(to_data(operation, result)))
+        return getattr(result, "exit_status", 0)
+    say(format_result(operation, result))
+    if following := getattr(result, "next", None):
+        print_notice(f"\nMore: the same command with --cursor {following}")
+    return getattr(result, "exit_status", 0)

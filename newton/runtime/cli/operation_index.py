@@ -1,0 +1,33 @@
+"""The commands that operations declare, read from the source of their modules: importing one loads the services."""
+
+import ast
+from collections.abc import Iterator
+from importlib.resources import files
+
+from newton.runtime.cli.command_registry import OPERATION_MODULES
+
+OPERATIONS_PACKAGE = "newton.operations"
+
+
+def list_group_commands(group: str) -> dict[str, tuple[str, str]]:
+    """Return the commands of a group that operations declare: the path of the function and the help, by name."""
+    found: dict[str, tuple[str, str]] = {}
+    for module in OPERATION_MODULES.get(group, ()):
+        source = files(OPERATIONS_PACKAGE).joinpath(f"{module}.py").read_text(encoding="utf-8")
+        for command, function, text in _read_commands(ast.parse(source)):
+            name, _, rest = command.partition(" ")
+            if name == group:
+                found[rest] = (f"operation_commands:{module}.{function}", text)
+    return found
+
+
+def _read_commands(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
+    """Yield the command, the name of the function and the first sentence of the help of each declared operation."""
+    for node in tree.body:
+        if not isinstance(node, ast.AsyncFunctionDef):
+            continue
+        for decorator in node.decorator_list:
+            for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
+                if keyword.arg == "command":
+                    text = " ".join((ast.get_docstring(node) or "").split())
+                    yield ast.literal_eval(keyword.value), node.name, f"{text.partition('. ')[0].rstrip('.')}."

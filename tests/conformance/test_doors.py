@@ -1,0 +1,167 @@
+"""Each operation does and answers the same through every door: data, rows, error codes and limits."""
+
+import json
+import shlex
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from newton.db.pool import Database, Tx
+from newton.operations.declaration import EXAMPLE, Operation, load_operations
+from newton.runtime.access.tokens import TokenScope
+from newton.runtime.cli.app import expand_default_command, parse_command_line
+from newton.runtime.cli.operation_commands import to_option
+from tests.conformance.doors import MODELS, PERSONS, DoorCall, DoorFunction, Outcome, PlacedDoor, call_http, call_mcp
+from tests.conformance.worlds import begin_world, list_changes, to_comparable
+from tests.stored_rows import read_rows
+from tests.system.served import Api, served
+
+OPERATIONS = load_operations()
+NAMES = sorted(OPERATIONS)
+
+
+class Answer(NamedTuple):
+    """What came of a call: the comparable data or the code of the error, and the changed rows."""
+
+    data: Any
+    code: str | None
+    changes: list[str]
+
+
+@pytest_asyncio.fixture
+async def api(db: Database, tmp_path: Path) -> AsyncGenerator[Api]:
+    async with served(db, tmp_path) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def owner(dsn: str) -> AsyncIterator[Tx]:
+    connection = await asyncpg.connect(dsn)
+    yield connection
+    await connection.close()
+
+
+def read_example(operation: Operation) -> dict[str, Any]:
+    """The arguments of the example in the help, as the command line parses it."""
+    text = " ".join((operation.run.__doc__ or "").split()).partition(f"{EXAMPLE} newton ")[2]
+    _, bound = parse_command_line(expand_default_command(shlex.split(text)))
+    return {
+        name: bound.arguments[to_option(name)] for name in operation.parameters if to_option(name) in bound.arguments
+    }
+
+
+def fill_ids(operation: Operation, arguments: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        name: ids.get(f"{operation.name}.{name}", ids.get(name, value)) if name.endswith("_id") else value
+        for name, value in arguments.items()
+    }
+
+
+@asynccontextmanager
+async def _watch(owner: Tx) -> AsyncIterator[list[str]]:
+    changes: list[str] = []
+    before = await read_rows(owner)
+    yield changes
+    changes += list_changes(before, await read_rows(owner))
+
+
+async def run(api: Api, owner: Tx, door: DoorFunction, operation: Operation, arguments: Mapping[str, Any]) -> Answer:
+    """Run an operation through a door for a new agent, whose world is the same each time."""
+    agent = uuid4().hex[:12]
+    token = await api.token(agent)
+    ids = await begin_world(await api.app.state.agents.get(agent))
+    async with _watch(owner) as changes:
+        given = fill_ids(operation, arguments, ids)
+        outcome: Outcome = await door(DoorCall(api, agent, token, operation, given))
+    return Answer(to_comparable(outcome.data), outcome.code, changes)
+
+
+def compare(answers: Mapping[str, Answer]) -> None:
+    if answers:
+        first, *others = answers
+        for name in others:
+            for part, known, found in zip(Answer._fields, answers[first], answers[name], strict=True):
+                assert found == known, f"{part} of {name} is not that of {first}"
+
+
+def list_doors(operation: Operation, doors: Mapping[str, PlacedDoor]) -> dict[str, DoorFunction]:
+    return {name: one.call for name, one in doors.items() if operation.is_at(one.interface)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("speakers", [PERSONS, MODELS], ids=["persons", "models"])
+async def test_an_operation_is_the_same_at_every_door(
+    api: Api, owner: Tx, name: str, speakers: Mapping[str, PlacedDoor]
+) -> None:
+    operation = OPERATIONS[name]
+    arguments = read_example(operation)
+    answers = {
+        one: await run(api, owner, door, operation, arguments) for one, door in list_doors(operation, speakers).items()
+    }
+    for one, answer in answers.items():
+        assert answer.code is None, (one, answer)
+        assert bool(answer.changes) == (operation.effect != "reads"), (one, answer.changes)
+    compare(answers)
+
+
+def list_invalid(operation: Operation, arguments: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Arguments of which one is beyond a limit that the schema states, or no value of its type."""
+    for name, schema in operation.input_model.model_json_schema()["properties"].items():
+        for key, beyond in (
+            ("maxLength", lambda limit: "x" * (limit + 1)),
+            ("maximum", lambda limit: limit + 1),
+            ("minimum", lambda limit: limit - 1),
+            ("enum", lambda values: "nonsense"),
+        ):
+            options = [schema, *schema.get("anyOf", ())]
+            limits = [one[key] for one in options if key in one]
+            if limits:
+                value = beyond(limits[0])
+                yield {**arguments, name: int(value) if isinstance(value, float) else value}
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_each_door_refuses_the_same_with_the_same_code(api: Api, owner: Tx, name: str) -> None:
+    operation = OPERATIONS[name]
+    arguments = read_example(operation)
+    doors = list_doors(operation, PERSONS | MODELS)
+    tried = [(given, "invalid_input") for given in list_invalid(operation, arguments)]
+    if ids := [one for one in arguments if one.endswith("_id")]:
+        tried.append((arguments | {ids[0]: "abcdef01"}, "not_found"))
+    token = await api.token(name)
+    for given, expected in tried:
+        async with _watch(owner) as changes:
+            codes = {
+                one: (await door(DoorCall(api, name, token, operation, given))).code for one, door in doors.items()
+            }
+        assert codes == dict.fromkeys(doors, expected), given
+        assert changes == []
+
+
+WRITES = [name for name in NAMES if OPERATIONS[name].effect != "reads"]
+LESS: Mapping[str, TokenScope] = {"write": "read", "admin": "write"}
+
+
+@pytest.mark.parametrize("name", WRITES)
+async def test_a_write_needs_its_scope_and_takes_effect_once_for_a_key(api: Api, owner: Tx, name: str) -> None:
+    operation = OPERATIONS[name]
+    token = await api.token(name, operation.scope)
+    ids = await begin_world(await api.app.state.agents.get(name))
+    given = fill_ids(operation, read_example(operation), ids)
+    call = DoorCall(api, name, await api.token(name, LESS[operation.scope]), operation, given)
+    refusing = [call_http, call_mcp] if operation.is_at("mcp") else [call_http]
+    assert {(await door(call)).code for door in refusing} == {"forbidden"}
+    call = replace(call, token=token)
+    first = await call_http(call, key="once")
+    async with _watch(owner) as changes:
+        again = await call_http(call, key="once")
+    assert (again.data, first.code, changes) == (first.data, None, [])
+    stored = await owner.fetchval("select response_body from runtime.idempotency_keys")
+    assert json.loads(stored) == first.data and "villages" not in stored and "crate" not in stored

@@ -1,0 +1,67 @@
+"""What each agent of the comparison has stored before a call, and the comparable form of data and rows."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, cast
+
+from newton.agent.services.memories import FactDraft
+from newton.heart import activations
+from newton.heart.censors import CensorRule
+from newton.memory import store
+from newton.operations.caller import OperationCaller
+from newton.runtime.wiring import AgentServices
+from tests.stored_rows import Rows
+
+# What differs because the doors are different processes, or is no state of the agent.
+UNCOMPARED = {"runtime.idempotency_keys", "runtime.jobs", "runtime.tokens", "runtime.agents", "sequences"}
+ORIGINS = {"http", "cli", "mcp", "chat"}
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32}|\b[0-9a-f]{8}\b")
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}\S*")
+
+
+async def begin_world(newton: AgentServices) -> dict[str, str]:
+    """Store what the examples of the operations act on; return ids by the name of the argument or the operation."""
+    person, model = (OperationCaller(newton=newton, origin="world", trust=trust) for trust in ("user", "agent"))
+    await person.censors.add(CensorRule(trigger="open the sluice", reason="villages lie below", action="block"))
+    await model.censors.add(CensorRule(trigger="burn the mill", reason="it is old"))
+    censors = {one.trigger: one.memory_id for one in await person.censors.list_censors()}
+    facts = [
+        (await newton.memories("world").remember(FactDraft(content=text))).memory_id
+        for text in ("The crate is on shelf 4.", "Rosa keeps the keys of the mill.")
+    ]
+    await newton.process_written("world")
+    async with newton.scope.write() as (tx, ctx):
+        await activations.record_activations(tx, "censor", [censors["open the sluice"]], stage="action", ctx=ctx)
+        await store.add_links(tx, "contradicts", [(facts[1], facts[0])], ctx=ctx)
+    return {
+        "censor_id": str(censors["open the sluice"]),
+        "approve_censor.censor_id": str(censors["burn the mill"]),
+        "memory_id": str(facts[1]),
+    }
+
+
+def to_comparable(value: Any) -> Any:
+    """The value with a mark for each id, time and origin."""
+    match value:
+        case str():
+            text = _TIME.sub("@", _ID.sub("#", value))
+            return "<door>" if text in ORIGINS else text
+        case dict():
+            fields = cast("Mapping[str, Any]", value)
+            return {name: to_comparable(one) for name, one in fields.items()}
+        case list():
+            return [to_comparable(one) for one in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+def list_changes(before: Rows, after: Rows) -> list[str]:
+    """The rows that a call took away and added, in a comparable form."""
+    return sorted(
+        f"{sign} {table} {json.dumps(to_comparable(json.loads(row)), sort_keys=True)}"
+        for table in {*before, *after} - UNCOMPARED
+        for sign, rows, others in (("-", before, after), ("+", after, before))
+        for row in (rows.get(table, Counter[str]()) - others.get(table, Counter[str]())).elements()
+    )
