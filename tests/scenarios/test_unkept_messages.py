@@ -256,6 +256,18 @@ async def test_the_first_message_of_all_is_hidden_with_its_reply(mind: Mind, not
     assert "Anders" not in await find_later(mind, "Who is the CTO that we fire?")
 
 
+async def test_the_reply_to_a_request_is_hidden_although_the_request_says_something_else(
+    mind: Mind, notes: ChainHeadFiles
+) -> None:
+    await say(mind, notes, BIOPSY)
+    said = f"{ANNA} Strike that business from your books."
+    model = Handy([call("forget", id="biopsy at Saint Vincent")], "Nothing of Saint Vincent is in memory now.")
+    await take(able(mind, model, notes), TurnInput(session_id=await mind.session("s"), text=said))
+    assert model.told["hidden_messages"] == [BIOPSY]
+    assert "Vincent" not in await find_later(mind, ASKED)
+    assert ANNA in await list_current(mind)
+
+
 async def test_what_is_undone_is_not_hidden_by_a_later_reading(mind: Mind) -> None:
     mind = replace(mind, embedder=HashEmbedder())
     await told_lines(mind, BIOPSY, "We need new tyres.", "Strike the first thing from your books.")

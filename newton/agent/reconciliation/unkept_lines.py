@@ -38,6 +38,7 @@ class _Line:
     is_hidden: bool
     memory_id: UUID | None
     is_reported: bool
+    has_hidden: bool  # other messages, and its reply may name what they say
 
 
 class MessageTopic(NamedTuple):
@@ -72,8 +73,14 @@ async def hide_unkept(tx: Tx, stored: Sequence[StoredMessage], *, ctx: Lifecycle
                 wanted = MessageTopic(topic, line.text, line.memory_id)
                 found = await find_messages(tx, wanted, agent_id=ctx.agent_id)
                 await hide_messages(tx, found, request_id=line.memory_id, ctx=ctx)
+    unkept |= {line.number for line in lines if line.source == "assistant" and _find_asker(lines, line).has_hidden}
     own = [line.memory_id for line in lines if line.number in unkept and line.memory_id and not line.is_hidden]
     await hide_messages(tx, own, request_id=request_id, ctx=ctx)
+
+
+def _find_asker(lines: Sequence[_Line], reply: _Line) -> _Line:
+    """Return the last line of a person before a reply; the reply itself if there is none."""
+    return next((one for one in reversed(lines) if one.number < reply.number and one.source == "person"), reply)
 
 
 def _leave_read(lines: Sequence[_Line], first: int) -> list[_Line]:
@@ -158,4 +165,5 @@ def _to_line(row: Mapping[str, Any]) -> _Line:
         is_hidden=row["is_hidden"],
         memory_id=row["memory_id"],
         is_reported=is_reported,
+        has_hidden=row["has_hidden"],
     )

@@ -2,7 +2,12 @@
 -- Messages of persons and models in a part of a session. Long content is truncated.
 select
     m.position, m.role, m.name, left(m.content, 20000) as content, x.memory_id, x.trust,
-    coalesce(x.quarantined and x.trust not in ('tool', 'web'), false) as is_hidden
+    coalesce(x.quarantined and x.trust not in ('tool', 'web'), false) as is_hidden,
+    exists (
+        select
+        from heart.line_changes as c
+        where c.agent_id = $1 and c.line_id = x.memory_id and c.effect = 'hidden' and c.undone_at is null
+    ) as has_hidden
 from dialogue.messages as m
 left join memory.memories as x
     on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
