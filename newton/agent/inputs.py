@@ -156,36 +156,6 @@ class LessonInput(ToolInput):
     subject: Name = Field("lessons", description="The topic, e.g. 'deployments'.")
 
 
-class ProceduresInput(ToolInput):
-    """List the procedures and how often each succeeded and failed. With a name, show that procedure in full."""
-
-    name: Name | None = Field(None, description="The name of a procedure.")
-
-
-class ProcedureResultInput(ToolInput):
-    """The result of a use of a procedure."""
-
-    result: Literal["success", "failure", "neutral"] = Field(description="How the use of the procedure ended.")
-
-
-class ProcedureOutcomeInput(ProcedureResultInput):
-    """Record how the last use of a procedure ended. A procedure that fails too often is no longer used."""
-
-    name: Name = Field(description="The name of the procedure.")
-
-
-class DismissalInput(ToolInput):
-    """Why a proposed procedure is dismissed."""
-
-    reason: CleanText | None = Field(None, description="Why the procedure is not wanted. The reason is recorded.")
-
-
-class DismissProcedureInput(DismissalInput):
-    """Dismiss a procedure that waits for approval, when the person says so. It is not proposed again."""
-
-    name: Name = Field(description="The name of the procedure.")
-
-
 class MetricsInput(ToolInput):
     """Report on the contexts of the last days: relevance, budget use, speed, and how much of them the replies used."""
 

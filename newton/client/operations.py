@@ -40,27 +40,6 @@ class AgentOperations(SessionOperations):
         """Check a decision against the guardrails (rules for decisions), without recording it."""
         return await self.post("/v1/guardrails/check", {"description": description, "confidence": confidence, **fields})
 
-    async def procedures(self) -> list[JsonDict]:
-        """List the procedures (how something is done, in steps) with their track records."""
-        return await self.get_items("/v1/procedures")
-
-    async def procedure(self, name: str) -> JsonDict:
-        """Return the goals, steps and details of a procedure."""
-        return await self.get(f"/v1/procedures/{encode_segment(name)}")
-
-    async def approve_procedure(self, name: str) -> bool:
-        """Put a proposed procedure in use; return False if it was not waiting for approval."""
-        return (await self.post(f"/v1/procedures/{encode_segment(name)}/approve"))["changed"]
-
-    async def dismiss_procedure(self, name: str, reason: str | None = None) -> bool:
-        """Dismiss a proposed procedure for good; return False if it was not waiting for approval."""
-        body = {} if reason is None else {"reason": reason}
-        return (await self.post(f"/v1/procedures/{encode_segment(name)}/dismiss", body))["changed"]
-
-    async def procedure_outcome(self, name: str, result: str) -> None:
-        """Record how the last use of a procedure ended: success, failure or neutral."""
-        await self.post(f"/v1/procedures/{encode_segment(name)}/outcomes", {"result": result})
-
     async def identity(self) -> JsonDict:
         """Return the agent's identity: its version, and the lines that state who it is and what always applies."""
         return await self.get("/v1/identity")

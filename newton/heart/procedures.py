@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Annotated
 from uuid import UUID
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue, computed_field
 
 from newton.content.skills import SkillFile
 from newton.db.pool import Tx
@@ -26,41 +27,52 @@ CORE_TOKENS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcedureVersion:
-    """One version of a procedure with the counts of its uses, successes and failures.
+class ProcedureSummary:
+    """A procedure with the rate of its successful uses, and the lower bound of this rate (Wilson score, 95 %).
 
-    While it is `quarantined`, it is in no context: it waits for the approval of a person, or a person dismissed it.
+    A proposed procedure is in no context until a person approves it.
     """
 
+    memory_id: UUID
     name: str
     version: int
-    memory_id: UUID
-    description: str
-    domain: str
-    triggers: Sequence[str]
-    goals: Sequence[str]
-    core: Sequence[str]
-    details: str
-    front_matter: Mapping[str, JsonValue]
     state: str
-    quarantined: bool
-    origin: str
+    is_proposed: bool
+    domain: str
+    description: str
     activations: int
     successes: int
     failures: int
 
+    @computed_field
     @property
-    def is_proposed(self) -> bool:
-        """Return whether the procedure waits for a person to approve or dismiss it."""
-        return self.quarantined and self.state != "RETIRED"
-
-    @property
-    def effectiveness(self) -> float:
+    def success_rate(self) -> float:
         return lifecycle_rules.effectiveness(self.successes, self.failures)
 
+    @computed_field
     @property
-    def lower_bound(self) -> float:
+    def success_rate_lower_bound(self) -> float:
         return lifecycle_rules.lower_bound(self.successes, self.failures)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcedureVersion(ProcedureSummary):
+    """A procedure with its triggers, goals, steps and details."""
+
+    triggers: Sequence[str]
+    goals: Sequence[str]
+    steps: Sequence[str]
+    details: str
+    origin: Annotated[str, Field(exclude=True)] = ""
+    front_matter: Annotated[Mapping[str, JsonValue], Field(exclude=True)] = field(default_factory=dict[str, JsonValue])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcedureChange:
+    """The name of the procedure. `changed` is false if it was not waiting for approval."""
+
+    name: str
+    changed: bool
 
 
 @dataclass(frozen=True, slots=True)

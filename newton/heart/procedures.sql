@@ -32,8 +32,8 @@ where agent_id = $1 and memory_id = any($2::uuid[]) and is_retired <> $3;
 
 -- name: list_procedures(agent_id)
 select
-    p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.steps as core, p.details,
-    p.front_matter, m.state, m.quarantined, m.origin,
+    p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.steps, p.details,
+    p.front_matter, m.state, m.quarantined and m.state <> 'RETIRED' as is_proposed, m.origin,
     count(a.activation_id)::integer as activations,
     count(*) filter (where a.result = 'success')::integer as successes,
     count(*) filter (where a.result = 'failure')::integer as failures

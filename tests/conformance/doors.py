@@ -134,10 +134,10 @@ async def call_command(call: DoorCall) -> Outcome:
     return Outcome(json.loads(terminal.out.getvalue()))
 
 
-def to_line(operation: Operation, arguments: Arguments) -> str:
-    """The words of a slash command after its name: the options, then the required values."""
-    options = [f"--{n.replace('_', '-')} {value}" for n, value in arguments.items() if n not in operation.required]
-    words = [str(arguments[name]) for name in operation.required if name in arguments]
+def to_line(command: tool_commands.SlashCommand, arguments: Arguments) -> str:
+    """The words of a slash command after its name: the options, then the other values."""
+    options = [f'--{n.replace("_", "-")} "{arguments[n]}"' for n in command.options if n in arguments]
+    words = [str(arguments[name]) for name in command.parameters if name in arguments]
     quoted = [f'"{word}"' for word in words[:-1]]
     return " ".join([*options, *quoted, *words[-1:]])
 
@@ -157,7 +157,7 @@ async def call_remote_chat(call: DoorCall) -> Outcome:
 async def _call_backend(call: DoorCall, backend: LocalAgent | RemoteAgent) -> Outcome:
     command = tool_commands.TOOL_COMMANDS[f"/{call.operation.name.replace('_', '-')}"]
     try:
-        given = tool_commands.parse_arguments(command, to_line(call.operation, call.arguments), session="s")
+        given = tool_commands.parse_arguments(command, to_line(command, call.arguments), session="s")
         result = await backend.run_operation(call.operation, given)
     except (NewtonError, ApiError) as error:
         return Outcome(code=error.code)

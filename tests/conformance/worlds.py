@@ -4,9 +4,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from newton.agent.services.memories import FactDraft
+from newton.content.skills import SkillFile
 from newton.heart import activations
 from newton.heart.censors import CensorRule
 from newton.memory import store
@@ -31,6 +33,8 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
         (await newton.memories("world").remember(FactDraft(content=text))).memory_id
         for text in ("The crate is on shelf 4.", "Rosa keeps the keys of the mill.")
     ]
+    skill = SkillFile(name="debugging", description="How to find the cause of a failure", core=("Read the log.",))
+    await replace(person.procedures, scope=newton.scope.at("world", "tool")).put(skill)
     await newton.process_written("world")
     async with newton.scope.write() as (tx, ctx):
         await activations.record_activations(tx, "censor", [censors["open the sluice"]], stage="action", ctx=ctx)

@@ -136,7 +136,7 @@ async def test_all_kinds_of_items_are_stored_with_the_authority_of_their_line(mi
         summary = await tx.fetchval("select summary from memory.memories where kind = 'episode'")
         assert await tx.fetchval("select count(*) from memory.memories where kind = 'decision'") == 0
     (skill,) = [one for one in stored if one.name == "start-the-pump"]
-    assert (len(skill.core), skill.quarantined) == (3, False)
+    assert (len(skill.steps), skill.is_proposed) == (3, False)
     assert "got the pump running again" in summary
     assert any("heating" in one for one in await facts(mind))
 

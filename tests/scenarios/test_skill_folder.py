@@ -23,7 +23,7 @@ async def start(mind: Mind, folder: Path) -> dict[str, tuple[int, str]]:
     """Return the latest version of each procedure and its first step, after the folder was read."""
     service = ProcedureService(scope=mind.scope)
     await service.sync_from_disk(load_skills(folder))
-    return {one.name: (one.version, one.core[0]) for one in await service.list_procedures() if one.state == "ACTIVE"}
+    return {one.name: (one.version, one.steps[0]) for one in await service.list_procedures() if one.state == "ACTIVE"}
 
 
 @pytest.mark.parametrize("broken", ["no front matter", "---\nname: incident-response\ndescription: [\n---\n"])

@@ -149,7 +149,7 @@ def test_an_agent_that_is_new_or_was_erased_has_its_procedures_in_the_daemon(ser
     made = in_daemon(house, "remember", "The kettle is blue.", "--agent", "brief")
     assert (made.returncode, made.stderr.splitlines()[0]) == (0, "Created agent brief.")
     for erase in (in_daemon, in_process):
-        procedures = json.loads(ok(in_daemon(house, "procedures", "--json", "--agent", "brief")))
+        procedures = json.loads(ok(in_daemon(house, "procedures", "--json", "--agent", "brief")))["items"]
         assert len(procedures) > 3
         ok(erase(house, "erase", "--everything", "--yes", "--agent", "brief"))
         assert "kettle" not in ok(in_daemon(house, "recall", "kettle", "--agent", "brief"))

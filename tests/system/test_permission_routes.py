@@ -71,7 +71,7 @@ async def test_a_dismissed_procedure_is_not_proposed_again(api: Api) -> None:
     async with api.client(tokens["ben"]) as client:
         assert await propose("post__list", "post__list")
         assert (await client.call_tool("dismiss_procedure", {"name": "calling-post-list"}))["changed"] is True
-        assert await client.dismiss_procedure("calling-post-list") is False
+        assert (await client.dismiss_procedure("calling-post-list"))["changed"] is False
     async with api.http(tokens["ben"]) as ben:
         assert not await propose("post__send_again"), "nor under another name"
         names = [one["name"] for one in (await ben.get("/v1/procedures")).json()["items"]]

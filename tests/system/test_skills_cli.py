@@ -15,9 +15,9 @@ def test_a_skill_is_a_procedure_of_the_person_and_a_changed_one_a_new_version(ho
     for last, said in (("Revoke it.", "added"), ("Revoke it.", "unchanged"), ("Revoke the old one.", "added")):
         file.write_text(SKILL.format(last=last))
         assert f"rotate-keys: {said}" in ok(typed(home, "skills", "add", str(home / "skills")))
-    listed = json.loads(ok(typed(home, "procedures", "list", "--json")))
+    listed = json.loads(ok(typed(home, "procedures", "list", "--json")))["items"]
     (skill,) = [one for one in listed if one["name"] == "rotate-keys"]
-    assert (skill["version"], skill["proposed"]) == (2, False)
+    assert (skill["version"], skill["is_proposed"]) == (2, False)
     (memory,) = json.loads(ok(typed(home, "list", "--kind", "procedure", "--text", "rotate keys", "--json")))["items"]
     assert (memory["trust"], memory["origin"]) == ("user", "cli")
     assert "Retired" in ok(typed(home, "skills", "remove", "rotate-keys"))
@@ -38,7 +38,7 @@ def test_one_bad_skill_costs_neither_the_others_nor_a_command(home: Path) -> Non
     other = home / "broken" / "cut-wood" / "SKILL.md"  # a change, so that the procedures are compared with the files
     other.parent.mkdir()
     other.write_text("---\ndescription: Cut wood.\n---\nUse a saw.\n")
-    listed = json.loads(ok(typed(home, "procedures", "list", "--json", **own)))
+    listed = json.loads(ok(typed(home, "procedures", "list", "--json", **own)))["items"]
     assert [one["state"] for one in listed if one["name"] == "mend-a-tap"] == ["ACTIVE"]
     added = typed(home, "skills", "add", str(home / "broken"), "--json")
     assert added.returncode == 2

@@ -56,11 +56,11 @@ async def test_a_decision_by_the_client_is_seen_by_the_tools_and_back(client: Cl
 
 async def test_procedures_and_censors_are_the_same_over_http_and_mcp(client: Client) -> None:
     # procedures of the agent come from files, so it has none here
-    assert await client.procedures() == [] == (await tool(client, "procedures"))["items"]
+    assert (await client.procedures())["items"] == [] == (await tool(client, "procedures"))["items"]
     with pytest.raises(ApiError, check=has_code("not_found")):
         await client.procedure_outcome("no such thing", "success")
     with pytest.raises(ApiError, check=has_code("not_found")):
-        await client.dismiss_procedure("no such thing", "it was a mistake")
+        await client.dismiss_procedure("no such thing", reason="it was a mistake")
     with pytest.raises(ApiError, check=has_code("not_found")):
         await client.call_tool("dismiss_procedure", {"name": "no such thing"})
     assert (await tool(client, "add_censor", trigger="open the sluice", reason="villages lie below"))["is_new"]

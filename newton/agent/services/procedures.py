@@ -8,7 +8,7 @@ from newton.content.skills import SkillFile, SkillSet
 from newton.errors import NotFoundError
 from newton.heart import activations, procedures
 from newton.heart.activations import ActivationResult
-from newton.heart.procedures import DISK_ORIGIN, ProcedureVersion, SyncReport
+from newton.heart.procedures import DISK_ORIGIN, ProcedureChange, ProcedureVersion, SyncReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,24 +46,24 @@ class ProcedureService:
             await procedures.retire_procedure(tx, name, ctx=ctx)
             self.scope.publish("procedure.retired", {})
 
-    async def approve(self, name: str) -> bool:
-        """Put a proposed procedure in use. Return False if it was not waiting for approval. Raises NotFoundError."""
+    async def approve(self, name: str) -> ProcedureChange:
+        """Put a proposed procedure in use. Nothing changes if it was not waiting for approval. Raises NotFoundError."""
         async with self.scope.write() as (tx, ctx):
             is_approved = await procedures.approve_procedure(tx, name, ctx=ctx)
             if is_approved:
                 self.scope.publish("procedure.approved", {})
-            return is_approved
+            return ProcedureChange(name=name, changed=is_approved)
 
-    async def dismiss(self, name: str, reason: str | None = None) -> bool:
+    async def dismiss(self, name: str, reason: str | None = None) -> ProcedureChange:
         """Retire a proposed procedure, so that it is not proposed again; the reason is recorded.
 
-        Return False if it was not waiting for approval. Raises NotFoundError.
+        Nothing changes if it was not waiting for approval. Raises NotFoundError.
         """
         async with self.scope.write() as (tx, ctx):
             is_dismissed = await procedures.dismiss_procedure(tx, name, reason, ctx=ctx)
             if is_dismissed:
                 self.scope.publish("procedure.dismissed", {})
-            return is_dismissed
+            return ProcedureChange(name=name, changed=is_dismissed)
 
     async def record_use(self, name: str, result: ActivationResult | None) -> None:
         """Record a use of a procedure, with its result if known. Raises NotFoundError for an unknown procedure."""

@@ -47,3 +47,25 @@ class SyncOperationMethods(SyncDaemonConnection):
         "Settle the conflicts of a fact as a person decided: keep the newer fact, the older one or both, or merge them."
     def guardrails(self) -> JsonDict:
         "List the guardrails (rules checked before a decision is recorded), including the retired ones."
+    def procedures(self, *, versions: bool = False) -> JsonDict:
+        "List the procedures (how something is done, in steps) with their track records."
+    def procedure(self, name: str) -> JsonDict:
+        "Show the goals, steps and details of a procedure, with its track record."
+    def approve_procedure(self, name: str, *, idempotency_key: str | None = None) -> JsonDict:
+        "Approve a procedure that follows from what the agent did."
+    def dismiss_procedure(
+        self, name: str, *, reason: str | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Dismiss a procedure that waits for approval, when the person says so."
+    def procedure_outcome(
+        self, name: str, result: Literal["success", "failure", "neutral"], *, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Record how the last use of a procedure ended."
+    def procedure_use(
+        self,
+        name: str,
+        *,
+        result: Literal["success", "failure", "neutral"] | None = None,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Record a use of a procedure and its outcome."

@@ -39,27 +39,6 @@ class SyncAgentOperations(SyncSessionOperations):
         """Check a decision against the guardrails (rules for decisions), without recording it."""
         return self.post("/v1/guardrails/check", {"description": description, "confidence": confidence, **fields})
 
-    def procedures(self) -> list[JsonDict]:
-        """List the procedures (how something is done, in steps) with their track records."""
-        return self.get_items("/v1/procedures")
-
-    def procedure(self, name: str) -> JsonDict:
-        """Return the goals, steps and details of a procedure."""
-        return self.get(f"/v1/procedures/{encode_segment(name)}")
-
-    def approve_procedure(self, name: str) -> bool:
-        """Put a proposed procedure in use; return False if it was not waiting for approval."""
-        return (self.post(f"/v1/procedures/{encode_segment(name)}/approve"))["changed"]
-
-    def dismiss_procedure(self, name: str, reason: str | None = None) -> bool:
-        """Dismiss a proposed procedure for good; return False if it was not waiting for approval."""
-        body = {} if reason is None else {"reason": reason}
-        return (self.post(f"/v1/procedures/{encode_segment(name)}/dismiss", body))["changed"]
-
-    def procedure_outcome(self, name: str, result: str) -> None:
-        """Record how the last use of a procedure ended: success, failure or neutral."""
-        self.post(f"/v1/procedures/{encode_segment(name)}/outcomes", {"result": result})
-
     def identity(self) -> JsonDict:
         """Return the agent's identity: its version, and the lines that state who it is and what always applies."""
         return self.get("/v1/identity")

@@ -29,13 +29,13 @@ from newton.runtime.api.routes import (
     dashboard,
     decisions,
     events,
+    frames,
     guardrails,
     health,
     identity,
     items,
     jobs,
     memories,
-    procedures,
     recall,
     reports,
     sessions,
@@ -60,7 +60,7 @@ from newton.runtime.daemon_state import DaemonState
 ROUTE_MODULES = (
     *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, entities, documents, items),
     *(erasures, turns, sessions, session_contents, artifacts, identity, tasks),
-    *(decisions, guardrails, permissions, procedures, reports, transfer, jobs, events, dashboard),
+    *(decisions, guardrails, permissions, frames, reports, transfer, jobs, events, dashboard),
     *(daemon, mcp_servers, models, chat_completions, responses, embeddings),
 )
 

@@ -96,7 +96,8 @@ def _list_parameters(operation: Operation) -> Iterator[tuple[str, Any, Any]]:
             yield name, Annotated[operation.hints[name], Query(**_describe(info))], default
     if not takes_query and operation.parameters.keys() > set(operation.path_fields):
         model = operation.build_model(without=operation.path_fields)
-        yield BODY, Annotated[model, Body()], Parameter.empty
+        is_optional = not any(info.is_required() for info in model.model_fields.values())
+        yield BODY, Annotated[model, Body()], model() if is_optional else Parameter.empty
 
 
 def _describe(info: FieldInfo) -> dict[str, Any]:

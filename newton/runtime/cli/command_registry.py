@@ -88,14 +88,6 @@ SKILL_COMMANDS = {
     "add": ("memory.skills:add_skills", "Store SKILL.md folders as procedures."),
     "remove": ("memory.skills:remove_skill", "Retire the procedure of a skill."),
 }
-PROCEDURE_COMMANDS = {
-    "list": ("memory.procedures:list_procedures", "List the procedures with their track records."),
-    "show": ("memory.procedures:show_procedure", "Show the goals, steps and details of a procedure."),
-    "approve": ("memory.procedures:approve_procedure", "Approve a procedure that was proposed."),
-    "dismiss": ("memory.procedures:dismiss_procedure", "Dismiss a procedure that was proposed."),
-    "record-use": ("memory.procedures:record_use", "Record that a procedure was used, and its outcome."),
-    "record-outcome": ("memory.procedures:record_outcome", "Record the outcome of the last use of a procedure."),
-}
 PROFILE_COMMANDS = {
     "list": ("talk.profiles:list_profiles", "List the profiles."),
     "show": ("talk.profiles:show_profile", "Show how a profile scores memories."),
@@ -312,6 +304,7 @@ OPERATION_MODULES: dict[str, tuple[str, ...]] = {
     "censors": ("censors",),
     "conflicts": ("conflicts",),
     "guard": ("guardrails",),
+    "procedures": ("procedures",),
 }
 
 COMMAND_GROUPS = (
@@ -320,7 +313,7 @@ COMMAND_GROUPS = (
     ("documents", "List, show and delete ingested documents.", DOCUMENT_COMMANDS),
     ("artifacts", "Long tool outputs, pasted texts and files of a session.", ARTIFACT_COMMANDS),
     ("items", "JSON values that programs store under a namespace and a key.", ITEM_COMMANDS),
-    ("procedures", "Procedures (how something is done, in steps) and their track records.", PROCEDURE_COMMANDS),
+    ("procedures", "Procedures (how something is done, in steps) and their track records.", {}),
     ("skills", "Skills: procedures from SKILL.md folders.", SKILL_COMMANDS),
     ("censors", "Censors: prohibitions that warn of or block a text.", {}),
     ("decisions", "List, link, amend and erase decisions.", DECISION_COMMANDS),

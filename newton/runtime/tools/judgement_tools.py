@@ -11,25 +11,7 @@ from newton.runtime.reports.metrics import metrics_to_json
 from newton.runtime.tools.views import (
     BundleInfo,
     to_identity_response,
-    to_procedure_detail,
-    to_procedure_infos,
 )
-
-
-async def show_procedures(caller: OperationCaller, args: inputs.ProceduresInput) -> ToolResult:
-    if args.name is not None:
-        return ToolResult(to_procedure_detail(await caller.procedures.get(args.name)).model_dump(mode="json"))
-    found = to_procedure_infos(await caller.procedures.list_procedures())
-    return ToolResult({"items": [one.model_dump(mode="json") for one in found]})
-
-
-async def record_procedure_outcome(caller: OperationCaller, args: inputs.ProcedureOutcomeInput) -> ToolResult:
-    await caller.procedures.record_result(args.name, args.result)
-    return ToolResult({"name": args.name, "result": args.result})
-
-
-async def dismiss_procedure(caller: OperationCaller, args: inputs.DismissProcedureInput) -> ToolResult:
-    return ToolResult({"name": args.name, "changed": await caller.procedures.dismiss(args.name, args.reason)})
 
 
 async def report_metrics(caller: OperationCaller, args: inputs.MetricsInput) -> ToolResult:

@@ -14,7 +14,6 @@ from newton.dialogue.messages import Role, StoredMessage
 from newton.dialogue.task_tree import Task, TaskStatus, TaskTree
 from newton.heart.entities.entity_store import EntitySummary, ReachedRelation
 from newton.heart.identity.tenets import Identity, IdentityPart
-from newton.heart.procedures import ProcedureVersion
 
 
 class ViewModel(BaseModel):
@@ -138,35 +137,6 @@ class TaskInfo(ViewModel):
     changed_at: datetime
 
 
-class ProcedureInfo(ViewModel):
-    """A procedure with the rate of its successful uses, and the lower bound of this rate (Wilson score, 95 %).
-
-    A proposed procedure is in no context until a person approves it.
-    """
-
-    memory_id: UUID
-    name: str
-    version: int
-    state: str
-    is_proposed: bool
-    domain: str
-    description: str
-    activations: int
-    successes: int
-    failures: int
-    success_rate: float
-    success_rate_lower_bound: float
-
-
-class ProcedureDetail(ProcedureInfo):
-    """A procedure with its triggers, goals, steps and details."""
-
-    triggers: list[str]
-    goals: list[str]
-    steps: list[str]
-    details: str
-
-
 class TenetInfo(ViewModel):
     """A line of the identity. `said_on` is the day on which the user laid it down in a conversation, else null."""
 
@@ -280,22 +250,6 @@ def to_task_infos(tree: TaskTree) -> list[TaskInfo]:
         )
         for task in tree.tasks
     ]
-
-
-def _procedure_fields(procedure: ProcedureVersion) -> dict[str, float | bool]:
-    rates = {"success_rate": procedure.effectiveness, "success_rate_lower_bound": procedure.lower_bound}
-    return {**rates, "is_proposed": procedure.is_proposed}
-
-
-def to_procedure_infos(versions: list[ProcedureVersion]) -> list[ProcedureInfo]:
-    """Return the latest version of each procedure."""
-    latest = {procedure.name: procedure for procedure in versions}
-    return [ProcedureInfo.from_source(one, **_procedure_fields(one)) for one in latest.values()]
-
-
-def to_procedure_detail(procedure: ProcedureVersion) -> ProcedureDetail:
-    lists = {"triggers": list(procedure.triggers), "goals": list(procedure.goals), "steps": list(procedure.core)}
-    return ProcedureDetail.from_source(procedure, **lists, **_procedure_fields(procedure))
 
 
 def to_identity_response(identity: Identity) -> IdentityResponse:

@@ -137,7 +137,7 @@ async def check_prohibitions(life: Life) -> None:
 
 async def check_growth(life: Life, ending: Ending) -> None:
     """Check the report of the last week and of the six weeks against the story."""
-    (wheel,) = await life.http.procedures()
+    (wheel,) = (await life.http.procedures())["items"]
     assert (wheel["activations"], wheel["successes"], wheel["failures"]) == (3, 2, 1)
     week = (await life.newton.growth().report_weeks(1)).metrics
     since = life.clock.now() - timedelta(weeks=1)

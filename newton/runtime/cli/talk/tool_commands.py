@@ -11,6 +11,7 @@ from newton.operations.declaration import Operation, load_operations
 from newton.runtime.tools.tool_registry import TOOLS
 
 HELP_COLUMN = 44
+REASON = "reason"  # the last words of a line
 LABELS = (
     "memory_id",
     "document_id",
@@ -22,7 +23,7 @@ LABELS = (
 )  # the first field of an item's line
 
 
-_OPTION = re.compile(r"\s*--([\w-]+)[ =](\S+)(?:\s+|$)")
+_OPTION = re.compile(r'\s*--([\w-]+)[ =](?:"([^"]*)"|(\S+))(?:\s+|$)')
 _ARGUMENT = re.compile(r'\s*(?:"([^"]*)"|(\S+))')
 
 
@@ -114,11 +115,6 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
     "/diff-artifact": SlashCommand(
         "diff_artifact", ("name", "old", "new"), "compare two versions of an artifact", True
     ),
-    "/procedures": SlashCommand("procedures", ("name",), "list the procedures, or show one"),
-    "/procedure-outcome": SlashCommand(
-        "procedure_outcome", ("name", "result"), "record the outcome of the last use of a procedure"
-    ),
-    "/dismiss-procedure": SlashCommand("dismiss_procedure", ("name", "reason"), "dismiss a proposed procedure"),
     "/identity": SlashCommand("identity", (), "show the identity and its proposals"),
     "/propose": SlashCommand("propose_identity", ("section", "text"), "propose a line for the identity"),
     "/bundles": SlashCommand("bundles", ("limit",), "list the stored contexts"),
@@ -128,10 +124,12 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
 
 
 def _to_slash_command(operation: Operation) -> SlashCommand:
-    """Return the slash command of an operation: its required parameters are the words, the others are options."""
-    options = tuple(name for name in operation.parameters if name not in operation.required)
+    """Return the slash command of an operation: its required parameters and a reason are the words, others options."""
+    words = (*operation.required, *(name for name in operation.parameters if name == REASON))
+    words = tuple(dict.fromkeys(words))
+    options = tuple(name for name in operation.parameters if name not in words)
     summary = operation.summary.rstrip(".")
-    return SlashCommand(operation.name, operation.required, summary[0].lower() + summary[1:], options=options)
+    return SlashCommand(operation.name, words, summary[0].lower() + summary[1:], options=options)
 
 
 TOOL_COMMANDS: Mapping[str, SlashCommand] = {
@@ -180,7 +178,7 @@ def _parse_options(command: SlashCommand, text: str) -> tuple[dict[str, object],
     """Return the options at the beginning of a line, by name, and the rest of the line."""
     options: dict[str, object] = {}
     while (match := _OPTION.match(text)) and (name := match[1].replace("-", "_")) in command.options:
-        options[name], text = match[2], text[match.end() :]
+        options[name], text = match[2] if match[2] is not None else match[3], text[match.end() :]
     return options, text
 
 

@@ -84,7 +84,7 @@ def render_procedure(procedure: ProcedureVersion) -> str:
         f"{_quote(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in procedure.front_matter.items()
     ]
     goals = "\n".join(f"- {goal}" for goal in procedure.goals)
-    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(procedure.core, start=1))
+    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(procedure.steps, start=1))
     parts = ["---\n" + "\n".join(front) + "\n---"]
     parts += [f"## Goals\n\n{goals}"] if goals else []
     parts += [f"## Steps\n\n{steps}"] if steps else []
