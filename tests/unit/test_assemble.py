@@ -77,12 +77,12 @@ def test_a_date_stands_once_over_its_lines_which_come_as_they_were_said() -> Non
     shown = told(best, found(2, "Bo: Hi."), found(4, "Bo: Where to?", day=1), found(1, "Ana: Hello."))
     assert lines(shown) == [
         "## Past Experience",
-        "2026-05-09:",
-        "- Bo: Where to?",
-        "- Ana: To Lisbon.",
         "2026-05-08:",
         "- Ana: Hello.",
         "- Bo: Hi.",
+        "2026-05-09:",
+        "- Bo: Where to?",
+        "- Ana: To Lisbon.",
     ]
     assert shown.candidates[0].text == "[2026-05-09] Ana: To Lisbon."  # with its day for who asks
 
@@ -90,7 +90,7 @@ def test_a_date_stands_once_over_its_lines_which_come_as_they_were_said() -> Non
 @pytest.mark.parametrize(
     ("order", "days"),
     [
-        ("best_first", ["2026-05-10:", "2026-05-08:", "2026-05-09:"]),
+        ("best_first", ["2026-05-08:", "2026-05-09:", "2026-05-10:"]),
         ("best_last", ["2026-05-09:", "2026-05-08:", "2026-05-10:"]),
         ("chronological", ["2026-05-08:", "2026-05-09:", "2026-05-10:"]),
         ("edges", ["2026-05-10:", "2026-05-09:", "2026-05-08:"]),
