@@ -197,15 +197,6 @@ class ExplainInput(ToolInput):
     )
 
 
-class EntitiesInput(ToolInput):
-    """List the people and things that are mentioned most. With a name, list the relations of that person or thing. With
-    a session, list those that it mentions."""
-
-    name: Name | None = Field(None, description="The name of a person or thing.")
-    session: Ref | None = Field(None, description="Only what this session mentions; not together with a name.")
-    limit: int = Field(20, ge=1, le=100, description="Maximum number of results.")
-
-
 def _iter_texts(value: object) -> Iterator[str]:
     match value:
         case str():

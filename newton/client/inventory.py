@@ -32,17 +32,6 @@ class InventoryOperations(OperationMethods):
         """
         return await self._send("POST", "/v1/memories/bulk", {"action": action, "filter": filter, **fields})
 
-    async def entity(self, name: str) -> JsonDict:
-        """Return an entity (a person or thing) with the memories that mention it."""
-        return await self.get(f"/v1/entities/{encode_segment(name)}")
-
-    async def merge_entity(self, name: str, *, into: str, token: str | None = None) -> JsonDict:
-        """Merge the entity `name` into the entity `into`, which is the same person or thing. It cannot be undone.
-
-        Without `token`, nothing is changed, and the response is a preview with the token that confirms it.
-        """
-        return await self._send("POST", f"/v1/entities/{encode_segment(name)}/merge", {"into": into, "token": token})
-
     async def documents(self) -> list[JsonDict]:
         """List the ingested documents."""
         return await self.get_items("/v1/documents")

@@ -91,14 +91,6 @@ class AgentOperations(SessionOperations):
         """Return how the agent developed in the last `weeks` weeks, compared with the weeks before."""
         return await self.get("/v1/growth", {"weeks": weeks})
 
-    async def entities(self, *, limit: int = 20) -> list[JsonDict]:
-        """List the people and things (entities) that are mentioned most."""
-        return await self.get_items("/v1/entities", limit=limit)
-
-    async def relations(self, name: str, *, depth: int = 1) -> list[JsonDict]:
-        """List the relations of an entity, and those of entities up to `depth` relations away."""
-        return await self.get_items(f"/v1/entities/{encode_segment(name)}/relations", depth=depth)
-
     async def sessions(self, **fields: str | int) -> list[JsonDict]:
         """Return one page of the sessions (conversations), the last used one last."""
         return await self.get_items("/v1/sessions", **fields)

@@ -28,10 +28,6 @@ class SessionOperations(ArtifactOperations):
         """Return the tokens of a session by part, its compactions, what is masked, and its latest context."""
         return await self.get(f"/v1/sessions/{encode_segment(session)}/stats")
 
-    async def session_entities(self, session: str, *, limit: int = 20) -> list[JsonDict]:
-        """List the people and things that a session mentions, with the number of their mentions in it."""
-        return await self.get_items(f"/v1/sessions/{encode_segment(session)}/entities", limit=limit)
-
     async def block(self, reason: str, *, session: str | None = None) -> JsonDict:
         """Mark the current task as blocked, in the named session or the default session."""
         return await self.post("/v1/tasks/block", {"reason": reason, "session": session})

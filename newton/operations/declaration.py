@@ -63,10 +63,15 @@ class Operation:
 
     name: str
     method: str
-    path: str
+    route: str
     effect: OperationEffect
     run: Callable[..., Awaitable[Any]]
     options: OperationOptions = field(default_factory=OperationOptions)
+
+    @property
+    def path(self) -> str:
+        """The route without converters: a value of `{name:path}` may contain a slash."""
+        return self.route.replace(":path", "")
 
     @property
     def noun(self) -> str:
@@ -152,11 +157,11 @@ def operation(
     route: str, effect: OperationEffect, **options: Unpack[OperationOptions]
 ) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]]:
     """Declare the decorated function as an operation with a route, such as `POST /v1/censors`, and an effect."""
-    method, path = route.split()
+    method, address = route.split()
 
     def register(run: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         name = options.get("name", run.__name__)
-        OPERATIONS[name] = Operation(name=name, method=method, path=path, effect=effect, run=run, options=options)
+        OPERATIONS[name] = Operation(name=name, method=method, route=address, effect=effect, run=run, options=options)
         return run
 
     return register

@@ -28,6 +28,10 @@ MemoryRef = Annotated[
     ),
 ]
 Limit = Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE, description="Maximum number of items.")]
+PlanToken = Annotated[
+    str | None,
+    Field(max_length=100, description="The token of the preview; without it, nothing is changed."),
+]
 Cursor = Annotated[
     str | None,
     Field(max_length=500, description="The cursor of the page: `next` of the previous page. Default: the first page."),

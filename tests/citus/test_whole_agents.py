@@ -57,13 +57,12 @@ async def test_entities_are_merged_on_the_node_of_their_agent(world: ClusterWorl
         for source, kind, target in (*works, ("Acme", "employs", "Bob Smith")):
             stated = RelationDeclaration(ref=f"{source} {kind}", source=source, type=kind, target=target)
             await entity_declarations.declare_relations(tx, [stated], ctx=teller(agent))
-    plan, token = await service.plan_merge("Bob Smith", "Robert Smith")
+    plan = await service.plan_merge("Bob Smith", "Robert Smith")
     assert ([one.type for one in plan.known], [one.type for one in plan.moved]) == (["works at"], ["employs"])
-    await service.merge("Bob Smith", "Robert Smith", token=token)
+    await service.merge("Bob Smith", "Robert Smith", token=plan.token)
     found = await service.get("Bob Smith", limit=1)
-    assert found.entity.name == "Robert Smith" and list(found.entity.aliases) == ["Bob Smith"]
-    relations = [reached.relation for reached in found.relations]
-    assert {(one.source, one.type, one.target) for one in relations} == {
+    assert found.name == "Robert Smith" and list(found.aliases) == ["Bob Smith"]
+    assert {(one.source, one.type, one.target) for one in found.relations} == {
         ("Robert Smith", "works at", "Acme"),
         ("Acme", "employs", "Robert Smith"),
     }

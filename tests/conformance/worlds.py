@@ -11,6 +11,8 @@ from newton.agent.services.memories import FactDraft
 from newton.content.skills import SkillFile
 from newton.heart import activations
 from newton.heart.censors import CensorRule
+from newton.heart.entities import entity_declarations
+from newton.heart.entities.entity_declarations import RelationDeclaration
 from newton.memory import store
 from newton.operations.caller import OperationCaller
 from newton.runtime.wiring import AgentServices
@@ -19,7 +21,9 @@ from tests.stored_rows import Rows
 # What differs because the doors are different processes, or is no state of the agent.
 UNCOMPARED = {"runtime.idempotency_keys", "runtime.jobs", "runtime.tokens", "runtime.agents", "sequences"}
 ORIGINS = {"http", "cli", "mcp", "chat"}
-_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32}|\b[0-9a-f]{8}\b")
+_ID = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32}|\b[0-9a-f]{8}\b|\b[0-9a-f]{16}\b"
+)
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}\S*")
 
 
@@ -39,6 +43,9 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
     async with newton.scope.write() as (tx, ctx):
         await activations.record_activations(tx, "censor", [censors["open the sluice"]], stage="action", ctx=ctx)
         await store.add_links(tx, "contradicts", [(facts[1], facts[0])], ctx=ctx)
+        bond = RelationDeclaration(ref="b", source="Bob", type="helps", target="Robert Smith")
+        await entity_declarations.declare_relations(tx, [bond], ctx=ctx)
+    await newton.sessions("world").begin("s")
     return {
         "censor_id": str(censors["open the sluice"]),
         "approve_censor.censor_id": str(censors["burn the mill"]),

@@ -41,7 +41,7 @@ async def reached(tx: Tx, name: str, depth: int) -> list[tuple[str, str, str, in
     entity = (await load_index(tx, agent_id=ANA)).resolve(name)
     assert entity is not None
     found = await find_relations(tx, [entity.entity_id], agent_id=ANA, depth=depth, now=NOON)
-    return [(r.relation.source, r.relation.type, r.relation.target, r.depth) for r in found]
+    return [(r.source, r.type, r.target, r.depth) for r in found]
 
 
 async def test_who_speaks_who_is_named_and_what_a_fact_is_about_are_known(tx: Tx) -> None:

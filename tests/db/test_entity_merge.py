@@ -23,7 +23,7 @@ async def merge(tx: Tx, name: str, into: str) -> EntityMergePlan:
     assert merged and kept
     plan = await entity_merge.plan_merge(tx, merged.entity_id, kept.entity_id, agent_id=ANA)
     await entity_merge.merge_entities(tx, plan, ctx=ground())
-    await fact_edits.move_subjects(tx, plan.subject_keys, plan.kept.name, ctx=ground())
+    await fact_edits.move_subjects(tx, plan.subject_keys, plan.kept, ctx=ground())
     return plan
 
 

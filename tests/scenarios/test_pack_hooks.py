@@ -108,10 +108,8 @@ async def test_hooks_drop_events_and_extract_relations(mind: Mind) -> None:
     assert (
         await service(mind, extracting).record_events("s1", [event("3", "ticket_opened", "Ana reports the boat")]) == 1
     )
-    found = await newton(mind, HashEmbedder()).entities("test").find_related_entities("Ana", depth=1)
-    assert [(one.relation.source, one.relation.type, one.relation.target) for one in found] == [
-        ("Ana", "reported", "Artemis")
-    ]
+    found = await newton(mind, HashEmbedder()).entities("test").find_relations("Ana", depth=1)
+    assert [(one.source, one.type, one.target) for one in found] == [("Ana", "reported", "Artemis")]
 
 
 async def test_the_beginning_and_end_of_a_session_run_hooks_once_and_failures_are_events(mind: Mind) -> None:

@@ -30,8 +30,10 @@ BEGINS = {
     ("POST", "/v1/sessions/{session}/turns"): 200,
     ("POST", "/v1/sessions/{session}/injections"): 201,
     ("PUT", "/v1/agents/{name}/model"): 403,
+    ("PUT", "/v1/attributes/{name}"): 200,
 }
 BODIES = {
+    "/v1/attributes/{name}": {"single": True},
     "/v1/entities/{name}/merge": {"into": "Ana"},
     "/v1/agents/{name}/model": {"model": None},
     "/v1/decisions/{decision_id}/thoughts": {"text": "x"},

@@ -99,7 +99,7 @@ async def test_the_statistics_and_entities_of_a_session_are_shown(api: Api, ana:
     assert (await ana.get("/v1/sessions/nowhere/stats")).status_code == 404
     async with api.client(await api.token("ana")) as client:
         assert await client.session_stats("work") == (await ana.get("/v1/sessions/work/stats")).json()
-        assert [one["name"] for one in await client.session_entities("work", limit=1)] == ["Mira Berg"]
+        assert [one["name"] for one in (await client.session_entities("work", limit=1))["items"]] == ["Mira Berg"]
         (text,) = await client.injections("work")
         assert (await client.eject("work", text["injection_id"]))["text"] == "Answer in French."
         assert (await client.inject("work", text="Be brief."))["type"] == "text"

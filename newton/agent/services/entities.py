@@ -1,8 +1,8 @@
 """Entities of an agent: the people and things that memories name, and the relations between them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 
 from newton.agent.scope import AgentScope
 from newton.agent.services.confirmation import hash_preview, verify_preview
@@ -11,21 +11,11 @@ from newton.dialogue import sessions
 from newton.errors import NotFoundError
 from newton.heart.entities import entity_merge, entity_records, entity_store
 from newton.heart.entities.entity_merge import EntityMergePlan
-from newton.heart.entities.entity_store import EntitySummary, ReachedRelation
-from newton.heart.events.event_types import Payload
+from newton.heart.entities.entity_records import EntityMention, EntityRecord
+from newton.heart.entities.entity_store import EntityRelation, EntitySummary
 from newton.heart.facts import fact_edits
 from newton.memory import store
-from newton.memory.inventory.memory_list import ListedMemory, read_rows
-
-
-class EntityRecord(NamedTuple):
-    """An entity in full: its salience, its properties, its relations, and the latest memories that mention it."""
-
-    entity: EntitySummary
-    salience: float
-    properties: Payload
-    relations: Sequence[ReachedRelation]
-    mentions: Sequence[ListedMemory]
+from newton.memory.inventory.memory_list import read_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +24,13 @@ class EntityService:
 
     scope: AgentScope
 
-    async def list_entities(self, *, limit: int) -> list[tuple[EntitySummary, float]]:
-        """Return up to `limit` entities and their salience (how often and recently they are mentioned), highest
-        first.
-        """
+    async def list_entities(self, *, limit: int) -> list[EntitySummary]:
+        """Return up to `limit` entities, those with the highest salience first."""
         async with self.scope.write() as (tx, ctx):
             entities = await entity_store.list_entities(tx, agent_id=ctx.agent_id, limit=limit)
-        return sorted(((entity, entity.salience_at(ctx.now)) for entity in entities), key=lambda pair: -pair[1])
+        return _sort_by_salience(entities, ctx.now)
 
-    async def list_session_entities(self, session: str, *, limit: int) -> list[tuple[EntitySummary, float]]:
+    async def list_session_entities(self, session: str, *, limit: int) -> list[EntitySummary]:
         """Return up to `limit` entities that a session mentions, with their salience there, highest first.
 
         The mentions and the time of the last one are those of the session. Raises NotFoundError for an unknown session.
@@ -51,23 +39,33 @@ class EntityService:
             session_id = await sessions.get_session_id(tx, agent_id=ctx.agent_id, ref=session)
             key = {"agent_id": ctx.agent_id, "session_id": session_id}
             entities = await entity_store.list_session_entities(tx, **key, limit=limit)
-        return sorted(((entity, entity.salience_at(ctx.now)) for entity in entities), key=lambda pair: -pair[1])
+        return _sort_by_salience(entities, ctx.now)
 
-    async def get(self, name: str, *, limit: int) -> EntityRecord:
-        """Return an entity with its relations and the latest `limit` memories that mention it. Raises NotFoundError."""
+    async def get(self, name: str, *, limit: int, depth: int = 1) -> EntityRecord:
+        """Return an entity with its relations up to `depth` steps, and the latest `limit` memories that mention it.
+
+        Raises NotFoundError for an unknown name.
+        """
         async with self.scope.write() as (tx, ctx):
             found = (await entity_store.load_index(tx, agent_id=ctx.agent_id)).resolve(name)
             if found is None:
                 raise unknown_entity_error(name)
             entity, properties = await entity_records.read_entity(tx, found.entity_id, agent_id=ctx.agent_id)
             relations = await entity_store.find_relations(
-                tx, [found.entity_id], agent_id=ctx.agent_id, depth=1, now=ctx.now
+                tx, [found.entity_id], agent_id=ctx.agent_id, depth=depth, now=ctx.now
             )
             ids = await entity_records.list_mentions(tx, found.entity_id, agent_id=ctx.agent_id, limit=limit)
-            mentions = await read_rows(tx, ids, agent_id=ctx.agent_id)
-        return EntityRecord(entity, entity.salience_at(ctx.now), properties, relations, mentions)
+            memories = await read_rows(tx, ids, agent_id=ctx.agent_id)
+        mentions = [
+            EntityMention(
+                memory_id=one.memory_id, kind=one.kind, state=one.state, text=one.summary, occurred_at=one.occurred_at
+            )
+            for one in memories
+        ]
+        fields = asdict(entity.at(ctx.now))
+        return EntityRecord(**fields, properties=properties, relations=relations, mentioned_in=mentions)
 
-    async def find_related_entities(self, name: str, *, depth: int) -> list[ReachedRelation]:
+    async def find_relations(self, name: str, *, depth: int) -> list[EntityRelation]:
         """Return the relations that lead from the entity `name` to others over up to `depth` steps, nearest first.
 
         Raises NotFoundError for an unknown name.
@@ -80,14 +78,13 @@ class EntityService:
                 tx, [found.entity_id], agent_id=self.scope.agent_id, depth=depth, now=self.scope.now()
             )
 
-    async def plan_merge(self, name: str, into: str) -> tuple[EntityMergePlan, str]:
-        """Return what merging the entity `name` into the entity `into` would change, and the token that confirms it.
+    async def plan_merge(self, name: str, into: str) -> EntityMergePlan:
+        """Return what merging the entity `name` into the entity `into` would change, with the token that confirms it.
 
         Raises NotFoundError for an unknown name, and InputError if both names mean one entity.
         """
         async with self.scope.transaction() as tx:
-            plan = await self._plan_merge(tx, name, into)
-        return plan, _create_merge_token(plan, self.scope)
+            return await self._plan_merge(tx, name, into)
 
     async def merge(self, name: str, into: str, *, token: str) -> EntityMergePlan:
         """Merge the entity `name` into the entity `into`, as a preview showed it; return what was done.
@@ -98,10 +95,10 @@ class EntityService:
         async with self.scope.write() as (tx, ctx):
             await store.lock_entities(tx, agent_id=ctx.agent_id)
             plan = await self._plan_merge(tx, name, into)
-            verify_preview(token, _create_merge_token(plan, self.scope))
+            verify_preview(token, plan.token)
             await entity_merge.merge_entities(tx, plan, ctx=ctx)
-            await fact_edits.move_subjects(tx, plan.subject_keys, plan.kept.name, ctx=ctx)
-            ids = {"entity_id": str(plan.kept.memory_id), "merged_id": str(plan.merged.memory_id)}
+            await fact_edits.move_subjects(tx, plan.subject_keys, plan.kept, ctx=ctx)
+            ids = {"entity_id": str(plan.kept_id), "merged_id": str(plan.merged_id)}
             self.scope.publish("entity.merged", ids)
         return plan
 
@@ -110,11 +107,13 @@ class EntityService:
         merged, kept = index.resolve(name), index.resolve(into)
         if merged is None or kept is None:
             raise unknown_entity_error(name if merged is None else into)
-        return await entity_merge.plan_merge(tx, merged.entity_id, kept.entity_id, agent_id=self.scope.agent_id)
+        agent_id = self.scope.agent_id
+        plan = await entity_merge.plan_merge(tx, merged.entity_id, kept.entity_id, agent_id=agent_id)
+        return replace(plan, token=hash_preview(str(agent_id), "merge", *plan.state_parts))
 
 
-def _create_merge_token(plan: EntityMergePlan, scope: AgentScope) -> str:
-    return hash_preview(str(scope.agent_id), "merge", *plan.state_parts)
+def _sort_by_salience(entities: Sequence[EntitySummary], now: datetime) -> list[EntitySummary]:
+    return sorted((one.at(now) for one in entities), key=lambda one: -one.salience)
 
 
 def unknown_entity_error(name: str) -> NotFoundError:

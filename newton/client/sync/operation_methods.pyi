@@ -8,6 +8,12 @@ from .connection import SyncDaemonConnection
 
 class SyncOperationMethods(SyncDaemonConnection):
     def run_operation(self, name: str, arguments: Mapping[str, Any]) -> Any: ...
+    def attributes(self) -> JsonDict:
+        "List the attributes of facts, such as 'lives in'."
+    def set_attribute(
+        self, name: str, *, single: bool = False, multi: bool = False, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Declare that an attribute has one current value, or several."
     def censors(self) -> JsonDict:
         "List the censors (prohibitions) and how often each matched."
     def add_censor(
@@ -45,6 +51,18 @@ class SyncOperationMethods(SyncDaemonConnection):
         self, memory_id: IdLike, keep: Literal["newer", "older", "both", "same"], *, idempotency_key: str | None = None
     ) -> JsonDict:
         "Settle the conflicts of a fact as a person decided: keep the newer fact, the older one or both, or merge them."
+    def entities(self, *, session: str | None = None, limit: int = 20) -> JsonDict:
+        "List the people and things (entities) that are mentioned most, or those that a session mentions."
+    def session_entities(self, session: str, *, limit: int = 20) -> JsonDict:
+        "List the people and things (entities) that a session mentions, with the number of their mentions in it."
+    def relations(self, name: str, *, depth: int = 1) -> JsonDict:
+        "List the relations around a person or thing (entity), nearest first."
+    def merge_entity(
+        self, name: str, into: str, *, token: str | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Merge a person or thing (entity) into another one that is the same."
+    def entity(self, name: str, *, depth: int = 1, limit: int = 20) -> JsonDict:
+        "Show a person or thing (entity): its names, properties and relations, and the latest memories that mention it."
     def guardrails(self) -> JsonDict:
         "List the guardrails (rules checked before a decision is recorded), including the retired ones."
     def procedures(self, *, versions: bool = False) -> JsonDict:

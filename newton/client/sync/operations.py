@@ -90,14 +90,6 @@ class SyncAgentOperations(SyncSessionOperations):
         """Return how the agent developed in the last `weeks` weeks, compared with the weeks before."""
         return self.get("/v1/growth", {"weeks": weeks})
 
-    def entities(self, *, limit: int = 20) -> list[JsonDict]:
-        """List the people and things (entities) that are mentioned most."""
-        return self.get_items("/v1/entities", limit=limit)
-
-    def relations(self, name: str, *, depth: int = 1) -> list[JsonDict]:
-        """List the relations of an entity, and those of entities up to `depth` relations away."""
-        return self.get_items(f"/v1/entities/{encode_segment(name)}/relations", depth=depth)
-
     def sessions(self, **fields: str | int) -> list[JsonDict]:
         """Return one page of the sessions (conversations), the last used one last."""
         return self.get_items("/v1/sessions", **fields)

@@ -29,10 +29,6 @@ class SyncSessionOperations(SyncArtifactOperations):
         """Return the tokens of a session by part, its compactions, what is masked, and its latest context."""
         return self.get(f"/v1/sessions/{encode_segment(session)}/stats")
 
-    def session_entities(self, session: str, *, limit: int = 20) -> list[JsonDict]:
-        """List the people and things that a session mentions, with the number of their mentions in it."""
-        return self.get_items(f"/v1/sessions/{encode_segment(session)}/entities", limit=limit)
-
     def block(self, reason: str, *, session: str | None = None) -> JsonDict:
         """Mark the current task as blocked, in the named session or the default session."""
         return self.post("/v1/tasks/block", {"reason": reason, "session": session})

@@ -1,17 +1,20 @@
 """Merge of two entities that are the same person or thing: all that is known of one becomes part of the other."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 from uuid import UUID
+
+from pydantic import Field, JsonValue
 
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import InputError
 from newton.heart.entities import entity_declarations, entity_records, entity_store
-from newton.heart.entities.entity_store import EntityRelation, EntitySummary, RelationTriple
+from newton.heart.entities.entity_store import EntityRelation, RelationTriple
 from newton.heart.entities.name_recognition import NamedEntity, normalize_name
-from newton.heart.events.event_types import Payload, render_entity_line, render_relation_line
+from newton.heart.events.event_types import render_entity_line, render_relation_line
 from newton.heart.facts.attributes import normalize_subject
 from newton.memory import store
 from newton.memory.memory import WriteContext
@@ -28,31 +31,31 @@ class EntityMergePlan:
     `aliases` and `properties` are those of the kept entity afterwards. `moved` are the relations as they are now that
     become relations of the kept entity. `known` are those that the kept entity has already; they are deleted, and the
     kept ones receive their evidence. `between` are relations between both entities, which are deleted. `mentions` and
-    `facts` count the memories that mention the merged entity, and the facts about it.
+    `facts` count the memories that mention the merged entity, and the facts about it, which keep the name that they
+    state. `token` confirms the merge.
     """
 
-    kept: EntitySummary
-    merged: EntitySummary
+    kept: str
+    kept_id: UUID
+    merged: str
+    merged_id: UUID
     type: str
     aliases: tuple[str, ...]
-    properties: Payload
+    properties: Mapping[str, JsonValue]
     moved: Sequence[EntityRelation]
     known: Sequence[EntityRelation]
     between: Sequence[EntityRelation]
     mentions: int
     facts: int
-
-    @property
-    def subject_keys(self) -> list[str]:
-        """Return the subjects of facts that name the merged entity."""
-        return sorted({normalize_subject(name) for name in (self.merged.name, *self.merged.aliases)})
+    subject_keys: Annotated[Sequence[str], Field(exclude=True)] = ()  # subjects of facts that name the merged entity
+    token: str = ""
 
     @property
     def state_parts(self) -> tuple[str, ...]:
         """Return texts of which at least one changes whenever the effects of the merge change."""
         relations = [str(one.memory_id) for one in (*self.moved, *self.known, *self.between)]
         counts = (str(self.mentions), str(self.facts))
-        return (str(self.kept.memory_id), str(self.merged.memory_id), *self.aliases, *counts, *relations)
+        return (str(self.kept_id), str(self.merged_id), *self.aliases, *counts, *relations)
 
 
 async def plan_merge(tx: Tx, merged_id: UUID, kept_id: UUID, *, agent_id: UUID) -> EntityMergePlan:
@@ -78,20 +81,25 @@ async def plan_merge(tx: Tx, merged_id: UUID, kept_id: UUID, *, agent_id: UUID) 
     counts = await SQL["count_records"].fetch_one(tx, agent_id=agent_id, entity_id=merged_id, subject_keys=keys)
     assert counts is not None, "a query without a table returns one row"
     return EntityMergePlan(
-        kept=kept,
-        merged=merged,
+        kept=kept.name,
+        kept_id=kept_id,
+        merged=merged.name,
+        merged_id=merged_id,
         type=merged.type if kept.type == "thing" else kept.type,
         aliases=tuple(sorted(names.values())),
         properties={**merged_properties, **kept_properties},
         mentions=counts["mentions"],
         facts=counts["facts"],
-        **groups,
+        subject_keys=keys,
+        moved=groups["moved"],
+        known=groups["known"],
+        between=groups["between"],
     )
 
 
 async def merge_entities(tx: Tx, plan: EntityMergePlan, *, ctx: WriteContext) -> None:
     """Carry out a plan of this transaction. Facts are moved apart, because their states may change."""
-    merged_id, kept_id = plan.merged.memory_id, plan.kept.memory_id
+    merged_id, kept_id = plan.merged_id, plan.kept_id
     moved = [(one.memory_id, _move_triple(one, merged_id, kept_id)) for one in plan.moved]
     await SQL["merge_entities"].execute(
         tx,
@@ -106,7 +114,7 @@ async def merge_entities(tx: Tx, plan: EntityMergePlan, *, ctx: WriteContext) ->
     columns = {"type": plan.type, "aliases": list(plan.aliases), "properties": json.dumps(plan.properties)}
     query = entity_declarations.SQL["update_entity"]
     await query.execute(tx, agent_id=ctx.agent_id, memory_id=kept_id, **columns)
-    await entity_store.record_spellings(tx, [NamedEntity(kept_id, plan.kept.name, plan.aliases)], ctx=ctx)
+    await entity_store.record_spellings(tx, [NamedEntity(kept_id, plan.kept, plan.aliases)], ctx=ctx)
     await _render_again(tx, plan, ctx=ctx)
     relations = await SQL["list_all_relations"].fetch_all(tx, agent_id=ctx.agent_id, entity_id=kept_id)
     await entity_store.update_weights(tx, [row["memory_id"] for row in relations], ctx=ctx)
@@ -114,10 +122,10 @@ async def merge_entities(tx: Tx, plan: EntityMergePlan, *, ctx: WriteContext) ->
 
 async def _render_again(tx: Tx, plan: EntityMergePlan, *, ctx: WriteContext) -> None:
     """Write the lines of the kept entity and of the moved relations, with the name of the kept entity."""
-    lines = {plan.kept.memory_id: render_entity_line(plan.kept.name, plan.type, plan.properties)}
+    lines = {plan.kept_id: render_entity_line(plan.kept, plan.type, plan.properties)}
     for one in plan.moved:
         source, target = (
-            plan.kept.name if end == plan.merged.memory_id else name
+            plan.kept if end == plan.merged_id else name
             for end, name in ((one.source_id, one.source), (one.target_id, one.target))
         )
         lines[one.memory_id] = render_relation_line(source, one.type, target)

@@ -1,22 +1,47 @@
 """The full record of one entity, and the memories that mention it."""
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
+
+from pydantic import JsonValue
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.heart.entities.entity_store import EntitySummary
-from newton.heart.events.event_types import Payload
+from newton.heart.entities.entity_store import EntityRelation, EntitySummary
+from newton.memory.memory import Kind
 
 SQL = load("newton.heart.entities", "entity_records.sql")
 
 
-async def read_entity(tx: Tx, entity_id: UUID, *, agent_id: UUID) -> tuple[EntitySummary, Payload]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityMention:
+    """A memory that mentions an entity."""
+
+    memory_id: UUID
+    kind: Kind
+    state: str
+    text: str
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityRecord(EntitySummary):
+    """An entity with its properties and relations, and the latest memories that mention it."""
+
+    properties: Mapping[str, JsonValue]
+    relations: Sequence[EntityRelation]
+    mentioned_in: Sequence[EntityMention]
+
+
+async def read_entity(tx: Tx, entity_id: UUID, *, agent_id: UUID) -> tuple[EntitySummary, dict[str, JsonValue]]:
     """Return an entity and its properties. The entity must exist."""
     row = await SQL["get_entity"].fetch_one(tx, agent_id=agent_id, entity_id=entity_id)
     assert row is not None, "the entity was found in the same transaction"
     fields = dict(row)
-    properties: Payload = json.loads(fields.pop("properties"))
+    properties: dict[str, JsonValue] = json.loads(fields.pop("properties"))
     return EntitySummary(**fields), properties
 
 

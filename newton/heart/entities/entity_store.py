@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Self
 from uuid import UUID
 
 from newton.db.pool import Tx
@@ -64,10 +64,12 @@ class EntityDeclaration:
     occurred_at: datetime | None = None
 
 
-class EntityRelation(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class EntityRelation:
     """A relation between two entities. `weight`, in [0, 1), grows with the facts and declarations that state it.
 
-    `is_current` is False if every fact that states it is superseded or retracted.
+    `is_current` is false if every fact that states it is superseded or retracted. `depth` is the distance in relations
+    from the entity that was asked for.
     """
 
     memory_id: UUID
@@ -78,11 +80,15 @@ class EntityRelation(NamedTuple):
     target: str
     weight: float
     is_current: bool = True
+    depth: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntitySummary:
-    """An entity with the number of its mentions and the time of the latest one."""
+    """An entity with the number of its mentions and the time of the latest one.
+
+    `salience` is high if it is mentioned often and recently.
+    """
 
     memory_id: UUID
     name: str
@@ -91,17 +97,11 @@ class EntitySummary:
     mentions: int
     mentioned_at: datetime
     state: str
+    salience: float = 0.0
 
-    def salience_at(self, now: datetime) -> float:
-        return compute_salience(self.mentions, now - self.mentioned_at)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReachedRelation:
-    """A relation found by graph traversal. `depth` is its distance from the start in steps."""
-
-    relation: EntityRelation
-    depth: int
+    def at(self, now: datetime) -> Self:
+        """Return a copy with the salience at a time."""
+        return replace(self, salience=round(compute_salience(self.mentions, now - self.mentioned_at), 3))
 
 
 class IndexProgress(NamedTuple):
@@ -155,14 +155,14 @@ async def list_session_entities(tx: Tx, *, agent_id: UUID, session_id: UUID, lim
 
 async def find_relations(
     tx: Tx, entity_ids: Iterable[UUID], *, agent_id: UUID, depth: int, now: datetime
-) -> list[ReachedRelation]:
+) -> list[EntityRelation]:
     """Return the relations within `depth` steps of the entities, in both directions, nearest and current first."""
-    relations: dict[UUID, ReachedRelation] = {}
+    relations: dict[UUID, EntityRelation] = {}
     front = visited = set(entity_ids)
     for step in range(1, min(depth, MAX_DEPTH) + 1):
         rows = await SQL["list_relations"].fetch_all(tx, agent_id=agent_id, entity_ids=list(front), now=now)
-        new = [EntityRelation(*row) for row in rows if row["memory_id"] not in relations]
-        relations |= {relation.memory_id: ReachedRelation(relation=relation, depth=step) for relation in new}
+        new = [EntityRelation(*row, depth=step) for row in rows if row["memory_id"] not in relations]
+        relations |= {relation.memory_id: relation for relation in new}
         front = {end for relation in new for end in (relation.source_id, relation.target_id)} - visited
         visited = visited | front
         if not front:

@@ -46,7 +46,6 @@ from newton.runtime.api.routes.conversations import session_contents, tasks
 from newton.runtime.api.routes.inventory import (
     artifacts,
     documents,
-    entities,
     erasures,
     memory_list,
     permissions,
@@ -58,7 +57,7 @@ from newton.runtime.api.routes.operations import daemon, mcp_servers
 from newton.runtime.daemon_state import DaemonState
 
 ROUTE_MODULES = (
-    *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, entities, documents, items),
+    *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, documents, items),
     *(erasures, turns, sessions, session_contents, artifacts, identity, tasks),
     *(decisions, guardrails, permissions, frames, reports, transfer, jobs, events, dashboard),
     *(daemon, mcp_servers, models, chat_completions, responses, embeddings),

@@ -52,7 +52,7 @@ def build_operation_router() -> APIRouter:
     for operation in load_operations().values():
         if operation.is_at("http"):
             router.add_api_route(
-                operation.path,
+                operation.route,
                 _build_endpoint(operation),
                 methods=[operation.method],
                 status_code=operation.status,

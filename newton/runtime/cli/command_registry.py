@@ -111,15 +111,6 @@ DECISION_COMMANDS = {
     "link": ("decisions.records:link_decisions", "Link two decisions."),
     "erase": ("decisions.records:erase_decision", "Erase the text of a decision permanently."),
 }
-ATTRIBUTE_COMMANDS = {
-    "list": ("memory.attributes:list_attributes", "List the attributes of facts."),
-    "set": ("memory.attributes:set_cardinality", "Declare that an attribute has one current value, or several."),
-}
-ENTITY_COMMANDS = {
-    "list": ("memory.entities:list_entities", "List the most mentioned people and things, or those of a session."),
-    "show": ("memory.entities:show_entity", "Show a person or thing: names, properties, relations and mentions."),
-    "merge": ("memory.entities:merge_entity", "Merge two people or things that are the same one."),
-}
 GUARDRAIL_COMMANDS = {
     "add": ("judgement.guard:add_guardrail", "Add or replace a guardrail."),
     "check": ("judgement.guard:check_guardrails", "Check a draft decision against the guardrails."),
@@ -301,10 +292,13 @@ SYNONYMS = {
 
 # The modules of newton.operations that declare commands of a group, beside those in COMMAND_GROUPS.
 OPERATION_MODULES: dict[str, tuple[str, ...]] = {
+    "attributes": ("attributes",),
     "censors": ("censors",),
     "conflicts": ("conflicts",),
+    "entities": ("entities",),
     "guard": ("guardrails",),
     "procedures": ("procedures",),
+    "sessions": ("entities",),
 }
 
 COMMAND_GROUPS = (
@@ -317,9 +311,9 @@ COMMAND_GROUPS = (
     ("skills", "Skills: procedures from SKILL.md folders.", SKILL_COMMANDS),
     ("censors", "Censors: prohibitions that warn of or block a text.", {}),
     ("decisions", "List, link, amend and erase decisions.", DECISION_COMMANDS),
-    ("entities", "People and things (entities) that memories name, and their relations.", ENTITY_COMMANDS),
+    ("entities", "People and things (entities) that memories name, and their relations.", {}),
     ("conflicts", "Facts that may contradict each other.", {}),
-    ("attributes", "Attributes of facts, with one current value or several.", ATTRIBUTE_COMMANDS),
+    ("attributes", "Attributes of facts, with one current value or several.", {}),
     ("guard", "Guardrails: rules checked before a decision is recorded.", GUARDRAIL_COMMANDS),
     ("profiles", "Profiles: named ways to score memories.", PROFILE_COMMANDS),
     ("sessions", "Conversations: messages, summaries for a model, branches.", SESSION_COMMANDS),

@@ -57,12 +57,12 @@ def build_command(module: object, function: str) -> Callable[..., Awaitable[int]
 
 
 def to_option(name: str) -> str:
-    """Return the name of a parameter in a command: an id is called by what it identifies, an item of a list by one.
+    """Return the name of a parameter in a command: an id is called by what it identifies, a token by what it does.
 
     >>> to_option("censor_id"), to_option("reason")
     ('censor', 'reason')
     """
-    return name.removesuffix("_id")
+    return "confirm" if name == "token" else name.removesuffix("_id")
 
 
 def _to_parameter(operation: "Operation", name: str) -> Parameter:

@@ -8,7 +8,7 @@ from newton.operations.caller import OperationCaller
 from newton.runtime.tools.context_request import ContextCall
 from newton.runtime.tools.memory_views import MemoryField
 from newton.runtime.tools.memory_views import list_memories as build_list
-from newton.runtime.tools.views import ForgetPlanResponse, to_entity_info, to_relation_info
+from newton.runtime.tools.views import ForgetPlanResponse
 from newton.runtime.tools.working_memory import build_working_context
 
 # The fields of a listed memory that a model needs.
@@ -90,19 +90,6 @@ async def supersede(caller: OperationCaller, args: inputs.SupersedeInput) -> Too
 async def retract(caller: OperationCaller, args: inputs.RetractInput) -> ToolResult:
     await caller.curation.retract(args.memory_id)
     return ToolResult({"memory_id": args.memory_id, "state": "INACTIVE"})
-
-
-async def list_entities(caller: OperationCaller, args: inputs.EntitiesInput) -> ToolResult:
-    service = caller.newton.entities(caller.origin)
-    if args.session is not None:
-        pairs = await service.list_session_entities(args.session, limit=args.limit)
-        found = [to_entity_info(*pair) for pair in pairs]
-    elif args.name is None:
-        found = [to_entity_info(*pair) for pair in await service.list_entities(limit=args.limit)]
-    else:
-        related = await service.find_related_entities(args.name, depth=1)
-        found = [to_relation_info(one) for one in related[: args.limit]]
-    return ToolResult({"items": [one.model_dump(mode="json") for one in found]})
 
 
 async def show_working_memory(caller: OperationCaller, args: context_inputs.WorkingMemoryInput) -> ToolResult:

@@ -5,16 +5,14 @@ from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from newton.agent.inventory.bulk_changes import BulkPlan
 from newton.agent.memory_inputs import BulkAction, ListMemoriesInput
-from newton.agent.services.entities import EntityRecord
-from newton.heart.entities.entity_merge import EntityMergePlan
 from newton.memory.inventory.memory_list import ListedMemory, ListOrder, ListPosition
 from newton.memory.memory import Kind, Outcome, Trust
 from newton.operations.cursors import decode_cursor, encode_cursor, invalid_cursor_error
-from newton.runtime.tools.views import EntityInfo, RelationInfo, ViewModel, to_relation_info
+from newton.runtime.tools.views import ViewModel
 from newton.runtime.wiring import AgentServices
 
 MemoryField = Literal[
@@ -167,84 +165,4 @@ def to_bulk_result(plan: BulkPlan, *, is_done: bool) -> BulkChangeResponse:
         derived=len(plan.derived_ids),
         sample=[BulkSampleItem.from_source(one, text=one.summary) for one in sample],
         token=None if is_done else plan.token,
-    )
-
-
-class EntityMention(ViewModel):
-    """A memory that mentions an entity."""
-
-    memory_id: UUID
-    kind: Kind
-    state: str
-    text: str
-    occurred_at: datetime
-
-
-class EntityDetail(EntityInfo):
-    """A person or thing with its properties and relations, and the latest memories that mention it."""
-
-    state: str
-    properties: dict[str, JsonValue]
-    mentioned_at: datetime
-    relations: list[RelationInfo]
-    mentioned_in: list[EntityMention]
-
-
-def to_entity_detail(record: EntityRecord) -> EntityDetail:
-    entity = record.entity
-    return EntityDetail.from_source(
-        entity,
-        aliases=list(entity.aliases),
-        salience=round(record.salience, 3),
-        properties=dict(record.properties),
-        relations=[to_relation_info(one) for one in record.relations],
-        mentioned_in=[EntityMention.from_source(one, text=one.summary) for one in record.mentions],
-    )
-
-
-class MergedRelation(ViewModel):
-    """A relation of the merged entity, as it is before the merge."""
-
-    source: str
-    type: str
-    target: str
-
-
-class EntityMergeResult(ViewModel):
-    """The effects of merging `merged` into `kept`; `token` confirms this, and `is_done` says whether it was done.
-
-    `aliases` and `properties` are those of `kept` afterwards. Of the relations, `moved` become its own, `known` are
-    deleted because it has them already, with their evidence moved, and `between` are deleted because they relate both
-    entities. `mentions` and `facts` count the memories that mention `merged`, and the facts about it, which keep the
-    name that they state.
-    """
-
-    kept: str
-    merged: str
-    type: str
-    aliases: list[str]
-    properties: dict[str, JsonValue]
-    moved: list[MergedRelation]
-    known: list[MergedRelation]
-    between: list[MergedRelation]
-    mentions: int
-    facts: int
-    token: str
-    is_done: bool
-
-
-def to_merge_result(plan: EntityMergePlan, token: str, *, is_done: bool) -> EntityMergeResult:
-    relations = {
-        group: [MergedRelation.from_source(one) for one in getattr(plan, group)]
-        for group in ("moved", "known", "between")
-    }
-    return EntityMergeResult.from_source(
-        plan,
-        kept=plan.kept.name,
-        merged=plan.merged.name,
-        aliases=list(plan.aliases),
-        properties=dict(plan.properties),
-        **relations,
-        token=token,
-        is_done=is_done,
     )

@@ -38,7 +38,9 @@ EFFECT_SCOPES: Mapping[Effect, TokenScope] = {"reads": "read", "adds": "write", 
 
 
 # In these inputs, the session is a filter.
-SESSION_FILTERS: Sequence[type[ToolInput]] = (ListMemoriesInput, inputs.EntitiesInput, inputs.ListBundlesInput)
+SESSION_FILTERS: Sequence[type[ToolInput]] = (
+    *(ListMemoriesInput, inputs.ListBundlesInput, load_operations()["entities"].input_model),
+)
 
 
 class CallOptions(NamedTuple):
@@ -188,7 +190,6 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "retract": _writer(inputs.RetractInput, memory_tools.retract),
     "forget": McpTool(inputs.ForgetInput, "destroys", memory_tools.forget),
     "set_outcome": _writer(inputs.EpisodeOutcomeInput, memory_tools.set_outcome, is_idempotent=True),
-    "entities": _reader(inputs.EntitiesInput, memory_tools.list_entities),
     "note_lesson": McpTool(context_inputs.HostLessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
     "documents": _reader(DocumentsInput, document_tools.list_documents),
     "ingest_document": _writer(IngestDocumentInput, document_tools.ingest_document, is_idempotent=True),

@@ -12,7 +12,6 @@ from newton.brain.queries import DecisionSummary
 from newton.dialogue.branches import BranchSummary
 from newton.dialogue.messages import Role, StoredMessage
 from newton.dialogue.task_tree import Task, TaskStatus, TaskTree
-from newton.heart.entities.entity_store import EntitySummary, ReachedRelation
 from newton.heart.identity.tenets import Identity, IdentityPart
 
 
@@ -153,32 +152,6 @@ class IdentityResponse(ViewModel):
     lines: list[TenetInfo]
 
 
-class EntityInfo(ViewModel):
-    """A person or thing. `salience` is high if it is mentioned often and recently."""
-
-    memory_id: UUID
-    name: str
-    type: str
-    aliases: list[str]
-    mentions: int
-    salience: float
-
-
-class RelationInfo(ViewModel):
-    """A relation between two entities.
-
-    `weight`, from 0 to below 1, grows with the evidence; `depth` is the number of relations from the entity asked for.
-    `is_current` is false if every fact that states it is past.
-    """
-
-    source: str
-    type: str
-    target: str
-    weight: float
-    depth: int
-    is_current: bool
-
-
 class WorkingMemoryItem(ViewModel):
     """A memory of the working memory. `detail` is null if it was left out of the context; `reason` says why."""
 
@@ -258,11 +231,3 @@ def to_identity_response(identity: Identity) -> IdentityResponse:
         for one in identity.by_priority
     ]
     return IdentityResponse(version=identity.version, lines=lines)
-
-
-def to_entity_info(entity: EntitySummary, salience: float) -> EntityInfo:
-    return EntityInfo.from_source(entity, aliases=list(entity.aliases), salience=round(salience, 3))
-
-
-def to_relation_info(reached: ReachedRelation) -> RelationInfo:
-    return RelationInfo.from_source(reached.relation, depth=reached.depth)

@@ -12,6 +12,7 @@ from newton.runtime.tools.tool_registry import TOOLS
 
 HELP_COLUMN = 44
 REASON = "reason"  # the last words of a line
+SESSION = "session"
 LABELS = (
     "memory_id",
     "document_id",
@@ -70,7 +71,6 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
         "forget", ("memory_id", "token"), "show what would be deleted, and a token; with the token, delete it"
     ),
     "/outcome": SlashCommand("set_outcome", ("memory_id", "outcome"), "set the outcome of an episode"),
-    "/entities": SlashCommand("entities", ("name",), "list known people and things, or the relations of one"),
     "/documents": SlashCommand("documents", ("document", "first"), "list the ingested documents, or read one"),
     "/working-memory": SlashCommand(
         "working_memory", ("profile", "max_tokens"), "show the memories that this session stored, showed or read", True
@@ -95,7 +95,6 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
     "/injections": SlashCommand("injections", (), "list what was put into this session", True),
     "/eject": SlashCommand("eject", ("injection_id",), "take out what was put into this session", True),
     "/stats": SlashCommand("session_stats", (), "show the tokens of this session by part, and its compactions", True),
-    "/session-entities": SlashCommand("entities", (), "list the people and things that this session mentions", True),
     "/compact": SlashCommand(
         "compact", ("max_tokens",), "summarize older messages of this session, down to a number of tokens", True
     ),
@@ -124,12 +123,16 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
 
 
 def _to_slash_command(operation: Operation) -> SlashCommand:
-    """Return the slash command of an operation: its required parameters and a reason are the words, others options."""
+    """Return the slash command of an operation: its required parameters and a reason are the words, others options.
+
+    A required session is that of the conversation.
+    """
     words = (*operation.required, *(name for name in operation.parameters if name == REASON))
-    words = tuple(dict.fromkeys(words))
-    options = tuple(name for name in operation.parameters if name not in words)
+    words = tuple(name for name in dict.fromkeys(words) if name != SESSION)
+    options = tuple(name for name in operation.parameters if name not in (*words, *operation.required))
     summary = operation.summary.rstrip(".")
-    return SlashCommand(operation.name, words, summary[0].lower() + summary[1:], options=options)
+    text = summary[0].lower() + summary[1:]
+    return SlashCommand(operation.name, words, text, SESSION in operation.required, options=options)
 
 
 TOOL_COMMANDS: Mapping[str, SlashCommand] = {

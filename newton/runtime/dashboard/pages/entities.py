@@ -32,8 +32,8 @@ async def merge_entity(page: PageRequest) -> Response:
     """Merge two people or things, if the merge is still what the preview showed."""
     name, into = page.field("name"), page.field("into")
     body = {"into": into, "token": page.field("token")}
-    done = await page.api.post(f"/v1/entities/{name}/merge", body)
-    return page.redirect(f"{ENTITIES}/{quote_segment(done['kept'])}", f"Merged {done['merged']} into {done['kept']}.")
+    await page.api.post(f"/v1/entities/{name}/merge", body)
+    return page.redirect(f"{ENTITIES}/{quote_segment(into)}", f"Merged {name} into {into}.")
 
 
 ROUTES: PageTable = (

@@ -6,7 +6,7 @@ from fastapi.responses import Response
 from newton.agent.context_inputs import InjectionContentInput
 from newton.operations.results import ItemList
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import ORIGIN, Limit, with_example
+from newton.runtime.api.base_models import ORIGIN, with_example
 from newton.runtime.api.idempotency import WriteAction
 from newton.runtime.api.path_ids import PathId
 from newton.runtime.tools.session_info import (
@@ -16,7 +16,6 @@ from newton.runtime.tools.session_info import (
     to_injection_info,
     to_stats_response,
 )
-from newton.runtime.tools.views import EntityInfo, to_entity_info
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
@@ -62,10 +61,3 @@ async def eject_from_session(session: str, injection_id: PathId, act: WriteActio
 async def get_session_stats(session: str, caller: ReadAccess) -> SessionStatsResponse:
     """Return the tokens of a session by part, its compactions, what is masked, and the tokens of its latest context."""
     return to_stats_response(await caller.newton.session_stats().read(session))
-
-
-@router.get("/{session:path}/entities")
-async def list_session_entities(session: str, caller: ReadAccess, limit: Limit = 20) -> ItemList[EntityInfo]:
-    """List the people and things that a session mentions, with the number of their mentions in it."""
-    found = await caller.newton.entities(ORIGIN).list_session_entities(session, limit=limit)
-    return ItemList(items=[to_entity_info(*pair) for pair in found])
