@@ -140,7 +140,8 @@ SENTENCE = re.compile(r"\S(?:[^\n.!?]|[.!?](?!\s)|(?<=\b[DMS][rst])\.|(?<=\bMrs)
 _NOT_OWN_WORDS = re.compile(
     r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|‘[^’\n]*’|(?<!\w)'[^'\n]*'(?!\w)"
     r"|^[ \t]*(?:[>|*•\[#-]|\d+[.)])[^\n]*$"
-    r"|^(?!(?:note|important|reminder|rule|ps|ok|okay|newton|thanks)\b)\w+(?: \w+)?: [^\n]*$",
+    # the lines of a chat: a single one is a person's own sentence about a topic ("Rota: we have swapped our nights.")
+    r"|(?:^(?!(?:note|important|reminder|rule|ps|ok|okay|newton|thanks)\b)\w+(?: \w+)?: [^\n]*(?:\n|\Z)){2,}",
     re.MULTILINE | re.IGNORECASE,
 )
 _MATERIAL = re.compile(

@@ -23,7 +23,9 @@ _MONTH_NAMES = "january february march april may june july august september octo
 ENGLISH_MONTHS = tuple(_MONTH_NAMES.split())
 _ENGLISH_UNITS = {"day": "days?|nights?", "week": "weeks?|fortnight", "month": "months?", "year": "years?"}
 _MONTH = re.compile(r"(\d{4})-(\d{1,2})(?:-(\d{1,2}))?")
-_SHORT_WEEKDAY = re.compile(r"\b(?:(mon)|(tues?)|(weds?)|(thu(?:rs?)?)|(fri)|(sat)|(sun))\b")
+_OTHER_WEEKDAY = re.compile(  # short or in the plural
+    r"\b(?:(mon(?:days)?)|(tues?(?:days)?)|(weds?|wednesdays)|(thu(?:rs?)?(?:days)?)|(fri(?:days)?)|(sat(?:urdays)?)|(sun(?:days)?))\b"
+)
 _GAP = 4  # characters between a weekday and its date
 
 
@@ -62,7 +64,7 @@ def derive_days(texts: Iterable[tuple[str, date]]) -> DerivedDays:
             if end - first == DAY and not is_dated:
                 days |= {first + WEEK, first - WEEK}
         distances |= set(_iter_distances(text))
-        days |= set(_iter_short_weekdays(text, said_on))
+        days |= set(_iter_other_weekdays(text, said_on))
         for month in _find_months(text):
             first = [date(said_on.year + years, month, 1) for years in (-1, 0, 1)]
             nearest = sorted(first, key=lambda day: abs((day - said_on).days))[:2]
@@ -115,9 +117,9 @@ def _is_weekday_of(weekday: Iterable[tuple[date, date]], dates: Iterable[tuple[d
     return any(first.weekday() in days for first, end in dates if end - first == DAY)
 
 
-def _iter_short_weekdays(text: str, said_on: date) -> Iterator[date]:
-    """Yield the days around that a short name of a weekday may mean ("sat 28 nov", "mon n weds")."""
-    for match in _SHORT_WEEKDAY.finditer(text.lower()):
+def _iter_other_weekdays(text: str, said_on: date) -> Iterator[date]:
+    """Yield the days around that a short or plural name of a weekday may mean ("sat 28 nov", "on Mondays")."""
+    for match in _OTHER_WEEKDAY.finditer(text.lower()):
         shift = (match.lastindex or 1) - 1 - said_on.weekday()
         yield from (said_on + timedelta(days=shift) + WEEK * weeks for weeks in (-1, 0, 1))
 

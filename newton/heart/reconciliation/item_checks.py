@@ -33,7 +33,7 @@ from newton.heart.statements.statement_selection import select_statements
 from newton.memory.memory import TRUST_TIERS
 from newton.memory.question_detection import is_only_question
 
-MAX_TEXT = 300  # characters
+MAX_TEXT = 500  # characters
 MAX_PROCEDURE = 800
 MIN_ENDS = 3  # known items that a batch may always end
 ENDS_SHARE = 3  # a batch ends at most one in so many of the known items that it was shown

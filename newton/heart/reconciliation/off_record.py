@@ -116,7 +116,7 @@ def _says_little(text: str) -> bool:
     for patterns in _load_patterns():
         for pattern in patterns:
             plain = pattern.sub(" ", plain)
-    return plain.rstrip().endswith((":", "?", "：", "？")) or len(_WORD.findall(plain)) <= MAX_ANNOUNCEMENT
+    return plain.rstrip().endswith((":", "：")) or len(_WORD.findall(plain)) <= MAX_ANNOUNCEMENT
 
 
 def _flatten(text: str) -> str:

@@ -19,12 +19,14 @@ _LIST = re.compile(
     re.MULTILINE,
 )
 _LIST_MARK = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])(?=[ \t])", re.MULTILINE)
-# Words by which a line presents the text of somebody else: where it is from, who wrote it, or what kind of text it is.
+# Words by which the sentence before a list presents the text of somebody else: where it is from, who wrote it, or what
+# kind of text it is.
 _OWN = r"(?<!\bmy )(?<!\bour )(?<!\bmine )(?<!\bmeine )(?<!\bmeinen )(?<!\bunsere )(?<!\bmis )(?<!\bmes )(?<!\bnos )"
 _PRESENTING = re.compile(
     r"\b(?:(?:this|these)(?! (?:week|month|year|morning|evening|time|weekend|summer|winter|spring|autumn)\b)|following"
     r"|below|here|according|says?|said|wrote|writes?|sent|from(?! (?:my|our|me|us|you|home|now|today|here)\b)|page|site"
-    r"|e?mails?|messages?|texts?|articles?|notice|contract|letter|translate|summari[sz]e|rewrite|proofread|review|check"
+    r"|(?:e?mails?|messages?|texts?|letter|notice)(?! (?:to|for)\b)|articles?|contract|translate|summari[sz]e|rewrite"
+    r"|proofread|review|check"
     r"|found|read|copied|pasted|printed|quot(?:ed?|es)|(?:was|were|been|got) (?:given|handed|told)"
     r"|(?:what|that|which) (?:I|we) (?:got|received|saw|heard)"
     rf"|\w+(?:['’]s|s['’]) (?:\w+ )?(?:lists?|notes?|points|words|answers?|recipe)"
@@ -38,15 +40,18 @@ _PRESENTING = re.compile(
     rf"|{_OWN}(?:normas|reglas|instrucciones|condiciones|consejos))\b",
     re.IGNORECASE,
 )
-# Words by which a line asks the assistant itself for what the list below it says.
+# Words by which the sentence before a list asks the assistant itself for what the list says.
 _ADDRESSING = re.compile(
-    r"\b(?:you|your|please|from now on|I(?:['’]d| would)? (?:like|want|need|prefer|hate)|my (?:\w+ )?(?:rules|wishes"
+    r"\b(?:you|your|please|from now on|(?:answers|replies|responses|antworten|respuestas|réponses)(?! from\b)"
+    r"|I(?:['’]d| would)? (?:like|want|need|prefer|hate)|my (?:\w+ )?(?:rules|wishes"
     r"|preferences|instructions)|du|dich|dir|deine\w*|bitte|ich (?:will|möchte|hätte|mag)|meine (?:regeln|wünsche)|ti"
     r"|tus?|por favor|quiero|mis reglas|toi|vous|tes|vos|s['’]il (?:te|vous)|je veux|mes règles)\b",
     re.IGNORECASE,
 )
 _SPEAKER = re.compile(r"\b(?:I|my|we|our|ich|mein\w*|wir|unser\w*|je|j['’]ai|mes|mon|ma|nos|yo|mis?)\b", re.IGNORECASE)
-MAX_ITEM_WORDS = 16
+MAX_ITEM_WORDS = 30
+MAX_SHORT_SENTENCE = 2  # words of a sentence ("They are:") that says less than the one before it
+_SENTENCE_END = re.compile(r"[.!?]\s+")
 _LATIN_WORD = re.compile(r"\b[A-Za-zÀ-ɏ]{2,}\b")
 
 
@@ -116,18 +121,27 @@ def _mask(text: str, *, must_address: bool = False) -> str:
     mark = "" if "\n" in text.strip() else "· "
     parts, start, was_foreign = list[str](), 0, False
     for match in _LIST.finditer(text):
-        head = match["head"] or ""
-        was_foreign = _is_foreign_list(match) or (was_foreign and not _SPEAKER.search(head))
-        was_foreign |= must_address and not _ADDRESSING.search(head)
-        parts += [text[start : match.start()], match[0] if was_foreign else _unmark_list(match)]
+        head = _last_sentence(match["head"] or "")
+        was_foreign = _is_foreign_list(match, head) or (was_foreign and not _SPEAKER.search(head))
+        own = _unmark_list(match)
+        if must_address and not _ADDRESSING.search(head):
+            kept = len(match["head"] or "")
+            own = own[:kept] + MASK * (len(own) - kept - 1) + own[-1]
+        parts += [text[start : match.start()], match[0] if was_foreign else own]
         start = match.end()
     return mask_foreign_text("".join([mark, *parts, text[start:]]))[len(mark) :]
 
 
-def _is_foreign_list(match: "re.Match[str]") -> bool:
-    """Return whether the line before a list presents it as a text of others, or its items are long."""
+def _last_sentence(head: str) -> str:
+    """Return the sentence that ends a line, with the one before it if it is short."""
+    sentences = _SENTENCE_END.split(head.rstrip())
+    return " ".join(sentences[-2:] if len(sentences[-1].split()) <= MAX_SHORT_SENTENCE else sentences[-1:])
+
+
+def _is_foreign_list(match: "re.Match[str]", head: str) -> bool:
+    """Return whether the sentence before a list presents it as a text of others, or its items are long."""
     is_long = any(len(one.split()) > MAX_ITEM_WORDS for one in match["items"].splitlines())
-    return is_long or bool(_PRESENTING.search(match["head"] or ""))
+    return is_long or bool(_PRESENTING.search(head))
 
 
 def _unmark_list(match: "re.Match[str]") -> str:
