@@ -82,5 +82,7 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: s
     await SQL["record_forgotten"].execute(
         tx, agent_id=ctx.agent_id, memory_ids=deleted, now=ctx.now, reason=reason, origin=ctx.origin
     )
+    # the rules first, because the memories of their messages are deleted
+    await SQL["forget_recorded_rules"].execute(tx, agent_id=ctx.agent_id)
     await SQL["forget_recorded"].execute(tx, agent_id=ctx.agent_id)
     return deleted

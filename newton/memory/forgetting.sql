@@ -99,10 +99,8 @@ from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[])
 returning agent_id;
 
+-- name: forget_recorded_rules(agent_id)
+select heart.forget_rules($1);
+
 -- name: forget_recorded(agent_id)
--- The rules go first: the memories of their messages are deleted.
-with rules as materialized (
-    select heart.forget_rules($1) as done
-)
-select memory.forget($1)
-from rules;
+select memory.forget($1);

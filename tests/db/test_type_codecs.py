@@ -19,6 +19,7 @@ async def test_arrays_are_read_without_a_question_about_their_types(dsn: str) ->
     assert len(asked) == len(ARRAYS)
 
 
+@pytest.mark.one_server("every database of a cluster has the extension")
 async def test_a_database_without_pgvector_is_refused_with_the_statement_that_adds_it(server: str) -> None:
     connection = await asyncpg.connect(server)
     with pytest.raises(SchemaVersionError, match="pgvector") as refused:
