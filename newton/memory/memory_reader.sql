@@ -75,6 +75,16 @@ select
                 join memory.sources as o on o.agent_id = $1 and o.memory_id = l.memory_id
                 where l.agent_id = $1 and l.other_id = t.memory_id and l.link = 'supersedes' and o.source_id = m.memory_id
             )
+            -- what a model took for no statement of the message, such as a joke, has not changed
+            and not exists (
+                select
+                from heart.line_changes as c
+                where
+                    last.event = 'disproved'
+                    and c.agent_id = $1
+                    and c.line_id = m.memory_id
+                    and c.target_id = t.memory_id
+            )
     ) end as changed,
     m.prefix_length, case when m.full_tokens is not null then m.full_text end as full_text, m.full_tokens,
     stated.thread_id as stated_thread_id, stated.position as stated_position, stated.said_at,

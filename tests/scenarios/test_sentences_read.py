@@ -49,6 +49,8 @@ async def test_a_sentence_that_is_not_meant_is_no_fact_and_others_stay(mind: Min
     assert any("Kazimierz" in one for one in await facts(mind))
     await read(mind, lambda s: [s.item("not_asserted", "honey", "Kazimierz", "Anna")])
     assert await facts(mind) == ["My sister Anna lives in Graz."]
+    text = (await mind.context("Who bought a house in Kazimierz?")).text
+    assert "Kazimierz" in text and "changed since" not in text, "a joke has not changed"
 
 
 @pytest.mark.parametrize(
