@@ -13,7 +13,6 @@ from newton.agent.field_types import CleanText, Name, Ref
 from newton.brain.outcomes import Verdict
 from newton.content.validation_messages import describe_problem, select_problem, suggest_field
 from newton.errors import InputError
-from newton.heart.identity.tenets import IdentityPart
 from newton.memory.lookup import MAX_PAGE_CHARS, PAGE_CHARS
 from newton.memory.memory import Kind
 
@@ -166,17 +165,6 @@ class GrowthInput(ToolInput):
     """Report how the agent's decisions, procedures and facts developed, compared with the period before."""
 
     weeks: int = Field(1, ge=1, le=520, description="Length of the period in weeks.")
-
-
-class IdentityInput(ToolInput):
-    """Show the agent's identity: its version, its lines, and the proposed lines that wait for approval by a person."""
-
-
-class ProposeIdentityInput(ToolInput):
-    """Propose a line for the agent's identity, such as a standing instruction. A person accepts or rejects it."""
-
-    section: IdentityPart = Field(description="The section of the identity.")
-    text: CleanText = Field(description="The text of the proposed line, as one sentence.")
 
 
 class ListBundlesInput(ToolInput):

@@ -204,14 +204,6 @@ class Client(AgentOperations):
         """
         return await self.get(f"/v1/bundles/{bundle_id}/explain", {"item": item})
 
-    async def accept_proposal(self, line_id: IdLike) -> list[str]:
-        """Add a proposed line to the agent's identity, as a person decided; return the ids of replaced lines."""
-        return (await self.post(f"/v1/identity/proposals/{line_id}/accept"))["replaced"]
-
-    async def reject_proposal(self, line_id: IdLike) -> None:
-        """Reject a line that was proposed for the agent's identity."""
-        await self.post(f"/v1/identity/proposals/{line_id}/reject")
-
     async def push(
         self,
         goal: str,

@@ -1,4 +1,4 @@
-"""Client operations on decisions, procedures, prohibitions, the identity, sessions, tasks and reports."""
+"""Client operations on decisions, sessions, tasks and reports."""
 
 from .json_types import IdLike, JsonDict, encode_segment
 from .sessions import SessionOperations
@@ -39,18 +39,6 @@ class AgentOperations(SessionOperations):
     async def check_guardrails(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
         """Check a decision against the guardrails (rules for decisions), without recording it."""
         return await self.post("/v1/guardrails/check", {"description": description, "confidence": confidence, **fields})
-
-    async def identity(self) -> JsonDict:
-        """Return the agent's identity: its version, and the lines that state who it is and what always applies."""
-        return await self.get("/v1/identity")
-
-    async def propose_identity(self, section: str, text: str) -> bool:
-        """Propose a line for the agent's identity; return False if it is in the identity or proposed already."""
-        return (await self.post("/v1/identity/proposals", {"section": section, "text": text}))["is_new"]
-
-    async def proposals(self) -> list[JsonDict]:
-        """List the lines proposed for the agent's identity that wait for a person to accept or reject them."""
-        return await self.get_items("/v1/identity/proposals")
 
     async def working_memory(self, session: str | None = None, **fields: str | int) -> JsonDict:
         """Build a context from what a session stored, showed and read; None is the last active session.

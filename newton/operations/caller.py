@@ -12,6 +12,7 @@ from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.entities import EntityService
+from newton.agent.services.identity import IdentityService
 from newton.agent.services.procedures import ProcedureService
 from newton.agent.session_data.injections import InjectionService
 from newton.agent.session_data.tasks import TaskService
@@ -79,6 +80,10 @@ class OperationCaller:
     @property
     def entities(self) -> EntityService:
         return EntityService(scope=self.scope)
+
+    @property
+    def identity(self) -> IdentityService:
+        return IdentityService(scope=self.scope)
 
     @property
     def procedures(self) -> ProcedureService:

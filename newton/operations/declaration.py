@@ -40,7 +40,7 @@ class OperationOptions(TypedDict, total=False):
     door that does not offer the operation to the reason. `scope` is that of the token, if the effect does not say it.
     `text` renders the result for people, of a list each item. Of a list, `empty` is its text without items, and
     `advice` follows the items; both may name commands as `newton ...`. `is_idempotent` says that a
-    repeated call changes nothing more.
+    repeated call changes nothing more. `question` is what the command asks before it runs, unless --yes is given.
     """
 
     name: str
@@ -51,6 +51,7 @@ class OperationOptions(TypedDict, total=False):
     empty: str
     advice: str
     is_idempotent: bool
+    question: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,6 @@
-"""Formats of numbers in texts for people. It imports nothing, because each command prints."""
+"""Formats in texts for people. It loads nothing slow, because each command prints."""
+
+from collections.abc import Iterable
 
 
 def pluralize(number: int, singular: str, plural: str | None = None) -> str:
@@ -8,3 +10,13 @@ def pluralize(number: int, singular: str, plural: str | None = None) -> str:
     ('1 file', '1,200 files', '2 entries')
     """
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def format_replaced(texts: Iterable[str | None]) -> str:
+    """Format the texts of identity lines that a new line replaces, to be appended to the text of the new line.
+
+    >>> format_replaced(["Be brief"]), format_replaced([])
+    (' (replaces: Be brief)', '')
+    """
+    joined = "; ".join(text for text in texts if text)
+    return f" (replaces: {joined})" if joined else ""

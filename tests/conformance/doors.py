@@ -126,7 +126,8 @@ async def call_command(call: DoorCall) -> Outcome:
     state, terminal = call.api.app.state, RecordedTerminal()
     sources: SettingSources = read_sources()
     host = DaemonHost(agents=state.agents, state=state.daemon_state, sources=sources)
-    words = [*to_command_line(call.operation, call.arguments), "--json", "--agent", call.agent]
+    yes = ["--yes"] if "question" in call.operation.options else []
+    words = [*to_command_line(call.operation, call.arguments), *yes, "--json", "--agent", call.agent]
     with use_context(CommandContext(terminal=terminal, sources=sources, host=host)):
         await run_hosted_command(words)
     if errors := terminal.err.getvalue():

@@ -40,6 +40,11 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
     skill = SkillFile(name="debugging", description="How to find the cause of a failure", core=("Read the log.",))
     await replace(person.procedures, scope=newton.scope.at("world", "tool")).put(skill)
     await newton.process_written("world")
+    await person.identity.add("instruction", "Answer in metric units, please.")
+    await person.identity.add("boundary", "Do not sell the mill.")
+    await model.identity.propose("value", "Tea before talk.")
+    (line, _), (proposal,) = (await person.identity.get()).tenets, await person.identity.list_proposals()
+    proposals = ("accept_proposal", "reject_proposal")
     async with newton.scope.write() as (tx, ctx):
         await activations.record_activations(tx, "censor", [censors["open the sluice"]], stage="action", ctx=ctx)
         await store.add_links(tx, "contradicts", [(facts[1], facts[0])], ctx=ctx)
@@ -50,6 +55,8 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
         "censor_id": str(censors["open the sluice"]),
         "approve_censor.censor_id": str(censors["burn the mill"]),
         "memory_id": str(facts[1]),
+        "line_id": str(line.tenet_id),
+        **dict.fromkeys((f"{one}.line_id" for one in proposals), str(proposal.tenet_id)),
     }
 
 

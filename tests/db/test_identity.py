@@ -20,6 +20,7 @@ from newton.heart.identity.standing_instructions import StandingInstruction
 from newton.heart.identity.tenets import EMPTY_IDENTITY
 from newton.memory.forgetting import forget
 from newton.memory.lookup import short_id
+from newton.memory.memory import Trust
 from newton.memory.quarantine import UNTRUSTED_TIERS
 from tests.db.test_forgetting import holding
 from tests.db.world import contexts
@@ -29,9 +30,11 @@ DAY = timedelta(days=1)
 METRIC = StandingInstruction("instruction", "Always use metric units")
 
 
-def bearing(db: Database, agent_id: UUID, *, origin: str = "cli") -> IdentityService:
+def bearing(db: Database, agent_id: UUID, *, origin: str = "cli", trust: Trust = "user") -> IdentityService:
     return IdentityService(
-        scope=agent_scope(agent_id=agent_id, origin=origin, db=db, clock=ManualClock(NOON), count_tokens=count)
+        scope=agent_scope(
+            agent_id=agent_id, origin=origin, trust=trust, db=db, clock=ManualClock(NOON), count_tokens=count
+        )
     )
 
 
@@ -82,7 +85,7 @@ async def test_a_line_keeps_its_place_when_its_words_change(db: Database, agent:
 async def test_nobody_but_a_person_changes_the_identity(db: Database, agent: UUID) -> None:
     assert await bearing(db, agent).add("value", "Honest")
     assert await bearing(db, agent).propose("value", "Kind")
-    other = bearing(db, agent, origin="mcp")
+    other = bearing(db, agent, trust="agent")
     (line,), (waiting,) = await ids(other), await other.list_proposals()
     for attempt in (
         other.add("value", "Rich"),

@@ -149,4 +149,4 @@ async def _nothing_was_learnt(mind: Mind, client: Client) -> None:
     stored = "\n".join(row["text"] for row in (*rows, *payloads, *logged))
     for case in CASES:
         assert case.get("secret", "\0") not in stored, case
-    assert ((await client.censors())["items"], await client.proposals()) == ([], [])
+    assert ((await client.censors())["items"], (await client.proposals())["items"]) == ([], [])

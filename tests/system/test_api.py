@@ -55,6 +55,7 @@ BODIES = {
     "/v1/sessions/{session}/branches": {"session": "other"},
     "/v1/memories/{memory_id}": {"importance": 1},
     "/v1/identity/lines/{line_id}": {"text": "Obey me"},
+    "/v1/identity/lines/{line_id}/erase": {"reason": "it is mine now"},
     "/v1/agents/{name}/tokens": {"name": "thief"},
 }
 OF_THE_OPERATOR = ("/v1/agents/{name}", "/v1/mcp-servers/{name}")

@@ -282,23 +282,6 @@ async def test_tokens_are_made_listed_and_revoked_by_the_operator(api: Api, oper
             await phone.get_token_info()
 
 
-async def test_an_admin_edits_the_identity_and_rolls_back(api: Api, ana: Client) -> None:
-    assert await ana.add_line("instruction", "Answer in metric units")
-    assert not await ana.add_line("instruction", "Answer in metric units")
-    (line,) = (await ana.identity())["lines"]
-    assert await ana.change_line(line["line_id"], "Answer in metric units only")
-    (line,) = (await ana.identity())["lines"]
-    await ana.remove_line(line["line_id"])
-    assert (await ana.identity())["lines"] == []
-    versions = await ana.identity_versions()
-    assert [(len(one["added"]), len(one["removed"])) for one in versions] == [(1, 0), (1, 1), (0, 1)]
-    assert await ana.roll_back_identity(1)
-    assert [one["text"] for one in (await ana.identity())["lines"]] == ["Answer in metric units"]
-    async with api.client(await api.token("ana", "write")) as writer:
-        with pytest.raises(ApiError, check=has_code("forbidden")):
-            await writer.add_line("instruction", "Obey me")
-
-
 async def test_an_entity_is_shown_with_its_mentions(api: Api, ana: Client) -> None:
     await told(ana, "Mira met Priya in Oslo", subject="Mira")
     await ana.process_pending("2026-01-01T00:00:00Z")

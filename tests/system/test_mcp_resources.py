@@ -72,7 +72,7 @@ async def test_every_resource_is_listed_and_read_with_a_token_that_may_only_read
         await writer.append_messages("paint & brush", [{"role": "user", "content": "Which red?"}])
         await writer.add_censor("sell the mill", reason="it is rented", action="block")
         await writer.propose_identity("instruction", "Answer in metric units.")
-        await writer.accept_proposal((await writer.proposals())[0]["line_id"])
+        await writer.accept_proposal((await writer.proposals())["items"][0]["line_id"])
         found = {one.uri: one for one in await listed(client)}
         session = "newton://sessions/paint%20%26%20brush"
         assert found.keys() >= {one.uri for one in RESOURCES} | {session}

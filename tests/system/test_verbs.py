@@ -190,16 +190,9 @@ async def test_tasks_are_finished_with_a_result(client: Client) -> None:
     assert notes == ["Dry again", "It was in the shed"]
 
 
-async def test_reports_and_the_identity_are_read_everywhere(client: Client, api: Api) -> None:
+async def test_reports_are_read_everywhere(client: Client, api: Api) -> None:
     assert (await client.metrics(days=3))["turns"] == (await tool(client, "metrics", days=3))["turns"] == 0
     assert (await client.growth())["periods"].keys() == (await tool(client, "growth"))["periods"].keys()
-    assert await client.propose_identity("instruction", "Answer in metric units.")
-    await tool(client, "propose_identity", section="instruction", text="Answer in metric units.")
-    assert [one["text"] for one in (await tool(client, "identity"))["proposals"]] == ["Answer in metric units."]
-    (proposal,) = await client.proposals()
-    await client.accept_proposal(proposal["line_id"])
-    assert not await client.propose_identity("instruction", "Answer in metric units.")
-    assert [one["text"] for one in (await client.identity())["lines"]] == ["Answer in metric units."]
     with pytest.raises(ApiError, check=has_code("forbidden")):
         await client.agents()
     async with api.client(OPERATOR) as operator:

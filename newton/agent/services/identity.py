@@ -13,10 +13,7 @@ from newton.heart.identity.identity_store import IdentityEdit, IdentityVersion, 
 from newton.heart.identity.standing_instructions import StandingInstruction
 from newton.heart.identity.tenets import Identity, IdentityPart, IdentityTenet
 from newton.memory.hygiene import clean_text
-from newton.memory.memory import Trust
-
-# Interfaces that only people use: an agent must not change its own identity.
-PERSONAL_ORIGINS = frozenset({"cli", "chat"})
+from newton.memory.memory import PERSON_TIERS, Trust
 
 T = TypeVar("T")
 
@@ -25,7 +22,7 @@ T = TypeVar("T")
 class IdentityService:
     """Identity of one agent. A line is identified by its id or the end of its id.
 
-    Through an interface that is not in PERSONAL_ORIGINS, lines can only be proposed; other changes raise InputError.
+    A caller who is no person can only propose lines; other changes raise InputError.
     """
 
     scope: AgentScope
@@ -106,8 +103,8 @@ class IdentityService:
 
     @asynccontextmanager
     async def _edit(self, reason: str | None) -> AsyncGenerator[tuple[Tx, IdentityEdit]]:
-        """Open a transaction for a change by a person. Raises InputError through an interface that agents use."""
-        if self.scope.origin not in PERSONAL_ORIGINS:
+        """Open a transaction for a change by a person. Raises InputError for the trust of another caller."""
+        if self.scope.trust not in PERSON_TIERS:
             raise InputError(
                 "Only a person may change the identity.",
                 hint="Propose the change; a person accepts it with `newton identity accept`.",

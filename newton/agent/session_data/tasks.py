@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
-from newton.agent.services.identity import PERSONAL_ORIGINS
 from newton.cognition.bundles import bundle_store
 from newton.cognition.request import TaskScope
 from newton.cognition.sources.task_memories import load_task_scope
@@ -17,6 +16,8 @@ from newton.dialogue.task_tree import Task, TaskTree
 from newton.heart import activations
 from newton.heart.activations import ActivationResult
 from newton.heart.lifecycle.engine import LifecycleContext
+
+PERSONAL_ORIGINS = frozenset({"cli", "chat"})  # interfaces that only people use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -205,14 +205,6 @@ class SyncClient(SyncAgentOperations):
         """
         return self.get(f"/v1/bundles/{bundle_id}/explain", {"item": item})
 
-    def accept_proposal(self, line_id: IdLike) -> list[str]:
-        """Add a proposed line to the agent's identity, as a person decided; return the ids of replaced lines."""
-        return (self.post(f"/v1/identity/proposals/{line_id}/accept"))["replaced"]
-
-    def reject_proposal(self, line_id: IdLike) -> None:
-        """Reject a line that was proposed for the agent's identity."""
-        self.post(f"/v1/identity/proposals/{line_id}/reject")
-
     def push(
         self,
         goal: str,

@@ -54,26 +54,6 @@ class SyncInventoryOperations(SyncOperationMethods):
         params = {"confirm": "delete", "reason": reason}
         return (self._send("DELETE", f"/v1/documents/{document_id}", params=params))["items"]
 
-    def add_line(self, section: str, text: str, **fields: object) -> bool:
-        """Add a line to the agent's identity, as a person decided; return False if the identity has it already."""
-        return (self.post("/v1/identity/lines", {"section": section, "text": text, **fields}))["changed"]
-
-    def change_line(self, line_id: IdLike, text: str, **fields: object) -> bool:
-        """Change the text of a line of the agent's identity; return False if the line has this text already."""
-        return (self._send("PATCH", f"/v1/identity/lines/{line_id}", {"text": text, **fields}))["changed"]
-
-    def remove_line(self, line_id: IdLike) -> None:
-        """Remove a line from the agent's identity. Earlier versions of the identity keep the line."""
-        self._send("DELETE", f"/v1/identity/lines/{line_id}")
-
-    def identity_versions(self) -> list[JsonDict]:
-        """List the versions of the agent's identity with the lines that each added and removed."""
-        return self.get_items("/v1/identity/versions")
-
-    def roll_back_identity(self, version: int, *, reason: str | None = None) -> bool:
-        """Restore an earlier version of the agent's identity; return False if the identity equals it already."""
-        return (self.post("/v1/identity/rollback", {"version": version, "reason": reason}))["changed"]
-
     def preview_erasure(self, subject: str, *, also: Sequence[str] = ()) -> JsonDict:
         """List everything about a person, under all names that the memory knows, with the token to erase it."""
         return self._send("POST", "/v1/erasures/preview", {"subject": subject, "also": list(also)})

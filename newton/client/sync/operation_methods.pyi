@@ -65,6 +65,54 @@ class SyncOperationMethods(SyncDaemonConnection):
         "Show a person or thing (entity): its names, properties and relations, and the latest memories that mention it."
     def guardrails(self) -> JsonDict:
         "List the guardrails (rules checked before a decision is recorded), including the retired ones."
+    def identity(self, *, max_tokens: int | None = None) -> JsonDict:
+        "Show the agent's identity: its lines, which come first in every context, and the lines proposed for it."
+    def proposals(self) -> JsonDict:
+        "List the proposed identity lines that wait for a person's approval."
+    def propose_identity(
+        self,
+        section: Literal["boundary", "instruction", "protocol", "value", "preference", "character"],
+        text: str,
+        *,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Propose a line for the agent's identity, such as a standing instruction."
+    def accept_proposal(self, line_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Accept a proposed line: add it to the identity, and remove the lines that contradict it."
+    def reject_proposal(self, line_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Reject a proposed identity line."
+    def add_line(
+        self,
+        section: Literal["boundary", "instruction", "protocol", "value", "preference", "character"],
+        text: str,
+        *,
+        reason: str | None = None,
+        allow_conflict: bool = False,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Add a line to the agent's identity, which is part of every context."
+    def change_line(
+        self,
+        line_id: IdLike,
+        text: str,
+        *,
+        section: Literal["boundary", "instruction", "protocol", "value", "preference", "character"] | None = None,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Change the text of an identity line, or move the line to another section."
+    def remove_line(
+        self, line_id: IdLike, *, reason: str | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Remove a line from the agent's identity."
+    def erase_line(self, line_id: IdLike, reason: str, *, idempotency_key: str | None = None) -> JsonDict:
+        "Erase the text of an identity line or a proposal permanently, in all versions."
+    def identity_versions(self) -> JsonDict:
+        "List the versions of the agent's identity, oldest first, each with the lines that it added and removed."
+    def roll_back_identity(
+        self, version: int, *, reason: str | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Restore an earlier version of the agent's identity as a new version."
     def procedures(self, *, versions: bool = False) -> JsonDict:
         "List the procedures (how something is done, in steps) with their track records."
     def procedure(self, name: str) -> JsonDict:

@@ -1,5 +1,5 @@
 # Generated from newton/client/operations.py by scripts/make-reference; change that module instead.
-"""Client operations on decisions, procedures, prohibitions, the identity, sessions, tasks and reports."""
+"""Client operations on decisions, sessions, tasks and reports."""
 
 from ..json_types import IdLike, JsonDict, encode_segment
 from .sessions import SyncSessionOperations
@@ -38,18 +38,6 @@ class SyncAgentOperations(SyncSessionOperations):
     def check_guardrails(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
         """Check a decision against the guardrails (rules for decisions), without recording it."""
         return self.post("/v1/guardrails/check", {"description": description, "confidence": confidence, **fields})
-
-    def identity(self) -> JsonDict:
-        """Return the agent's identity: its version, and the lines that state who it is and what always applies."""
-        return self.get("/v1/identity")
-
-    def propose_identity(self, section: str, text: str) -> bool:
-        """Propose a line for the agent's identity; return False if it is in the identity or proposed already."""
-        return (self.post("/v1/identity/proposals", {"section": section, "text": text}))["is_new"]
-
-    def proposals(self) -> list[JsonDict]:
-        """List the lines proposed for the agent's identity that wait for a person to accept or reject them."""
-        return self.get_items("/v1/identity/proposals")
 
     def working_memory(self, session: str | None = None, **fields: str | int) -> JsonDict:
         """Build a context from what a session stored, showed and read; None is the last active session.

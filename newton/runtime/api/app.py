@@ -32,7 +32,6 @@ from newton.runtime.api.routes import (
     frames,
     guardrails,
     health,
-    identity,
     items,
     jobs,
     memories,
@@ -58,7 +57,7 @@ from newton.runtime.daemon_state import DaemonState
 
 ROUTE_MODULES = (
     *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, documents, items),
-    *(erasures, turns, sessions, session_contents, artifacts, identity, tasks),
+    *(erasures, turns, sessions, session_contents, artifacts, tasks),
     *(decisions, guardrails, permissions, frames, reports, transfer, jobs, events, dashboard),
     *(daemon, mcp_servers, models, chat_completions, responses, embeddings),
 )

@@ -14,7 +14,6 @@ from newton.agent.loop.turn import TurnRunner
 from newton.agent.loop.turn_types import PrivateConversation, TurnInput, TurnResult
 from newton.agent.maintenance.service import BATCH_SIZE
 from newton.agent.services.fact_intake import RememberReport
-from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft
 from newton.agent.services.sessions import SessionService
 from newton.content.frames import get_frame
@@ -22,7 +21,6 @@ from newton.deadline import RequestDeadline
 from newton.dialogue.branches import SessionCheckpoint
 from newton.errors import error_from_code
 from newton.fault_isolation import run_part
-from newton.heart.identity.identity_store import find_conflicts
 from newton.memory.hygiene import clean_ref
 from newton.operations.caller import OperationCaller
 from newton.operations.declaration import Operation
@@ -31,13 +29,9 @@ from newton.providers.windows.context_windows import ContextWindow, WindowedMode
 from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, ImagePart, PrivateMessage, TaskCommands
 from newton.runtime.chat_backend.view_models import (
     ExplanationView,
-    ProposalView,
-    RuleChangeView,
     TurnView,
     UndoneChangeView,
     explain_item,
-    to_line_view,
-    to_proposal_view,
     to_turn_view,
     to_undone_views,
 )
@@ -160,25 +154,6 @@ class LocalAgent:
     async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
         await self._sessions.create_branch(session, new, at=position)
 
-    async def list_proposals(self) -> Sequence[ProposalView]:
-        return await find_proposals(self.newton.identity(self.origin))
-
-    async def accept_proposal(self, line_id: UUID) -> ProposalView:
-        return to_proposal_view(await self.newton.identity(self.origin).accept(str(line_id)))
-
-    async def reject_proposal(self, line_id: UUID) -> None:
-        await self.newton.identity(self.origin).reject(str(line_id))
-
-    async def undo_rule(self, change: RuleChangeView) -> None:
-        identity = self.newton.identity(self.origin)
-        if change.can_roll_back((await identity.get()).version):
-            await identity.roll_back(change.version)
-            return
-        for line in change.removed:
-            await identity.add(line.section, line.text, allow_conflict=True)
-        if change.added:
-            await identity.remove(str(change.added.line_id))
-
     async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:
         return to_undone_views(await self.newton.curation(self.origin).undo_changes(since))
 
@@ -220,17 +195,3 @@ def to_message_parts(text: str, images: Sequence[ImagePart]) -> MessageParts | N
         return None
     urls = ({"type": "image_url", "image_url": {"url": one.url}} for one in images)
     return MessageParts(text, ({"type": "text", "text": text}, *urls))
-
-
-async def find_proposals(identity: IdentityService) -> Sequence[ProposalView]:
-    """Return the proposed identity lines, each with the current lines that it contradicts."""
-    proposals, active = await identity.list_proposals(), await identity.get()
-    return [
-        ProposalView(
-            line_id=one.tenet_id,
-            text=one.words or "",
-            section=one.part,
-            conflicts_with=[to_line_view(tenet) for tenet in find_conflicts(active, one.words or "")],
-        )
-        for one in proposals
-    ]

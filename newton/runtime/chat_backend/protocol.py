@@ -12,8 +12,6 @@ from newton.operations.declaration import Operation
 from newton.providers.windows.context_windows import ContextWindow
 from newton.runtime.chat_backend.view_models import (
     ExplanationView,
-    ProposalView,
-    RuleChangeView,
     TurnView,
     UndoneChangeView,
 )
@@ -150,20 +148,6 @@ class ChatBackend(Protocol):
 
     async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
         """Create the session `new` that continues from a checkpoint or message of this one; by default from its end."""
-        ...
-
-    async def list_proposals(self) -> Sequence[ProposalView]:
-        """List the proposed identity lines, oldest first."""
-        ...
-
-    async def accept_proposal(self, line_id: UUID) -> ProposalView:
-        """Accept a proposed identity line, and return it with the lines that it replaced."""
-        ...
-
-    async def reject_proposal(self, line_id: UUID) -> None: ...
-
-    async def undo_rule(self, change: RuleChangeView) -> None:
-        """Undo a change of the user's rules: put those that it lifted in force again, and remove the new one."""
         ...
 
     async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:

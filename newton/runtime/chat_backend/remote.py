@@ -28,8 +28,6 @@ from newton.providers.windows.context_windows import ContextWindow
 from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, PrivateMessage, TaskCommands
 from newton.runtime.chat_backend.view_models import (
     ExplanationView,
-    ProposalView,
-    RuleChangeView,
     TurnView,
     UndoneChangeView,
 )
@@ -38,7 +36,6 @@ from newton.runtime.tools.permission_views import PermissionInfo
 
 T = TypeVar("T")
 
-PROPOSALS = TypeAdapter(list[ProposalView])
 UNDONE = TypeAdapter(list[UndoneChangeView])
 TASKS = TypeAdapter(list[Task])
 STATUS = TypeAdapter(TurnStatus)
@@ -175,30 +172,6 @@ class RemoteAgent:
 
     async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
         await self.client.post(f"{session_path(session)}/branches", {"session": new, "from_position": position})
-
-    async def list_proposals(self) -> Sequence[ProposalView]:
-        found = await self.client.get("/v1/identity/proposals")
-        with expect_newton_response():
-            return PROPOSALS.validate_python(found["items"])
-
-    async def accept_proposal(self, line_id: UUID) -> ProposalView:
-        proposals = {one.line_id: one for one in await self.list_proposals()}
-        replaced_ids = await self.client.accept_proposal(line_id)  # the response contains no texts
-        replaced = [one for one in proposals[line_id].conflicts_with if str(one.line_id) in replaced_ids]
-        return proposals[line_id].model_copy(update={"conflicts_with": replaced})
-
-    async def reject_proposal(self, line_id: UUID) -> None:
-        await self.client.reject_proposal(line_id)
-
-    async def undo_rule(self, change: RuleChangeView) -> None:
-        versions = await self.client.identity_versions()
-        if change.can_roll_back(max((one["version"] for one in versions), default=0)):
-            await self.client.roll_back_identity(change.version)
-            return
-        for line in change.removed:
-            await self.client.add_line(line.section, line.text, allow_conflict=True)
-        if change.added:
-            await self.client.remove_line(change.added.line_id)
 
     async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:
         undone = await self.client.post("/v1/memories/undo", {"since": since.isoformat()})

@@ -117,22 +117,6 @@ GUARDRAIL_COMMANDS = {
     "retire": ("judgement.guard:retire_guardrail", "Disable a guardrail."),
     "restore": ("judgement.guard:restore_guardrail", "Enable a disabled or replaced guardrail again."),
 }
-IDENTITY_COMMANDS = {
-    "show": (
-        "memory.identity:show_identity",
-        "Show the identity of the agent, and which of its lines do not fit into a context.",
-    ),
-    "add": ("memory.identity:add_line", "Add a line to the identity of the agent."),
-    "change": ("memory.identity:change_line", "Change the text of an identity line."),
-    "remove": ("memory.identity:remove_line", "Remove an identity line; earlier versions of the identity keep it."),
-    "propose": ("memory.identity:propose_line", "Propose an identity line, which waits for approval."),
-    "history": ("memory.identity:show_versions", "Show all versions of the identity."),
-    "rollback": ("memory.identity:roll_back", "Restore an earlier version of the identity."),
-    "proposals": ("memory.identity:list_proposals", "List the proposed identity lines, which wait for approval."),
-    "accept": ("memory.identity:accept_proposal", "Accept a proposed line: add it to the identity."),
-    "reject": ("memory.identity:reject_proposal", "Reject a proposed identity line."),
-    "erase": ("memory.identity:erase_line", "Erase the text of an identity line permanently, in all versions."),
-}
 TASK_COMMANDS = {
     "list": ("conversations.tasks:list_tasks", "Show the task tree of a session."),
     "path": ("conversations.tasks:show_path", "Show the path from the root goal to the current task."),
@@ -297,12 +281,13 @@ OPERATION_MODULES: dict[str, tuple[str, ...]] = {
     "conflicts": ("conflicts",),
     "entities": ("entities",),
     "guard": ("guardrails",),
+    "identity": ("identity",),
     "procedures": ("procedures",),
     "sessions": ("entities",),
 }
 
 COMMAND_GROUPS = (
-    ("identity", "The identity: lines that state who the agent is and what always applies.", IDENTITY_COMMANDS),
+    ("identity", "The identity: lines that state who the agent is and what always applies.", {}),
     ("bulk", "Change all memories that filters select, after a preview.", BULK_COMMANDS),
     ("documents", "List, show and delete ingested documents.", DOCUMENT_COMMANDS),
     ("artifacts", "Long tool outputs, pasted texts and files of a session.", ARTIFACT_COMMANDS),

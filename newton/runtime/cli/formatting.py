@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from newton.cognition.assembly.context_notes import MISSING_SOURCES
 from newton.cognition.assembly.fill import format_verdict
 from newton.memory.lookup import short_id
-from newton.operations.text_format import pluralize
+from newton.operations.text_format import format_replaced, pluralize
 from newton.runtime.cli.frame_text import format_frame, format_frame_features
 from newton.runtime.cli.printing import print_notice, say, to_json
 from newton.settings import DEFAULT_AGENT
@@ -21,13 +21,11 @@ if TYPE_CHECKING:  # the modules of these types load slowly
     from newton.cognition.bundles.explanation import BundleExplanation
     from newton.cognition.frames.selection import FrameEvidence
     from newton.content.profiles import Profile
-    from newton.heart.identity.tenets import IdentityTenet
     from newton.memory.lookup import MemoryMention
     from newton.memory.transitions import AppliedTransition, PlannedTransition
     from newton.runtime.chat_backend.view_models import (
         ContextView,
         ExplanationView,
-        IdentityLineView,
         ItemView,
         ProposalView,
         RuleChangeView,
@@ -133,11 +131,6 @@ def print_hidden_identity_lines(lines: int, *, budget: int | None = None) -> Non
         )
 
 
-def format_conflicts(lines: "Sequence[IdentityTenet | IdentityLineView]") -> str:
-    """Format the identity lines that a new line replaces, to be appended to the text of the new line."""
-    return f" (replaces: {'; '.join(line.text for line in lines)})" if lines else ""
-
-
 def print_receipt(turn: "TurnView", *, undo: str) -> None:
     """Print what was learnt from an input, what no longer holds, and how to take it back; then what waits for approval.
 
@@ -183,7 +176,7 @@ def print_proposals(proposals: "Sequence[ProposalView]") -> None:
 
 
 def format_proposal(proposal: "ProposalView") -> str:
-    return f"{proposal.text}{format_conflicts(proposal.conflicts_with)}"
+    return f"{proposal.text}{format_replaced(one.text for one in proposal.conflicts_with)}"
 
 
 def format_pending_proposals(proposals: "Sequence[ProposalView]") -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 import cyclopts
 
 from newton.runtime.cli.operation_index import OPERATIONS_PACKAGE
-from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
+from newton.runtime.cli.options import AgentOption, JsonOption, YesOption, load_settings, require_yes
 from newton.runtime.cli.printing import print_notice, say, to_json
 
 if TYPE_CHECKING:
@@ -35,19 +35,22 @@ def build_command(module: object, function: str) -> Callable[..., Awaitable[int]
 
     declared = getattr(module, function)
     operation = next(one for one in OPERATIONS.values() if one.run is declared)
+    question = operation.options.get("question")
 
     async def command(*args: Any, **fields: Any) -> int:
         bound = signature.bind(*args, **fields)
         bound.apply_defaults()
         given = dict(bound.arguments)
         agent, as_json = given.pop("agent"), given.pop("json")
+        if question:
+            require_yes(question, yes=given.pop("yes"))
         arguments = {name: given[to_option(name)] for name in operation.parameters}
         return await _run(operation, arguments, agent=agent, as_json=as_json)
 
     parameters = [_to_parameter(operation, name) for name in operation.parameters]
     parameters += [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in _COMMON.items()
+        for name, (annotation, default) in ({"yes": (YesOption, False), **_COMMON} if question else _COMMON).items()
     ]
     signature = Signature(parameters)
     command.__signature__ = signature  # pyrefly: ignore[missing-attribute]  # cyclopts reads it

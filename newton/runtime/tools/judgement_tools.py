@@ -1,17 +1,13 @@
-"""Tools on procedures, censors, the identity, stored contexts and reports."""
+"""Tools on stored contexts and reports."""
 
 from newton.agent import inputs
 from newton.agent.growth.rules import assess
 from newton.agent.loop.tools import ToolResult
-from newton.agent.services.identity import IdentityService
 from newton.operations.caller import OperationCaller
 from newton.runtime.hint_names import ORIGIN_INTERFACES, rename_advice
 from newton.runtime.reports.growth import report_to_json
 from newton.runtime.reports.metrics import metrics_to_json
-from newton.runtime.tools.views import (
-    BundleInfo,
-    to_identity_response,
-)
+from newton.runtime.tools.views import BundleInfo
 
 
 async def report_metrics(caller: OperationCaller, args: inputs.MetricsInput) -> ToolResult:
@@ -23,18 +19,6 @@ async def report_growth(caller: OperationCaller, args: inputs.GrowthInput) -> To
     report = await caller.newton.growth().report_weeks(args.weeks)
     as_json = report_to_json(report, assess(report))
     return ToolResult(rename_advice(as_json, ORIGIN_INTERFACES.get(caller.origin, "mcp")))
-
-
-async def show_identity(caller: OperationCaller, args: inputs.IdentityInput) -> ToolResult:
-    service = caller.newton.identity(caller.origin)
-    identity, proposals = to_identity_response(await service.get()), await service.list_proposals()
-    waiting = [{"line_id": str(one.tenet_id), "section": one.part, "text": one.words} for one in proposals]
-    return ToolResult({**identity.model_dump(mode="json"), "proposals": waiting})
-
-
-async def propose_identity(caller: OperationCaller, args: inputs.ProposeIdentityInput) -> ToolResult:
-    service = IdentityService(scope=caller.scope)
-    return ToolResult({"is_new": await service.propose(args.section, args.text, trust=caller.trust)})
 
 
 async def list_bundles(caller: OperationCaller, args: inputs.ListBundlesInput) -> ToolResult:

@@ -229,8 +229,6 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "read_artifact": _reader(artifact_inputs.ReadSessionArtifactInput, artifact_tools.read_artifact),
     "diff_artifact": _reader(artifact_inputs.DiffArtifactInput, artifact_tools.diff_artifact),
     "save_artifact": _writer(artifact_inputs.SaveArtifactInput, artifact_tools.save_artifact, is_idempotent=True),
-    "identity": _reader(inputs.IdentityInput, judgement_tools.show_identity),
-    "propose_identity": _writer(inputs.ProposeIdentityInput, judgement_tools.propose_identity),
     "bundles": _reader(inputs.ListBundlesInput, judgement_tools.list_bundles),
     "why": _reader(inputs.ExplainInput, judgement_tools.explain_bundle),
     "metrics": _reader(inputs.MetricsInput, judgement_tools.report_metrics),

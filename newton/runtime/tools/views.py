@@ -1,6 +1,6 @@
 """JSON models of lists and records, shared by HTTP responses and the results of tools."""
 
-from datetime import date, datetime
+from datetime import datetime
 from typing import Self
 from uuid import UUID
 
@@ -12,7 +12,6 @@ from newton.brain.queries import DecisionSummary
 from newton.dialogue.branches import BranchSummary
 from newton.dialogue.messages import Role, StoredMessage
 from newton.dialogue.task_tree import Task, TaskStatus, TaskTree
-from newton.heart.identity.tenets import Identity, IdentityPart
 
 
 class ViewModel(BaseModel):
@@ -136,22 +135,6 @@ class TaskInfo(ViewModel):
     changed_at: datetime
 
 
-class TenetInfo(ViewModel):
-    """A line of the identity. `said_on` is the day on which the user laid it down in a conversation, else null."""
-
-    line_id: UUID
-    section: IdentityPart
-    text: str
-    said_on: date | None
-
-
-class IdentityResponse(ViewModel):
-    """The current version of the identity, and its lines, most important first."""
-
-    version: int
-    lines: list[TenetInfo]
-
-
 class WorkingMemoryItem(ViewModel):
     """A memory of the working memory. `detail` is null if it was left out of the context; `reason` says why."""
 
@@ -223,11 +206,3 @@ def to_task_infos(tree: TaskTree) -> list[TaskInfo]:
         )
         for task in tree.tasks
     ]
-
-
-def to_identity_response(identity: Identity) -> IdentityResponse:
-    lines = [
-        TenetInfo(line_id=one.tenet_id, section=one.part, text=one.text, said_on=one.said_on)
-        for one in identity.by_priority
-    ]
-    return IdentityResponse(version=identity.version, lines=lines)

@@ -2,13 +2,15 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from newton.errors import InputError
 from newton.memory.hygiene import clean_ref
+from newton.operations.declaration import load_operations
 from newton.operations.runner import format_result
+from newton.operations.text_format import format_replaced
 from newton.runtime.chat_backend.protocol import ChatBackend
-from newton.runtime.chat_backend.view_models import ProposalView
+from newton.runtime.chat_backend.view_models import ProposalView, RuleChangeView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.conversations.prompts import format_turn_prompts
@@ -87,6 +89,10 @@ async def _call(backend: ChatBackend, command: SlashCommand, arguments: Mapping[
     text = format_result(command.operation, result, partial(rename_commands, interface="chat"))
     following = getattr(result, "next", None)
     return f"{text}\nMore: the same command with --cursor {following}" if following else text
+
+
+async def _run(backend: ChatBackend, name: str, **arguments: object) -> Any:
+    return await backend.run_operation(load_operations()[name], arguments)
 
 
 def print_help(conversation: ChatConversation, _: str) -> None:
@@ -193,10 +199,21 @@ async def undo(conversation: ChatConversation, _: str) -> None:
     rules = [*conversation.rules, *(change for one in undone if (change := one.to_rule_change()))]
     conversation.rules = ()
     for change in reversed(rules):
-        await conversation.backend.undo_rule(change)
+        await _undo_rule(conversation.backend, change)
         tell(f"Undone: {formatting.format_rule_change(change)}")
     if not (items or rules or undone):
         tell("Nothing was learnt from the last input.")
+
+
+async def _undo_rule(backend: ChatBackend, change: RuleChangeView) -> None:
+    """Undo a change of the user's rules: put those that it lifted in force again, and remove the new one."""
+    if change.can_roll_back((await _run(backend, "identity")).version):
+        await _run(backend, "roll_back_identity", version=change.version)
+        return
+    for line in change.removed:
+        await _run(backend, "add_line", section=line.section, text=line.text, allow_conflict=True)
+    if change.added:
+        await _run(backend, "remove_line", line_id=str(change.added.line_id))
 
 
 async def list_permissions(conversation: ChatConversation, _: str) -> None:
@@ -261,15 +278,17 @@ async def switch_session(conversation: ChatConversation, name: str) -> None:
 async def accept_proposals(conversation: ChatConversation, number: str) -> None:
     """Add a proposed line, by its number, or all proposed lines to the identity."""
     for proposal in await _select_proposals(conversation, number):
-        accepted = formatting.format_proposal(await conversation.backend.accept_proposal(proposal.line_id))
+        accepted = await _run(conversation.backend, "accept_proposal", line_id=str(proposal.line_id))
         _drop_proposal(conversation, proposal)
-        tell(f"Added: {accepted} (`newton identity` shows it; `newton identity remove` removes it)")
+        replaced = [one.text for one in proposal.conflicts_with if one.line_id in accepted.replaced]
+        text = f"{proposal.text}{format_replaced(replaced)}"
+        tell(f"Added: {text} (`newton identity` shows it; `newton identity remove` removes it)")
 
 
 async def reject_proposals(conversation: ChatConversation, number: str) -> None:
     """Reject a proposed line, by its number, or all proposed lines."""
     for proposal in await _select_proposals(conversation, number):
-        await conversation.backend.reject_proposal(proposal.line_id)
+        await _run(conversation.backend, "reject_proposal", line_id=str(proposal.line_id))
         _drop_proposal(conversation, proposal)
         tell(f"Rejected: {proposal.text}")
 
@@ -277,7 +296,7 @@ async def reject_proposals(conversation: ChatConversation, number: str) -> None:
 async def _select_proposals(conversation: ChatConversation, number: str) -> Sequence[ProposalView]:
     """Return the proposed identity line with a number from 1, or all for an empty `number`. Raises InputError."""
     if not conversation.proposals:
-        pending = formatting.format_pending_proposals(await conversation.backend.list_proposals())
+        pending = formatting.format_pending_proposals((await _run(conversation.backend, "proposals")).items)
         raise InputError("There is no proposal in this conversation.", hint=pending)
     if not number:
         return conversation.proposals

@@ -114,8 +114,6 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
     "/diff-artifact": SlashCommand(
         "diff_artifact", ("name", "old", "new"), "compare two versions of an artifact", True
     ),
-    "/identity": SlashCommand("identity", (), "show the identity and its proposals"),
-    "/propose": SlashCommand("propose_identity", ("section", "text"), "propose a line for the identity"),
     "/bundles": SlashCommand("bundles", ("limit",), "list the stored contexts"),
     "/metrics": SlashCommand("metrics", ("days",), "show quality metrics of the contexts"),
     "/growth": SlashCommand("growth", ("weeks",), "show how the agent developed"),
