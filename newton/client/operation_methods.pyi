@@ -113,6 +113,12 @@ class OperationMethods(DaemonConnection):
         self, version: int, *, reason: str | None = None, idempotency_key: str | None = None
     ) -> JsonDict:
         "Restore an earlier version of the agent's identity as a new version."
+    async def permissions(self) -> JsonDict:
+        "List which tools of servers the agent may call without asking, and which it may not call."
+    async def revoke_permission(self, permission_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Revoke a permission or a prohibition: the next call of the tool needs a permission again."
+    async def actions(self, *, limit: int = 100) -> JsonDict:
+        "List the latest calls of tools of servers, with how each was permitted and how it ended."
     async def procedures(self, *, versions: bool = False) -> JsonDict:
         "List the procedures (how something is done, in steps) with their track records."
     async def procedure(self, name: str) -> JsonDict:

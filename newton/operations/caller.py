@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
+from newton.agent.actions.permissions import PermissionService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.scope import AgentScope
@@ -84,6 +85,10 @@ class OperationCaller:
     @property
     def identity(self) -> IdentityService:
         return IdentityService(scope=self.scope)
+
+    @property
+    def permissions(self) -> PermissionService:
+        return PermissionService(scope=self.scope)
 
     @property
     def procedures(self) -> ProcedureService:

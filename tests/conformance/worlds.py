@@ -56,6 +56,7 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
         "approve_censor.censor_id": str(censors["burn the mill"]),
         "memory_id": str(facts[1]),
         "line_id": str(line.tenet_id),
+        "permission_id": str(await newton.permissions("world").deny("post", "send")),
         **dict.fromkeys((f"{one}.line_id" for one in proposals), str(proposal.tenet_id)),
     }
 

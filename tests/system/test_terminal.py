@@ -148,7 +148,7 @@ async def test_after_ctrl_c_at_any_moment_the_next_message_is_answered_and_nothi
         model.background = says(["{}"])
         await terminal.says("Still there?", "Fine.")
     assert not (home / "sent.txt").exists()
-    assert [(one["server"], one["outcome"]) for one in await listed(home, "permissions", "actions")] == [
+    assert [(one["server"], one["outcome"]) for one in (await listed(home, "permissions", "actions"))["items"]] == [
         ("stall", "interrupted")
     ]
     await assert_whole(behind)
@@ -305,7 +305,7 @@ async def test_each_answer_to_the_question_of_a_tool_holds_as_long_as_it_says(ho
         await send(terminal, "always", "a")
     async with chatting(home, model, "--session", "third") as terminal:
         await send(terminal, "allowed", None)
-        await terminal.says("/revoke mail send", "Revoked")
+        await terminal.says("/revoke-permission mail send", "Revoked")
         await send(terminal, "never", "v")
         await send(terminal, "forbidden", None)
         await terminal.says("/permissions", "mail send", "forbidden since")

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
+
+from pydantic import Field
 
 from newton.db.pool import Tx
 from newton.db.queries import load
@@ -26,7 +28,7 @@ class ToolAction:
     session_id: UUID
     server: str
     tool: str
-    arguments_hash: bytes
+    arguments_hash: Annotated[bytes, Field(exclude=True)] = b""
     permission: PermissionBasis
     outcome: ActionOutcome
     started_at: datetime

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
+
+from pydantic import Field
 
 from newton.db.pool import Tx
 from newton.db.queries import load
@@ -29,8 +31,8 @@ class ToolPermission:
     server: str
     tool: str
     verdict: Verdict
-    fingerprint: bytes | None
-    session_id: UUID | None
+    fingerprint: Annotated[bytes | None, Field(exclude=True)] = None
+    session_id: Annotated[UUID | None, Field(exclude=True)] = None
     session: str | None
     source: PermissionSource
     created_at: datetime

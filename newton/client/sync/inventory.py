@@ -103,18 +103,6 @@ class SyncInventoryOperations(SyncOperationMethods):
         path = f"/v1/agents/{encode_segment(agent)}/tokens/{encode_segment(str(token_id))}"
         self.request("DELETE", path)
 
-    def permissions(self) -> list[JsonDict]:
-        """List which tools of servers the agent may call without asking, and which it may not call."""
-        return self.get_items("/v1/permissions")
-
-    def revoke_permission(self, permission_id: IdLike) -> None:
-        """Revoke a permission or a prohibition: the next call of the tool needs a permission again."""
-        self._send("DELETE", f"/v1/permissions/{permission_id}")
-
-    def actions(self, *, limit: int = 100) -> list[JsonDict]:
-        """List the latest calls of tools of servers, with how each was permitted and how it ended."""
-        return self.get_items("/v1/actions", limit=limit)
-
     def get_items(self, path: str, **params: str | int | bool) -> list[JsonDict]:
         """Return the `items` of the list at `path`; `params` are its query parameters."""
         return (self.get(path, params))["items"]

@@ -47,7 +47,6 @@ from newton.runtime.api.routes.inventory import (
     documents,
     erasures,
     memory_list,
-    permissions,
     prompts,
     tokens,
 )
@@ -58,7 +57,7 @@ from newton.runtime.daemon_state import DaemonState
 ROUTE_MODULES = (
     *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, documents, items),
     *(erasures, turns, sessions, session_contents, artifacts, tasks),
-    *(decisions, guardrails, permissions, frames, reports, transfer, jobs, events, dashboard),
+    *(decisions, guardrails, frames, reports, transfer, jobs, events, dashboard),
     *(daemon, mcp_servers, models, chat_completions, responses, embeddings),
 )
 

@@ -35,7 +35,6 @@ from newton.runtime.chat_backend.view_models import (
     to_turn_view,
     to_undone_views,
 )
-from newton.runtime.tools.permission_views import PermissionInfo, to_permission_info
 from newton.runtime.tools.tool_registry import run_tool
 
 if TYPE_CHECKING:
@@ -166,12 +165,6 @@ class LocalAgent:
         await ingest.store_upload(read, trust="user")
         added = await self.newton.artifacts(self.origin).add(session, name, read.text)
         return added.artifact.name
-
-    async def list_permissions(self) -> Sequence[PermissionInfo]:
-        return list(map(to_permission_info, await self.newton.permissions(self.origin).list_permissions()))
-
-    async def revoke_permission(self, permission_ref: str) -> PermissionInfo:
-        return to_permission_info(await self.newton.permissions(self.origin).revoke(permission_ref))
 
     async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
         result = await run_tool(self.newton, name, arguments, origin=self.origin, trust="user")

@@ -15,7 +15,6 @@ from newton.runtime.chat_backend.view_models import (
     TurnView,
     UndoneChangeView,
 )
-from newton.runtime.tools.permission_views import PermissionInfo
 
 
 class PrivateMessage(NamedTuple):
@@ -163,14 +162,6 @@ class ChatBackend(Protocol):
 
         `ref` identifies the document when the file is attached again. Raises InputError if the file has no text.
         """
-        ...
-
-    async def list_permissions(self) -> Sequence[PermissionInfo]:
-        """List the permissions to call tools of servers."""
-        ...
-
-    async def revoke_permission(self, permission_ref: str) -> PermissionInfo:
-        """Revoke a permission, by its id, the end of its id, or `SERVER TOOL`, and return it."""
         ...
 
     async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:

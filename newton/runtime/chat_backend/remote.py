@@ -32,7 +32,6 @@ from newton.runtime.chat_backend.view_models import (
     UndoneChangeView,
 )
 from newton.runtime.model_directory import ensure_offered
-from newton.runtime.tools.permission_views import PermissionInfo
 
 T = TypeVar("T")
 
@@ -189,20 +188,6 @@ class RemoteAgent:
         with expect_newton_response():
             text = "\n".join([document["title"], *(one["text"] for one in document["passages"])])
             return (await self.client.add_artifact(session, name, text))["name"]
-
-    async def list_permissions(self) -> Sequence[PermissionInfo]:
-        found = await self.client.permissions()
-        with expect_newton_response():
-            return [PermissionInfo.model_validate(one) for one in found]
-
-    async def revoke_permission(self, permission_ref: str) -> PermissionInfo:
-        listed = await self.list_permissions()
-        names = tuple(permission_ref.split())
-        found = [one for one in listed if names == (one.server, one.tool) or one.permission_id.hex.endswith(names[-1])]
-        if len(found) != 1:
-            raise NotFoundError(f"{permission_ref!r} names {len(found)} permissions.", hint="Give the id of one.")
-        await self.client.revoke_permission(found[0].permission_id)
-        return found[0]
 
     async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
         return await self.client.call_tool(name, arguments)

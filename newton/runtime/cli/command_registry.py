@@ -78,11 +78,8 @@ MCP_COMMANDS = {
     "test": ("operations.mcp_servers:test_server", "Connect to an MCP server and list its tools."),
 }
 PERMISSION_COMMANDS = {
-    "list": ("operations.permissions:list_permissions", "List which tools of servers may be called."),
     "allow": ("operations.permissions:allow_tool", "Allow a tool of a server."),
     "deny": ("operations.permissions:deny_tool", "Forbid a tool of a server."),
-    "revoke": ("operations.permissions:revoke_permission", "Revoke a permission or a prohibition."),
-    "actions": ("operations.permissions:list_actions", "List the latest calls of tools of servers."),
 }
 SKILL_COMMANDS = {
     "add": ("memory.skills:add_skills", "Store SKILL.md folders as procedures."),
@@ -282,6 +279,7 @@ OPERATION_MODULES: dict[str, tuple[str, ...]] = {
     "entities": ("entities",),
     "guard": ("guardrails",),
     "identity": ("identity",),
+    "permissions": ("permissions",),
     "procedures": ("procedures",),
     "sessions": ("entities",),
 }

@@ -17,7 +17,6 @@ from newton.runtime.cli.conversations.prompts import format_turn_prompts
 from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
 from newton.runtime.cli.frame_text import format_frame, format_frame_features
-from newton.runtime.cli.operations.permissions import format_permission, format_revocation
 from newton.runtime.cli.options import check_strategy
 from newton.runtime.cli.printing import fit_lines, say
 from newton.runtime.cli.status_line import print_status
@@ -39,7 +38,6 @@ HELP_TEXT = """\
 /remember TEXT    store a fact
 /undo             take back what the last input changed: retract its new facts, and let what it ended
                   and the rules before it hold again
-/permissions      list which tools of servers may be called; /revoke SERVER TOOL revokes a permission
 /private          store nothing of the next inputs and answers; /private again ends it
 /checkpoint NAME  set a checkpoint here; /checkpoint alone lists the checkpoints
 /branch NEW [AT]  continue in a new session from here, or from a checkpoint or a message position
@@ -216,23 +214,6 @@ async def _undo_rule(backend: ChatBackend, change: RuleChangeView) -> None:
         await _run(backend, "remove_line", line_id=str(change.added.line_id))
 
 
-async def list_permissions(conversation: ChatConversation, _: str) -> None:
-    """Print which tools of servers may be called, and which may not."""
-    permissions = await conversation.backend.list_permissions()
-    for one in permissions:
-        tell(format_permission(one))
-    if not permissions:
-        tell("No permissions.")
-
-
-async def revoke_permission(conversation: ChatConversation, permission: str) -> None:
-    """Revoke a permission: the next call of the tool asks again."""
-    if not permission:
-        raise InputError("The command requires a permission.", hint="Write /revoke SERVER TOOL.")
-    revoked = await conversation.backend.revoke_permission(permission)
-    tell(format_revocation(revoked))
-
-
 async def run_task(conversation: ChatConversation, text: str) -> None:
     """Run a command of the task stack in this session and print its result."""
     await conversation.backend.create_session(conversation.name)
@@ -321,8 +302,6 @@ BUILTIN_COMMANDS: Mapping[str, Callable[[ChatConversation, str], Awaitable[None]
     "/model": select_model,
     "/remember": remember,
     "/undo": undo,
-    "/permissions": list_permissions,
-    "/revoke": revoke_permission,
     "/private": toggle_privacy,
     "/checkpoint": set_checkpoint,
     "/branch": create_branch,
