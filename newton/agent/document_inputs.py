@@ -1,4 +1,4 @@
-"""Inputs for documents: a document to store, and one to read or delete."""
+"""Inputs of a document to store."""
 
 import base64
 import binascii
@@ -8,8 +8,6 @@ from pydantic import Field, model_validator
 
 from newton.agent.field_types import CleanText, Ref
 from newton.agent.inputs import ToolInput
-
-MAX_LISTED_PASSAGES = 50
 
 
 class IngestDocumentInput(ToolInput):
@@ -70,28 +68,3 @@ class UploadDocumentInput(ToolInput):
             return base64.b64decode(self.content_base64, validate=True)
         except binascii.Error as error:
             raise ValueError(f"has invalid Base64: {error}") from None
-
-
-class DocumentsInput(ToolInput):
-    """List the ingested documents, or read one of them with its passages in order."""
-
-    document: str | None = Field(
-        None,
-        max_length=2_000,
-        description="The path or name of the document, its id, or the end of its id. Default: list all documents.",
-    )
-    first: int = Field(0, ge=0, description="The number of the first passage to read, from 0.")
-    limit: int = Field(20, ge=1, le=MAX_LISTED_PASSAGES, description="Maximum number of passages to read.")
-
-
-class DeleteDocumentInput(ToolInput):
-    """Permanently delete an ingested document with its passages and the memories derived from them, in two calls. The
-    first returns what would be deleted; the second, with `confirm`, deletes it. The file itself is kept."""
-
-    document: str = Field(
-        max_length=2_000, description="The path or name of the document, its id, or the end of its id."
-    )
-    confirm: Literal["delete"] | None = Field(None, description="`delete` confirms the deletion.")
-    reason: CleanText = Field(
-        "requested", max_length=1_000, description="Why the document is deleted. The reason stays stored."
-    )

@@ -66,7 +66,8 @@ class DocumentSummary:
     passages: int
 
 
-class DocumentPassage(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentPassage:
     """A passage of a document. Its state is SUPERSEDED if the document no longer contains it.
 
     `position` is its number, from 0, and `location` where the document has it, such as "page 3"; "" if unknown.
@@ -83,7 +84,7 @@ class DocumentPassage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentDetail:
-    """A document with its passages in order."""
+    """A document with its passages in order, or some of them. `count` is the number of its passages."""
 
     document_id: UUID
     ref: str
@@ -91,7 +92,19 @@ class DocumentDetail:
     format: str
     dated_at: datetime | None
     ingested_at: datetime
+    count: int
     passages: Sequence[DocumentPassage]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionPlan:
+    """A document that would be deleted, the number of its passages of all versions, and the token that confirms it."""
+
+    document_id: UUID
+    ref: str
+    title: str
+    passages: int
+    token: str
 
 
 class _StoredPassage(NamedTuple):
@@ -209,7 +222,8 @@ async def read_document(tx: Tx, document_ref: str, *, agent_id: UUID) -> Documen
             f"{document_ref!r} matches several documents.", hint="Give more characters of the end of the document's id."
         )
     passages = await SQL["read_passages"].fetch_all(tx, agent_id=agent_id, document_id=rows[0]["document_id"])
-    return DocumentDetail(**rows[0], passages=[DocumentPassage(**row) for row in passages])
+    found = [DocumentPassage(**row) for row in passages]
+    return DocumentDetail(**rows[0], count=len(found), passages=found)
 
 
 async def delete_document(tx: Tx, document: DocumentDetail, *, reason: str, ctx: WriteContext) -> list[UUID]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
 from newton.agent.actions.permissions import PermissionService
+from newton.agent.inventory.documents import DocumentService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.scope import AgentScope
@@ -77,6 +78,10 @@ class OperationCaller:
     @property
     def conflicts(self) -> ConflictService:
         return ConflictService(scope=self.scope)
+
+    @property
+    def documents(self) -> DocumentService:
+        return DocumentService(scope=self.scope)
 
     @property
     def entities(self) -> EntityService:

@@ -125,7 +125,7 @@ def _format_merge(result: EntityMergePlan | MergedEntity) -> str:
         *_format_relations("move", result.moved),
         *_format_relations("are known already", result.known),
         *_format_relations("relate both and are deleted", result.between),
-        f"A merge cannot be undone. To merge them, repeat the command with --confirm {result.token}.",
+        "A merge cannot be undone.",
     ]
     return "\n".join(lines)
 

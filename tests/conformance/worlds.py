@@ -9,8 +9,10 @@ from typing import Any, cast
 
 from newton.agent.services.memories import FactDraft
 from newton.content.skills import SkillFile
-from newton.heart import activations
+from newton.heart import activations, documents
 from newton.heart.censors import CensorRule
+from newton.heart.chunking import TextChunk
+from newton.heart.documents import DocumentSource
 from newton.heart.entities import entity_declarations
 from newton.heart.entities.entity_declarations import RelationDeclaration
 from newton.memory import store
@@ -50,6 +52,9 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
         await store.add_links(tx, "contradicts", [(facts[1], facts[0])], ctx=ctx)
         bond = RelationDeclaration(ref="b", source="Bob", type="helps", target="Robert Smith")
         await entity_declarations.declare_relations(tx, [bond], ctx=ctx)
+        chunks = [TextChunk("", text, 5) for text in ("The boat is blue.", "It is on the shore.")]
+        boat = DocumentSource(ref="boat.md", title="The boat", format="markdown")
+        await documents.replace_passages(tx, boat, chunks, ctx=ctx)
     await newton.sessions("world").begin("s")
     return {
         "censor_id": str(censors["open the sluice"]),

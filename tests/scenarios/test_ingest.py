@@ -155,13 +155,12 @@ async def test_a_model_stores_reads_and_deletes_a_document(mind: Mind) -> None:
     assert "[Winch, line 3] Haul the rope" in str(found.fields)
     listed = await run_tool(services, "documents", {})
     assert "'title': 'Winch'" in str(listed.fields)
-    read = await run_tool(services, "documents", {"document": "winch.md"})
+    read = await run_tool(services, "document", {"document_id": "winch.md"})
     assert "'location': 'line 3'" in str(read.fields)
-    planned = await run_tool(services, "delete_document", {"document": "winch.md"})
-    assert "Nothing is deleted yet" in str(planned.fields)
-    deleted = await run_tool(services, "delete_document", {"document": "winch.md", "confirm": "delete"})
-    assert deleted.fields == {"document": "winch.md", "deleted_memories": 1}
-    gone = await run_tool(services, "documents", {"document": "winch.md"})
+    planned = (await run_tool(services, "delete_document", {"document_id": "winch.md"})).fields
+    deleted = await run_tool(services, "delete_document", {"document_id": "winch.md", "token": planned["token"]})
+    assert (planned["passages"], len(deleted.fields["items"])) == (1, 1)
+    gone = await run_tool(services, "document", {"document_id": "winch.md"})
     assert gone.is_error
 
 

@@ -49,7 +49,7 @@ def test_a_text_and_a_pdf_become_documents_and_an_image_goes_to_the_model(home: 
     done = say(home, model, "files", ATTACHING)
     assert "Fine." in ok(done)
     assert_attached(model, picture)
-    documents = json.loads(ok(typed(home, "documents", "--json")))
+    documents = json.loads(ok(typed(home, "documents", "--json")))["items"]
     assert {one["title"] for one in documents} >= {"ferry times", "plan"} or len(documents) == 2
     for question in ("When does the ferry leave?", "Which pier is closed in May?"):
         found = ok(typed(home, "recall", question, "--kind", "passage"))

@@ -22,7 +22,7 @@ async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
 
 @pytest.fixture
 async def writer(api: Api) -> AsyncIterator[httpx2.AsyncClient]:
-    async with api.http(await api.token("ana", "write")) as client:
+    async with api.http(await api.token("ana", "admin")) as client:
         yield client
 
 
@@ -48,9 +48,9 @@ async def test_a_writer_stores_lists_and_deletes_a_document(api: Api, writer: ht
     assert found[0]["text"].startswith("[Kettles, line 3] Fill the kettle")
     async with api.http(await api.token("ana", "read")) as reader:
         assert (await reader.post("/v1/documents", json=PAGE)).status_code == 403
-        gone = await reader.delete(f"/v1/documents/{document_id}", params={"confirm": "delete"})
-        assert gone.status_code == 403
-    gone = await writer.delete(f"/v1/documents/{document_id}", params={"confirm": "delete"})
+        assert (await reader.delete(f"/v1/documents/{document_id}")).status_code == 403
+    plan = (await writer.delete(f"/v1/documents/{document_id}")).json()
+    gone = await writer.delete(f"/v1/documents/{document_id}", params={"token": plan["token"]})
     assert gone.status_code == 200 and gone.json()["items"] == [passage["memory_id"]]
     assert (await writer.get("/v1/documents")).json()["items"] == []
 
@@ -93,13 +93,15 @@ async def test_what_is_no_document_is_refused(writer: httpx2.AsyncClient, body: 
 
 
 async def test_the_client_stores_reads_and_deletes(api: Api) -> None:
-    async with api.client(await api.token("ana", "write")) as client:
+    async with api.client(await api.token("ana", "admin")) as client:
         stored = await client.upload_document("boat.py", b"def row():\n    return 1\n", title="Rowing")
         assert stored["format"] == "code"
-        (document,) = await client.documents()
+        (document,) = (await client.documents())["items"]
         assert (document["title"], document["passages"]) == ("Rowing", 1)
         read = await client.document(document["document_id"])
         assert read["passages"][0]["location"] == "row, lines 1-2"
-        assert await client.delete_document(document["document_id"]) == [read["passages"][0]["memory_id"]]
+        token = (await client.delete_document(document["document_id"]))["token"]
+        deleted = await client.delete_document(document["document_id"], token=token)
+        assert deleted["items"] == [read["passages"][0]["memory_id"]]
         with pytest.raises(ApiError, match=r"it is empty"):
             await client.upload_document("empty.md", "")

@@ -98,7 +98,7 @@ def test_a_document_is_listed_shown_and_deleted(run: Run, tmp_path: Path) -> Non
     assert "Kettles (1 passage, of 20" in ok(run("documents"))
     assert "Fill the kettle" in ok(run("documents", "show", str(path)))
     assert "--yes" in run("documents", "delete", str(path)).stderr
-    assert "Deleted Kettles" in ok(run("documents", "delete", str(path), "--yes"))
+    assert "with 1 memory" in ok(run("documents", "delete", str(path), "--yes"))
     assert ok(run("documents")).startswith("No documents")
     assert listed(run, "--kind", "passage", "--state", "all") == []
 

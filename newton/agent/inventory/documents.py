@@ -1,12 +1,14 @@
 """The ingested documents of an agent: list, read and delete them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
+from newton.agent.services.confirmation import hash_preview, verify_preview
+from newton.db.pool import Tx
 from newton.heart import documents
-from newton.heart.documents import DocumentDetail, DocumentSummary
+from newton.heart.documents import DeletionPlan, DocumentDetail, DocumentSummary
 from newton.memory.hygiene import clean_text
 
 
@@ -21,16 +23,44 @@ class DocumentService:
         async with self.scope.transaction() as tx:
             return await documents.list_documents(tx, agent_id=self.scope.agent_id)
 
-    async def get(self, document_ref: str) -> DocumentDetail:
-        """Return a document with its passages. Raises NotFoundError."""
-        async with self.scope.transaction() as tx:
-            return await documents.read_document(tx, document_ref, agent_id=self.scope.agent_id)
+    async def get(
+        self, document_ref: str, *, first: int = 0, limit: int | None = None, only_current: bool = False
+    ) -> DocumentDetail:
+        """Return a document with up to `limit` of its passages, from the number `first` on. Raises NotFoundError.
 
-    async def delete(self, document_ref: str, *, reason: str) -> tuple[DocumentDetail, list[UUID]]:
-        """Permanently delete a document; return it and the ids of all deleted memories. Raises NotFoundError."""
+        With `only_current`, passages that the document no longer contains are left out, and not counted.
+        """
+        async with self.scope.transaction() as tx:
+            document = await documents.read_document(tx, document_ref, agent_id=self.scope.agent_id)
+        found = [one for one in document.passages if not only_current or one.state != "SUPERSEDED"]
+        shown = found[first : None if limit is None else first + limit]
+        return replace(document, count=len(found), passages=shown)
+
+    async def plan_deletion(self, document_ref: str) -> DeletionPlan:
+        """Return the document that would be deleted, with the token that confirms it. Raises NotFoundError."""
+        async with self.scope.transaction() as tx:
+            _, plan = await self._plan_deletion(tx, document_ref)
+        return plan
+
+    async def _plan_deletion(self, tx: Tx, document_ref: str) -> tuple[DocumentDetail, DeletionPlan]:
+        agent_id = self.scope.agent_id
+        document = await documents.read_document(tx, document_ref, agent_id=agent_id)
+        ids = [str(one.memory_id) for one in document.passages]
+        token = hash_preview(str(agent_id), "delete", str(document.document_id), *ids)
+        plan = DeletionPlan(
+            document_id=document.document_id, ref=document.ref, title=document.title, passages=len(ids), token=token
+        )
+        return document, plan
+
+    async def delete(self, document_ref: str, *, reason: str, token: str) -> tuple[UUID, list[UUID]]:
+        """Permanently delete a document; return its id and the ids of all deleted memories.
+
+        Raises NotFoundError, and ConflictError if the token is not that of the present plan.
+        """
         async with self.scope.write() as (tx, ctx):
-            document = await documents.read_document(tx, document_ref, agent_id=ctx.agent_id)
+            document, plan = await self._plan_deletion(tx, document_ref)
+            verify_preview(token, plan.token)
             deleted = await documents.delete_document(tx, document, reason=clean_text(reason, what="reason"), ctx=ctx)
             payload = {"document_id": str(document.document_id), "forgotten": len(deleted)}
             self.scope.publish("document.deleted", payload)
-            return document, deleted
+            return document.document_id, deleted

@@ -33,14 +33,6 @@ class SyncInventoryOperations(SyncOperationMethods):
         """
         return self._send("POST", "/v1/memories/bulk", {"action": action, "filter": filter, **fields})
 
-    def documents(self) -> list[JsonDict]:
-        """List the ingested documents."""
-        return self.get_items("/v1/documents")
-
-    def document(self, document_id: IdLike) -> JsonDict:
-        """Return an ingested document with its passages, the parts that searches find."""
-        return self.get(f"/v1/documents/{document_id}")
-
     def upload_document(self, name: str, content: str | bytes, **fields: object) -> JsonDict:
         """Store a document; its file name says its format. Return its id and the counts of its passages.
 
@@ -48,11 +40,6 @@ class SyncInventoryOperations(SyncOperationMethods):
         """
         body = {"content": content} if isinstance(content, str) else {"content_base64": b64encode(content).decode()}
         return self._send("POST", "/v1/documents", {"name": name, **body, **fields})
-
-    def delete_document(self, document_id: IdLike, *, reason: str = "requested") -> list[str]:
-        """Permanently delete a document with its passages; return the ids of all deleted memories."""
-        params = {"confirm": "delete", "reason": reason}
-        return (self._send("DELETE", f"/v1/documents/{document_id}", params=params))["items"]
 
     def preview_erasure(self, subject: str, *, also: Sequence[str] = ()) -> JsonDict:
         """List everything about a person, under all names that the memory knows, with the token to erase it."""

@@ -51,6 +51,19 @@ class SyncOperationMethods(SyncDaemonConnection):
         self, memory_id: IdLike, keep: Literal["newer", "older", "both", "same"], *, idempotency_key: str | None = None
     ) -> JsonDict:
         "Settle the conflicts of a fact as a person decided: keep the newer fact, the older one or both, or merge them."
+    def documents(self) -> JsonDict:
+        "List the ingested documents by path, each with the number of its passages (the parts that search finds)."
+    def document(self, document_id: IdLike, *, first: int = 0, limit: int | None = None) -> JsonDict:
+        "Show a document with its passages in order."
+    def delete_document(
+        self,
+        document_id: IdLike,
+        *,
+        reason: str = "requested",
+        token: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Permanently delete a document with its passages and the memories derived from them."
     def entities(self, *, session: str | None = None, limit: int = 20) -> JsonDict:
         "List the people and things (entities) that are mentioned most, or those that a session mentions."
     def session_entities(self, session: str, *, limit: int = 20) -> JsonDict:

@@ -170,11 +170,6 @@ BULK_COMMANDS = {
     "importance": ("memory.bulk:set_importance", "Set the importance of all memories that the filters select."),
     "core": ("memory.bulk:set_core", "Mark all facts that the filters select as core, or remove the mark."),
 }
-DOCUMENT_COMMANDS = {
-    "list": ("memory.documents:list_documents", "List the ingested documents."),
-    "show": ("memory.documents:show_document", "Show a document with its passages."),
-    "delete": ("memory.documents:delete_document", "Delete a document with its passages permanently."),
-}
 ARTIFACT_COMMANDS = {
     "list": ("conversations.artifacts:list_artifacts", "List the artifacts of a session, or the versions of one."),
     "show": ("conversations.artifacts:show_artifact", "Show lines of an artifact, or those that a search finds."),
@@ -276,6 +271,7 @@ OPERATION_MODULES: dict[str, tuple[str, ...]] = {
     "attributes": ("attributes",),
     "censors": ("censors",),
     "conflicts": ("conflicts",),
+    "documents": ("documents",),
     "entities": ("entities",),
     "guard": ("guardrails",),
     "identity": ("identity",),
@@ -287,7 +283,7 @@ OPERATION_MODULES: dict[str, tuple[str, ...]] = {
 COMMAND_GROUPS = (
     ("identity", "The identity: lines that state who the agent is and what always applies.", {}),
     ("bulk", "Change all memories that filters select, after a preview.", BULK_COMMANDS),
-    ("documents", "List, show and delete ingested documents.", DOCUMENT_COMMANDS),
+    ("documents", "List, show and delete ingested documents.", {}),
     ("artifacts", "Long tool outputs, pasted texts and files of a session.", ARTIFACT_COMMANDS),
     ("items", "JSON values that programs store under a namespace and a key.", ITEM_COMMANDS),
     ("procedures", "Procedures (how something is done, in steps) and their track records.", {}),

@@ -4,10 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 from inspect import Parameter, Signature
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 import cyclopts
 
+from newton.runtime.cli.command_context import current_terminal, require_own_process
 from newton.runtime.cli.operation_index import OPERATIONS_PACKAGE
 from newton.runtime.cli.options import AgentOption, JsonOption, YesOption, load_settings, require_yes
 from newton.runtime.cli.printing import print_notice, say, to_json
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from newton.operations.declaration import Operation
 
 ORIGIN = "cli"
+TOKEN = "token"  # the parameter that confirms a preview
 _COMMON = {"agent": (AgentOption, None), "json": (JsonOption, False)}
+_CONFIRMED = {"yes": (YesOption, False)}  # of what asks
 
 
 def __getattr__(path: str) -> Callable[..., Awaitable[int]]:
@@ -29,6 +32,14 @@ def __getattr__(path: str) -> Callable[..., Awaitable[int]]:
     return build_command(import_module(f"{OPERATIONS_PACKAGE}.{module}"), function)
 
 
+class CommandOptions(NamedTuple):
+    """The options of a command that are no input of its operation. With `says_yes`, it does not ask."""
+
+    agent: str | None
+    as_json: bool
+    says_yes: bool
+
+
 def build_command(module: object, function: str) -> Callable[..., Awaitable[int]]:
     """Return a function with the parameters of an operation as arguments and options of a command."""
     from newton.operations.declaration import OPERATIONS  # noqa: PLC0415 (slow)
@@ -36,21 +47,22 @@ def build_command(module: object, function: str) -> Callable[..., Awaitable[int]
     declared = getattr(module, function)
     operation = next(one for one in OPERATIONS.values() if one.run is declared)
     question = operation.options.get("question")
+    asks = bool(question) or TOKEN in operation.parameters
 
     async def command(*args: Any, **fields: Any) -> int:
         bound = signature.bind(*args, **fields)
         bound.apply_defaults()
         given = dict(bound.arguments)
-        agent, as_json = given.pop("agent"), given.pop("json")
+        options = CommandOptions(given["agent"], as_json=given["json"], says_yes=given.get("yes", False))
         if question:
-            require_yes(question, yes=given.pop("yes"))
+            require_yes(question, yes=options.says_yes)
         arguments = {name: given[to_option(name)] for name in operation.parameters}
-        return await _run(operation, arguments, agent=agent, as_json=as_json)
+        return await _run(operation, arguments, options)
 
     parameters = [_to_parameter(operation, name) for name in operation.parameters]
     parameters += [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in ({"yes": (YesOption, False), **_COMMON} if question else _COMMON).items()
+        for name, (annotation, default) in (_COMMON | (_CONFIRMED if asks else {})).items()
     ]
     signature = Signature(parameters)
     command.__signature__ = signature  # pyrefly: ignore[missing-attribute]  # cyclopts reads it
@@ -65,7 +77,7 @@ def to_option(name: str) -> str:
     >>> to_option("censor_id"), to_option("reason")
     ('censor', 'reason')
     """
-    return "confirm" if name == "token" else name.removesuffix("_id")
+    return "confirm" if name == TOKEN else name.removesuffix("_id")
 
 
 def _to_parameter(operation: "Operation", name: str) -> Parameter:
@@ -92,18 +104,27 @@ def unwrap(hint: Any) -> Any:
     return hint
 
 
-async def _run(operation: "Operation", arguments: Mapping[str, object], *, agent: str | None, as_json: bool) -> int:
+async def _run(operation: "Operation", arguments: Mapping[str, object], options: CommandOptions) -> int:
     from newton.operations.caller import OperationCaller  # noqa: PLC0415 (slow)
     from newton.operations.runner import format_result, parse_arguments, run_operation, to_data  # noqa: PLC0415 (slow)
     from newton.runtime.cli import formatting  # noqa: PLC0415 (slow)
     from newton.runtime.cli.command_agent import open_agent  # noqa: PLC0415 (slow)
 
     given = parse_arguments(operation, arguments)
+    is_preview = TOKEN in arguments and arguments[TOKEN] is None and (options.says_yes or not options.as_json)
+    if is_preview and not options.says_yes and current_terminal().asks():
+        require_own_process()
     on_new_agent = None if operation.effect == "reads" else formatting.print_new_agent
-    async with open_agent(load_settings(agent), on_new_agent=on_new_agent) as newton:
+    async with open_agent(load_settings(options.agent), on_new_agent=on_new_agent) as newton:
         caller = OperationCaller(newton=newton, origin=ORIGIN, trust="user")
         result = (await run_operation(operation, given, caller)).result
-    if as_json:
+        if is_preview:
+            if not options.says_yes:
+                print_notice(format_result(operation, result))
+            require_yes("Go ahead?", yes=options.says_yes)
+            confirmed = parse_arguments(operation, {**arguments, TOKEN: result.token})
+            result = (await run_operation(operation, confirmed, caller)).result
+    if options.as_json:
         say(to_json(to_data(operation, result)))
         return getattr(result, "exit_status", 0)
     say(format_result(operation, result))

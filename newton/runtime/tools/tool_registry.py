@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from newton.agent import artifact_inputs, context_inputs, decision_inputs, inputs, session_inputs
-from newton.agent.document_inputs import DeleteDocumentInput, DocumentsInput, IngestDocumentInput
+from newton.agent.document_inputs import IngestDocumentInput
 from newton.agent.exchange_inputs import NoteExchangeInput
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
@@ -191,9 +191,7 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "forget": McpTool(inputs.ForgetInput, "destroys", memory_tools.forget),
     "set_outcome": _writer(inputs.EpisodeOutcomeInput, memory_tools.set_outcome, is_idempotent=True),
     "note_lesson": McpTool(context_inputs.HostLessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
-    "documents": _reader(DocumentsInput, document_tools.list_documents),
     "ingest_document": _writer(IngestDocumentInput, document_tools.ingest_document, is_idempotent=True),
-    "delete_document": McpTool(DeleteDocumentInput, "destroys", document_tools.delete_document),
     "working_memory": _reader(context_inputs.WorkingMemoryInput, memory_tools.show_working_memory),
     "decide": McpTool(context_inputs.HostDecisionInput, "adds", _agent_tool("decide")),
     "preview": _reader(decision_inputs.PreviewDecisionInput, decision_tools.preview),

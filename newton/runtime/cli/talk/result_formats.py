@@ -1,12 +1,10 @@
 """Results of tools as the slash commands of the chat print them: as the commands do, or else as indented fields."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, cast
 
 from newton.agent.memory_inputs import ListMemoriesInput
 from newton.runtime.cli.conversations.session_contents import format_stats
-from newton.runtime.cli.memory.documents import DocumentLine, format_documents
 from newton.runtime.cli.memory.memory_lists import format_empty, format_table
 from newton.runtime.cli.talk.tool_commands import format_result
 from newton.runtime.hint_names import rename_commands
@@ -31,27 +29,6 @@ def _format_memories(arguments: Fields, result: Fields) -> str:
     query = ListMemoriesInput.model_validate(arguments)
     table = format_table(MemoryListResponse.model_validate(page), query, ids=[one["memory_id"] for one in items])
     return f"{table}\nMore: `newton list --cursor {result['next']}`" if result.get("next") else table
-
-
-def _format_documents(arguments: Fields, result: Fields) -> str:
-    """Format the list of the documents, or one document with its passages."""
-    items = cast("Sequence[dict[str, Any]]", result["items"])
-    if "title" not in result:
-        lines = [_to_document_line(one) for one in items]
-        return format_documents(lines) or "No documents. @PATH in a message makes one of a file."
-    line = format_documents([_to_document_line(result)])
-    passages = [
-        f"{one['memory_id']}  {', '.join(filter(None, (one.get('heading'), one.get('location'))))}\n{one['text']}"
-        for one in items
-    ]
-    return "\n\n".join([line, *passages])
-
-
-def _to_document_line(fields: Mapping[str, Any]) -> DocumentLine:
-    times = (datetime.fromisoformat(fields["ingested_at"]), fields.get("dated_at"))
-    dated_at = datetime.fromisoformat(times[1]) if times[1] else None
-    names = ("document_id", "title", "document", "passages")
-    return DocumentLine(*(fields[name] for name in names), ingested_at=times[0], dated_at=dated_at)
 
 
 def _format_stats(arguments: Fields, result: Fields) -> str:
@@ -80,6 +57,5 @@ def _format_probability(probability: float | None) -> str:
 RESULT_FORMATS: Mapping[str, Callable[[Fields, Fields], str]] = {
     "list_memories": _format_memories,
     "recall": _format_recall,
-    "documents": _format_documents,
     "session_stats": _format_stats,
 }

@@ -71,7 +71,6 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
         "forget", ("memory_id", "token"), "show what would be deleted, and a token; with the token, delete it"
     ),
     "/outcome": SlashCommand("set_outcome", ("memory_id", "outcome"), "set the outcome of an episode"),
-    "/documents": SlashCommand("documents", ("document", "first"), "list the ingested documents, or read one"),
     "/working-memory": SlashCommand(
         "working_memory", ("profile", "max_tokens"), "show the memories that this session stored, showed or read", True
     ),
