@@ -62,6 +62,7 @@ async def read_values(db: Database, home: Path) -> dict[str, Any]:
         "other": ids["other_id"],
         "response_id": f"resp_{UUID(ids['response_id']).hex}",
         "entity.name": ids["entity"],
+        "entities.name": ids["entity"],
         "relations.name": ids["entity"],
         "merge_entity.name": ids["entity"],
         "health.sources": asdict(read_sources()),
