@@ -59,44 +59,6 @@ class ReviewInput(OutcomeInput):
     decision_id: str = Field(description="The id of the decision, or the last characters of the id.")
 
 
-class ThoughtInput(ToolInput):
-    """A thought to add to a decision."""
-
-    text: CleanText = Field(description="The thought, in one or a few sentences.")
-
-
-class ThinkInput(ThoughtInput):
-    """Add a thought to a decision that has no outcome yet: a step of the deliberation, a doubt, or new information."""
-
-    decision_id: str = Field(description="The id of the decision, or the last characters of the id.")
-
-
-class ShowDecisionInput(ToolInput):
-    """Show one decision in full: its reasons, alternatives, thoughts, amendments, links and its outcome."""
-
-    decision_id: str = Field(description="The id of the decision, or the last characters of the id.")
-
-
-class ListDecisionsInput(ToolInput):
-    """List the recorded decisions, newest first: all, only those without an outcome, or only those due for review."""
-
-    due: bool = Field(
-        default=False,
-        description="Only decisions without an outcome whose review date has passed, sorted by that date.",
-    )
-    open: bool = Field(default=False, description="Only decisions without an outcome.")
-    category: Name | None = Field(None, description="Only decisions of this category.")
-    limit: int = Field(20, ge=1, le=100, description="Maximum number of decisions.")
-
-
-class ListOutcomesInput(ToolInput):
-    """List the reviewed decisions with their outcomes and lessons, latest review first, to learn from them."""
-
-    category: Name | None = Field(None, description="Only decisions of this category.")
-    outcome: Verdict | None = Field(None, description="Only decisions with this outcome.")
-    limit: int = Field(20, ge=1, le=100, description="Maximum number of decisions.")
-
-
 class PreviewDecisionInput(DecisionInput):
     """Check a decision without recording it: list similar decisions, the success rate of its category, the censors and
     guardrails that match, and its quality score."""

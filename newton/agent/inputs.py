@@ -142,12 +142,6 @@ class EpisodeOutcomeInput(ToolInput):
     outcome: Verdict = Field(description="How the episode ended: success, partial or failure.")
 
 
-class DoneInput(ToolInput):
-    """Mark a decision as carried out. Record its outcome later with `review`, when the outcome is known."""
-
-    decision_id: str = Field(description="The id of the decision, or the last characters of the id.")
-
-
 class LessonInput(ToolInput):
     """Store a lesson for later work: which action to take or to avoid, and when."""
 

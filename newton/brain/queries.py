@@ -18,6 +18,7 @@ from newton.brain.quality import QUALITY_PARTS, total_score
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.memory.lookup import MemoryDetail, read_memory
+from newton.memory.transitions import TransitionRecord
 
 SQL = load("newton.brain", "queries.sql")
 
@@ -44,7 +45,7 @@ class DecisionFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionSummary:
-    """A decision in a list. `description` is None if it was erased; `how` says how the outcome was determined."""
+    """A decision in a list. `description` is null if its text was erased."""
 
     decision_id: UUID
     state: str
@@ -57,13 +58,13 @@ class DecisionSummary:
     look_again_at: datetime | None
     outcome: Verdict | None
     reviewed_at: datetime | None
-    how: str | None
-    overdue: bool
+    review_method: str | None
+    is_overdue: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionOutcome:
-    """A reviewed decision with its outcome and lesson. Erased texts are None."""
+    """A reviewed decision. `description` and `lesson` are null if the text was erased."""
 
     decision_id: UUID
     description: str | None
@@ -75,10 +76,13 @@ class DecisionOutcome:
     lesson: str | None
 
 
-class CategoryCount(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CategoryCount:
+    """The numbers of all decisions of a category, and of those with an outcome."""
+
     name: str
     decisions: int
-    judged: int
+    reviewed: int
 
 
 class DecisionNote(NamedTuple):
@@ -130,10 +134,12 @@ class DecisionDetail:
         parts = cast("Mapping[str, float]", self.body["quality"])
         return {name: parts[name] for name in sorted(parts, key=list(QUALITY_PARTS).index)}
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the decision as the JSON object that every interface shows."""
+    def to_fields(self, history: Sequence[TransitionRecord]) -> dict[str, Any]:
+        """Return the decision with its changes of state as the JSON object that every interface shows."""
+        steps = [(self.memory.created_at, "recorded", None, self.memory.origin)]
+        steps += [(one.at, one.to_state, one.reason, one.origin) for one in history]
         return {
-            "decision_id": str(self.memory.memory_id),
+            "decision_id": self.memory.memory_id,
             "state": self.memory.state,
             **{name: value for name, value in self.body.items() if name != "quality"},
             "quality": {"score": total_score(self.quality), "parts": dict(self.quality)},
@@ -144,9 +150,19 @@ class DecisionDetail:
                 {"at": note.recorded_at.isoformat(), "text": note.text, "tags": note.tags, **note.body}
                 for note in self.amendments
             ],
+            "erasures": [
+                {"at": note.recorded_at.isoformat(), "because": note.body["because"]} for note in self.erasures
+            ],
             "links": [
-                {"decision_id": str(link.memory_id), "link": link.link, "other_id": str(link.other_id)}
+                {
+                    **{"decision_id": link.memory_id, "link": link.link, "other_id": link.other_id},
+                    **{"text": link.micro, "other_text": link.other_micro},
+                }
                 for link in self.links
+            ],
+            "history": [
+                {"at": at.isoformat(), "state": state, "reason": reason, "origin": origin}
+                for at, state, reason, origin in steps
             ],
         }
 

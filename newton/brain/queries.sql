@@ -1,8 +1,8 @@
 -- name: list_decisions(agent_id, now, due, open, category, stakes, outcome, tag, before, limit)
 select
     d.decision_id, m.state, t.texts ->> 'description' as description, d.decided_at, d.confidence, d.category, d.stakes,
-    d.frame, d.review_due_at as look_again_at, d.outcome, d.reviewed_at, d.review_method as how,
-    d.outcome is null and coalesce(d.review_due_at <= $2, false) as overdue
+    d.frame, d.review_due_at as look_again_at, d.outcome, d.reviewed_at, d.review_method,
+    d.outcome is null and coalesce(d.review_due_at <= $2, false) as is_overdue
 from brain.decisions as d
 join memory.memories as m on m.agent_id = $1 and m.memory_id = d.decision_id
 left join brain.decision_texts as t on t.agent_id = $1 and t.record_id = d.decision_id

@@ -26,7 +26,6 @@ from .response_types import (
     DecisionDict,
     EventDict,
     MessageDict,
-    Outcome,
     RecallDict,
     RememberDict,
     StreamedEvent,
@@ -237,10 +236,6 @@ class Client(AgentOperations):
         """
         body = {"description": description, "confidence": confidence, **fields}
         return await self.post("/v1/decisions", body, idempotency_key=idempotency_key)
-
-    async def review(self, decision_id: IdLike, outcome: Outcome, *, lesson: str | None = None) -> None:
-        """Record the outcome of a decision. Raises ApiError `conflict` if one is recorded already."""
-        await self.post(f"/v1/decisions/{decision_id}/review", {"outcome": outcome, "lesson": lesson})
 
     async def calibration(self) -> dict[str, Any]:
         """Return how well the confidence stated in decisions agrees with their outcomes.

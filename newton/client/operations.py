@@ -10,31 +10,11 @@ class AgentOperations(SessionOperations):
     Each raises ApiError, with the code `not_found` for an id or a name that does not exist.
     """
 
-    async def think(self, decision_id: IdLike, text: str) -> None:
-        """Add a thought, a step of deliberation, to an open decision."""
-        await self.post(f"/v1/decisions/{decision_id}/thoughts", {"text": text})
-
-    async def done(self, decision_id: IdLike) -> None:
-        """Mark a decision as carried out; its outcome stays open."""
-        await self.post(f"/v1/decisions/{decision_id}/done")
-
     async def preview(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
         """Check a decision without recording it: similar decisions, success rate, prohibitions and rules."""
         return await self.post(
             "/v1/decisions/preview", {"description": description, "confidence": confidence, **fields}
         )
-
-    async def decisions(self, **filters: str | int | bool) -> list[JsonDict]:
-        """Return one page of decisions, newest first; `filters` are the parameters of `GET /v1/decisions`."""
-        return await self.get_items("/v1/decisions", **filters)
-
-    async def decision(self, decision_id: IdLike) -> JsonDict:
-        """Return a decision with its thoughts, outcome and links."""
-        return await self.get(f"/v1/decisions/{decision_id}")
-
-    async def outcomes(self, **filters: str | int) -> list[JsonDict]:
-        """List the reviewed decisions with their outcomes and lessons, latest review first."""
-        return await self.get_items("/v1/decisions/outcomes", **filters)
 
     async def check_guardrails(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
         """Check a decision against the guardrails (rules for decisions), without recording it."""

@@ -57,7 +57,7 @@ class OperationCaller:
 
     @property
     def decisions(self) -> DecisionService:
-        return self.toolset.decisions
+        return replace(self.newton.decisions(self.origin), scope=self.scope)
 
     @property
     def curation(self) -> CurationService:

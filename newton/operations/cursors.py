@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from uuid import UUID
 
 from newton.errors import InputError
 
@@ -20,6 +21,14 @@ def decode_cursor(cursor: str) -> str:
     try:
         return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
+        raise invalid_cursor_error() from None
+
+
+def decode_id_cursor(cursor: str | None) -> UUID | None:
+    """Return the id that a cursor encodes; None without a cursor. Raises InputError for an invalid cursor."""
+    try:
+        return None if cursor is None else UUID(decode_cursor(cursor))
+    except ValueError:
         raise invalid_cursor_error() from None
 
 

@@ -128,6 +128,11 @@ class Operation:
         return tuple(name for name, one in self.parameters.items() if one.default is Parameter.empty)
 
     @property
+    def positional(self) -> tuple[str, ...]:
+        """The parameters that are words of a command, of which the last may be optional."""
+        return tuple(name for name, one in self.parameters.items() if one.kind is not Parameter.KEYWORD_ONLY)
+
+    @property
     def path_fields(self) -> tuple[str, ...]:
         return tuple(_PATH_FIELD.findall(self.path))
 

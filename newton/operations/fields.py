@@ -1,6 +1,6 @@
 """Types of the parameters of operations: each has its check, its limits, its description and an example."""
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
@@ -9,12 +9,28 @@ from newton.memory.lookup import MIN_ID_DIGITS
 MAX_ID_CHARS = 64
 MAX_PAGE_SIZE = 200
 
+
+class CommandOption(NamedTuple):
+    """The name of a parameter as an option of the command, where it is another: of a list, that of one item."""
+
+    name: str
+
+
 CensorRef = Annotated[
     str,
     Field(
         min_length=1,
         max_length=MAX_ID_CHARS,
         description=f"The id of the censor, or at least its last {MIN_ID_DIGITS} digits.",
+        examples=["3f9c2a71"],
+    ),
+]
+DecisionRef = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_ID_CHARS,
+        description=f"The id of the decision, or at least its last {MIN_ID_DIGITS} digits.",
         examples=["3f9c2a71"],
     ),
 ]

@@ -4,7 +4,7 @@ import io
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from newton.agent.loop.turn import TurnRunner
 from newton.client import ApiError
@@ -112,14 +112,11 @@ def to_command_line(operation: Operation, arguments: Arguments) -> list[str]:
     assert operation.command is not None
     words = operation.command.split()
     for name, value in arguments.items():
-        if operation.parameters[name].kind.name == "KEYWORD_ONLY":
-            option = f"--{to_option(name).replace('_', '-')}"
-            words += [option] if value is True else [option, str(value)]
-    return [*words, *(str(arguments[name]) for name in operation.required if _is_word(operation, name, arguments))]
-
-
-def _is_word(operation: Operation, name: str, arguments: Arguments) -> bool:
-    return name in arguments and operation.parameters[name].kind.name != "KEYWORD_ONLY"
+        if name not in operation.positional:
+            option = f"--{to_option(operation, name).replace('_', '-')}"
+            for one in _to_list(value):
+                words += [option] if one is True else [option, str(one)]
+    return [*words, *(str(arguments[name]) for name in operation.positional if name in arguments)]
 
 
 async def call_command(call: DoorCall) -> Outcome:
@@ -135,9 +132,15 @@ async def call_command(call: DoorCall) -> Outcome:
     return Outcome(json.loads(terminal.out.getvalue()))
 
 
+def _to_list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else [value]
+
+
 def to_line(command: tool_commands.SlashCommand, arguments: Arguments) -> str:
     """The words of a slash command after its name: the options, then the other values."""
-    options = [f'--{n.replace("_", "-")} "{arguments[n]}"' for n in command.options if n in arguments]
+    options = [
+        f'--{name.replace("_", "-")} "{one}"' for name in command.options for one in _to_list(arguments.get(name, []))
+    ]
     words = [str(arguments[name]) for name in command.parameters if name in arguments]
     quoted = [f'"{word}"' for word in words[:-1]]
     return " ".join([*options, *quoted, *words[-1:]])

@@ -54,9 +54,8 @@ def read_example(operation: Operation) -> dict[str, Any]:
     """The arguments of the example in the help, as the command line parses it."""
     text = " ".join((operation.run.__doc__ or "").split()).partition(f"{EXAMPLE} newton ")[2]
     _, bound = parse_command_line(expand_default_command(shlex.split(text)))
-    return {
-        name: bound.arguments[to_option(name)] for name in operation.parameters if to_option(name) in bound.arguments
-    }
+    options = {name: to_option(operation, name) for name in operation.parameters}
+    return {name: bound.arguments[option] for name, option in options.items() if option in bound.arguments}
 
 
 def fill_ids(operation: Operation, arguments: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from newton.agent.services.memories import FactDraft
+from newton.brain.draft import DecisionDraft, DecisionReason
 from newton.content.skills import SkillFile
 from newton.heart import activations, documents
 from newton.heart.censors import CensorRule
@@ -26,7 +27,7 @@ ORIGINS = {"http", "cli", "mcp", "chat"}
 _ID = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32}|\b[0-9a-f]{8}\b|\b[0-9a-f]{16}\b"
 )
-_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}\S*")
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}\S*")
 
 
 async def begin_world(newton: AgentServices) -> dict[str, str]:
@@ -41,6 +42,7 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
     ]
     skill = SkillFile(name="debugging", description="How to find the cause of a failure", core=("Read the log.",))
     await replace(person.procedures, scope=newton.scope.at("world", "tool")).put(skill)
+    decision_id, other_id = await _decide(person)
     await newton.process_written("world")
     await person.identity.add("instruction", "Answer in metric units, please.")
     await person.identity.add("boundary", "Do not sell the mill.")
@@ -59,11 +61,31 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
     return {
         "censor_id": str(censors["open the sluice"]),
         "approve_censor.censor_id": str(censors["burn the mill"]),
+        "decision_id": decision_id,
+        "other_id": other_id,
         "memory_id": str(facts[1]),
         "line_id": str(line.tenet_id),
         "permission_id": str(await newton.permissions("world").deny("post", "send")),
         **dict.fromkeys((f"{one}.line_id" for one in proposals), str(proposal.tenet_id)),
     }
+
+
+async def _decide(person: OperationCaller) -> tuple[str, str]:
+    """Record three decisions, of which one is reviewed; return the ids of the others."""
+    draft = DecisionDraft(
+        description="Send the crate by ship",
+        confidence=0.8,
+        at=person.scope.now(),
+        reasons=(DecisionReason("analysis", "It is heavy."),),
+        tags=("freight",),
+    )
+    others = ("Keep the crate dry", "process"), ("Pay for the crate in advance", "cost")
+    drafts = [draft, *(replace(draft, description=text, category=category, tags=()) for text, category in others)]
+    decided = [await person.decisions.decide(one) for one in drafts]
+    decision_id, other_id, reviewed_id = (str(one.decision_id) for one in decided)
+    await person.decisions.link(decision_id, "relates", reviewed_id)
+    await person.decisions.review(reviewed_id, "partial", lesson="Ask for a crate with a lid.")
+    return decision_id, other_id
 
 
 def to_comparable(value: Any) -> Any:

@@ -184,7 +184,7 @@ async def test_what_is_superseded_succeeded_in_part_unless_its_outcome_was_known
     (one,) = [
         d for d in await queries.list_decisions(tx, DecisionFilter(), agent_id=ANA, now=LATER) if d.decision_id == old
     ]
-    assert (one.how, one.reviewed_at) == ("superseded", NOON + timedelta(days=2))
+    assert (one.review_method, one.reviewed_at) == ("superseded", NOON + timedelta(days=2))
     edges = (await queries.get_decision(tx, old, agent_id=ANA)).links
     assert {(edge.memory_id, edge.link, edge.other_id) for edge in edges} == {
         (new, "supersedes", old),
@@ -227,7 +227,7 @@ async def test_what_is_due_comes_first_due_and_only_while_it_is_open(tx: Tx) -> 
     await decisions.review(tx, done, reviewed(), ctx=LATER_ON)
     due = await queries.list_decisions(tx, DecisionFilter(due=True), agent_id=ANA, now=LATER)
     assert [d.decision_id for d in due] == [later, late]
-    assert all(d.overdue for d in due)
+    assert all(d.is_overdue for d in due)
     still_open = await queries.list_decisions(tx, DecisionFilter(open=True), agent_id=ANA, now=LATER)
     assert {d.decision_id for d in still_open} == {late, later, future}
 

@@ -248,7 +248,7 @@ async def test_a_verifier_says_what_became_of_a_decision(
     strict = replace(deciding, verifiers={"architecture": ("sh", "-c", says)}, verifier_timeout_seconds=1.0)
     assert await strict.run_verifier(made.decision_id.hex) == outcome
     (listed,) = await deciding.list_decisions(DecisionFilter())
-    assert (listed.outcome, listed.how) == (outcome, "verifier" if outcome else None)
+    assert (listed.outcome, listed.review_method) == (outcome, "verifier" if outcome else None)
 
 
 async def test_a_verifier_gets_the_id_and_no_word_of_the_decision(deciding: DecisionService, tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ BODIES = {
     "/v1/agents/{name}/model": {"model": None},
     "/v1/decisions/{decision_id}/thoughts": {"text": "x"},
     "/v1/decisions/{decision_id}/links": {"other_id": str(uuid4())},
+    "/v1/decisions/{decision_id}/amendments": {"text": "x"},
+    "/v1/decisions/{decision_id}/erase": {"reason": "x"},
     "/v1/procedures/{name}/outcomes": {"result": "success"},
     "/v1/procedures/{name}/dismiss": {"reason": "nobody does it so"},
     "/v1/memories/{memory_id}/supersede": {"content": "Ana lives in Bergen."},

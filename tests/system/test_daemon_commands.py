@@ -169,7 +169,7 @@ def test_what_needs_the_files_or_the_terminal_of_the_caller_runs_in_its_process(
     for words in (
         ("growth", "--html", "growth.html"),
         ("ask", "Which ferry?", "--daemon", served.url),
-        ("review", "00000000", "--verify"),
+        ("decisions", "verify", "00000000"),
         ("export", "-"),
         ("recall", "--help"),
         ("doctor",),

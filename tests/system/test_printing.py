@@ -45,7 +45,7 @@ def ids(home: Path) -> Mapping[str, str]:
     ):
         ok(typed(home, *words, *AGENT))
     found = json.loads(ok(typed(home, "recall", "ferry", "--json", "--kind", "fact", *AGENT)))["items"]
-    decided = json.loads(ok(typed(home, "decisions", "--json", *AGENT)))
+    decided = json.loads(ok(typed(home, "decisions", "--json", *AGENT)))["items"]
     return {"FACT": found[0]["memory_id"], "DECISION": decided[0]["decision_id"], "PAGE": str(page)}
 
 

@@ -42,10 +42,10 @@ async def test_a_decision_by_the_client_is_seen_by_the_tools_and_back(client: Cl
     await client.done(made["decision_id"][-8:])
     assert (await tool(client, "decision", decision_id=made["decision_id"]))["state"] == "PENDING"
     assert [one["decision_id"] for one in (await tool(client, "decisions", open=True))["items"]] == [
-        made["decision_id"]
+        made["decision_id"][-8:]
     ]
     await tool(client, "review", decision_id=made["decision_id"], outcome="partial", lesson="Ask for permits early.")
-    (outcome,) = await client.outcomes()
+    (outcome,) = (await client.outcomes())["items"]
     assert (outcome["outcome"], outcome["lesson"]) == ("partial", "Ask for permits early.")
     assert (await tool(client, "outcomes", outcome="success"))["items"] == []
     with pytest.raises(ApiError, check=has_code("conflict")):

@@ -100,7 +100,8 @@ def test_a_slash_command_names_a_tool_and_its_arguments() -> None:
 def test_the_model_and_mcp_share_the_inputs_of_a_tool() -> None:
     shared = set(MODEL_TOOLS) & set(TOOLS)
     assert set(MODEL_TOOLS) == shared
-    assert all(issubclass(TOOLS[name].input_model, MODEL_TOOLS[name].input_model) for name in shared)
+    for name in shared:
+        assert MODEL_TOOLS[name].input_model.model_fields.keys() <= TOOLS[name].input_model.model_fields.keys(), name
 
 
 def test_synonyms_stand_for_commands_and_are_none_themselves() -> None:

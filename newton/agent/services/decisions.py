@@ -124,19 +124,22 @@ class DecisionService:
             await self.refresh_snapshot()
         return DecisionResult(decision_id=recorded.decision_id, is_new=recorded.is_new, preview=preview)
 
-    async def add_thought(self, decision_ref: str, text: str) -> None:
-        """Add a thought to a decision that has no outcome yet."""
+    async def add_thought(self, decision_ref: str, text: str) -> UUID:
+        """Add a thought to a decision that has no outcome yet, and return the id of the decision."""
         async with self._change(decision_ref, "deliberated") as (tx, ctx, decision_id):
             await decisions.add_thought(tx, decision_id, text, ctx=ctx)
+            return decision_id
 
-    async def amend(self, decision_ref: str, amendment: DecisionAmendment) -> None:
+    async def amend(self, decision_ref: str, amendment: DecisionAmendment) -> UUID:
         async with self._change(decision_ref, "amended") as (tx, ctx, decision_id):
             await decisions.amend(tx, decision_id, amendment, ctx=ctx)
+            return decision_id
 
-    async def mark_done(self, decision_ref: str) -> None:
-        """Mark a decision as carried out. Its outcome can still be recorded later."""
+    async def mark_done(self, decision_ref: str) -> UUID:
+        """Mark a decision as carried out, and return its id. Its outcome can still be recorded later."""
         async with self._change(decision_ref, "done") as (tx, ctx, decision_id):
             await decisions.mark_done(tx, decision_id, ctx=ctx)
+            return decision_id
 
     async def review(
         self,
@@ -146,12 +149,16 @@ class DecisionService:
         lesson: str | None = None,
         reviewed_at: datetime | None = None,
         how: ReviewMethod = "hand",
-    ) -> None:
-        """Record the outcome of a decision, which is possible once. `reviewed_at` defaults to the current time."""
+    ) -> UUID:
+        """Record the outcome of a decision, which is possible once, and return the id of the decision.
+
+        `reviewed_at` defaults to the current time.
+        """
         async with self._change(decision_ref, "reviewed", outcome=verdict) as (tx, ctx, decision_id):
             outcome = DecisionReview(verdict=verdict, at=reviewed_at or ctx.now, how=how, lesson=lesson)
             await decisions.review(tx, decision_id, outcome, ctx=ctx)
         await self.refresh_snapshot()
+        return decision_id
 
     async def refresh_snapshot(self) -> None:
         """Compute the calibration snapshot again from all recorded outcomes, and store it."""
@@ -179,21 +186,27 @@ class DecisionService:
             await self.review(str(decision_id), verdict, how="verifier")
         return verdict
 
-    async def supersede(self, new_ref: str, old_ref: str) -> None:
+    async def supersede(self, new_ref: str, old_ref: str) -> UUID:
+        """Replace the decision `old_ref` by another, and return the id of the newer one."""
         async with self._write() as (tx, ctx):
             new_id, old_id = await self._resolve(tx, new_ref), await self._resolve(tx, old_ref)
             await decisions.supersede(tx, new_id, old_id, ctx=ctx)
             self._publish("superseded", old_id, superseded_by=str(new_id))
         await self.refresh_snapshot()
+        return new_id
 
-    async def link(self, decision_ref: str, link_type: ManualLink, other_ref: str) -> None:
+    async def link(self, decision_ref: str, link_type: ManualLink, other_ref: str) -> UUID:
         async with self._change(decision_ref, "linked") as (tx, ctx, decision_id):
             await decisions.link(tx, decision_id, link_type, await self._resolve(tx, other_ref), ctx=ctx)
+            return decision_id
 
-    async def erase(self, decision_ref: str, *, reason: str) -> bool:
-        """Permanently delete the text of a decision; its record stays. Return False if the text was deleted before."""
+    async def erase(self, decision_ref: str, *, reason: str) -> tuple[UUID, bool]:
+        """Permanently delete the text of a decision; its record stays.
+
+        Return the id of the decision, and False if the text was deleted before.
+        """
         async with self._change(decision_ref, "erased") as (tx, ctx, decision_id):
-            return await decisions.erase(tx, decision_id, reason=reason, ctx=ctx)
+            return decision_id, await decisions.erase(tx, decision_id, reason=reason, ctx=ctx)
 
     async def list_decisions(self, criteria: DecisionFilter) -> list[DecisionSummary]:
         async with self.scope.write() as (tx, ctx):

@@ -26,7 +26,6 @@ from ..response_types import (
     DecisionDict,
     EventDict,
     MessageDict,
-    Outcome,
     RecallDict,
     RememberDict,
     StreamedEvent,
@@ -238,10 +237,6 @@ class SyncClient(SyncAgentOperations):
         """
         body = {"description": description, "confidence": confidence, **fields}
         return self.post("/v1/decisions", body, idempotency_key=idempotency_key)
-
-    def review(self, decision_id: IdLike, outcome: Outcome, *, lesson: str | None = None) -> None:
-        """Record the outcome of a decision. Raises ApiError `conflict` if one is recorded already."""
-        self.post(f"/v1/decisions/{decision_id}/review", {"outcome": outcome, "lesson": lesson})
 
     def calibration(self) -> dict[str, Any]:
         """Return how well the confidence stated in decisions agrees with their outcomes.

@@ -2,20 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
-from uuid import UUID
 
 from newton.operations.cursors import decode_cursor, encode_cursor, invalid_cursor_error
 from newton.operations.results import CursorPage, Item
 
 Row = TypeVar("Row")
-
-
-def decode_id_cursor(cursor: str | None) -> UUID | None:
-    """Return the id that a cursor encodes; None without a cursor. Raises InputError for an invalid cursor."""
-    try:
-        return None if cursor is None else UUID(decode_cursor(cursor))
-    except ValueError:
-        raise invalid_cursor_error() from None
 
 
 def decode_number_cursor(cursor: str | None) -> int:

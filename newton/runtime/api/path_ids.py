@@ -38,9 +38,4 @@ async def _resolve_memory(memory_id: PathId, caller: ReadAccess) -> UUID:
     return await resolve_memory_ref(caller, memory_id)
 
 
-async def _resolve_decision(decision_id: PathId, caller: ReadAccess) -> UUID:
-    return await resolve_memory_ref(caller, decision_id, "decision")
-
-
 MemoryId = Annotated[UUID, Depends(_resolve_memory)]
-DecisionId = Annotated[UUID, Depends(_resolve_decision)]

@@ -49,10 +49,13 @@ TOP_LEVEL_COMMANDS = {
         "Permanently erase everything about one person, or a whole agent.",
     ),
     "decide": ("decisions.decide:record_decision", "Record a decision with reasons and confidence."),
-    "think": ("decisions.records:add_thought", "Add a thought, a step of deliberation, to an open decision."),
-    "done": ("decisions.records:mark_done", "Mark a decision as carried out."),
-    "outcomes": ("decisions.records:list_outcomes", "List the outcomes and lessons of decisions."),
-    "review": ("decisions.records:review_decision", "Record the outcome of a decision."),
+    "think": (
+        "operation_commands:decisions.add_thought",
+        "Add a thought, a step of deliberation, to an open decision.",
+    ),
+    "done": ("operation_commands:decisions.mark_done", "Mark a decision as carried out."),
+    "outcomes": ("operation_commands:decisions.list_outcomes", "List the outcomes and lessons of decisions."),
+    "review": ("operation_commands:decisions.review_decision", "Record the outcome of a decision."),
     "calibration": (
         "judgement.reports:show_calibration",
         "Compare the confidence stated in decisions with their outcomes.",
@@ -99,14 +102,7 @@ JOB_COMMANDS = {
     "retry": ("operations.jobs:retry_dead_runs", "Queue dead runs of jobs again."),
 }
 DECISION_COMMANDS = {
-    "list": ("decisions.records:list_decisions", "List decisions."),
-    "show": ("decisions.records:show_decision", "Show a decision in full."),
-    "amend": (
-        "decisions.records:amend_decision",
-        "Add text to a decision, or change its tags, category or review date.",
-    ),
-    "link": ("decisions.records:link_decisions", "Link two decisions."),
-    "erase": ("decisions.records:erase_decision", "Erase the text of a decision permanently."),
+    "verify": ("decisions.records:verify_decision", "Run the verifier of a decision, and record the outcome."),
 }
 GUARDRAIL_COMMANDS = {
     "add": ("judgement.guard:add_guardrail", "Add or replace a guardrail."),
@@ -271,6 +267,7 @@ OPERATION_MODULES: dict[str, tuple[str, ...]] = {
     "attributes": ("attributes",),
     "censors": ("censors",),
     "conflicts": ("conflicts",),
+    "decisions": ("decisions",),
     "documents": ("documents",),
     "entities": ("entities",),
     "guard": ("guardrails",),

@@ -1,16 +1,18 @@
 """The commands of all operations, each derived from its declaration."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from functools import reduce
 from importlib import import_module
 from inspect import Parameter, Signature
-from types import UnionType
+from types import GenericAlias, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 import cyclopts
 
 from newton.runtime.cli.command_context import current_terminal, require_own_process
 from newton.runtime.cli.operation_index import OPERATIONS_PACKAGE
-from newton.runtime.cli.options import AgentOption, JsonOption, YesOption, load_settings, require_yes
+from newton.runtime.cli.options import AgentOption, JsonOption, StartTime, YesOption, load_settings, require_yes
 from newton.runtime.cli.printing import print_notice, say, to_json
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ def build_command(module: object, function: str) -> Callable[..., Awaitable[int]
         options = CommandOptions(given["agent"], as_json=given["json"], says_yes=given.get("yes", False))
         if question:
             require_yes(question, yes=options.says_yes)
-        arguments = {name: given[to_option(name)] for name in operation.parameters}
+        arguments = {name: given[to_option(operation, name)] for name in operation.parameters}
         return await _run(operation, arguments, options)
 
     parameters = [_to_parameter(operation, name) for name in operation.parameters]
@@ -71,13 +73,12 @@ def build_command(module: object, function: str) -> Callable[..., Awaitable[int]
     return command
 
 
-def to_option(name: str) -> str:
-    """Return the name of a parameter in a command: an id is called by what it identifies, a token by what it does.
+def to_option(operation: "Operation", name: str) -> str:
+    """Return the name of a parameter in a command: that of its CommandOption; else an id by what it identifies."""
+    from newton.operations.fields import CommandOption  # noqa: PLC0415 (slow)
 
-    >>> to_option("censor_id"), to_option("reason")
-    ('censor', 'reason')
-    """
-    return "confirm" if name == TOKEN else name.removesuffix("_id")
+    own = [one.name for one in get_args(operation.hints[name]) if isinstance(one, CommandOption)]
+    return own[0].replace("-", "_") if own else "confirm" if name == TOKEN else name.removesuffix("_id")
 
 
 def _to_parameter(operation: "Operation", name: str) -> Parameter:
@@ -85,23 +86,25 @@ def _to_parameter(operation: "Operation", name: str) -> Parameter:
     info: FieldInfo = next(one for one in get_args(hint) if hasattr(one, "description"))
     is_option = declared.kind is Parameter.KEYWORD_ONLY
     plain = unwrap(hint)
-    annotation = Annotated[plain, cyclopts.Parameter(help=info.description, negative=())]
+    described = cyclopts.Parameter(help=info.description, negative=())
+    is_time = datetime in (plain, *get_args(plain))
+    annotation = Annotated[plain, StartTime, described] if is_time else Annotated[plain, described]
     kind = Parameter.KEYWORD_ONLY if is_option else Parameter.POSITIONAL_OR_KEYWORD
-    return Parameter(to_option(name), kind, default=declared.default, annotation=annotation)
+    return Parameter(to_option(operation, name), kind, default=declared.default, annotation=annotation)
 
 
 def unwrap(hint: Any) -> Any:
     """Return a type without its checks, which the operation applies itself.
 
-    >>> unwrap(Annotated[Annotated[str, "not empty"] | None, "a name"])
-    str | None
+    >>> unwrap(Annotated[tuple[Annotated[str, "not empty"], ...] | None, "names"])
+    list[str] | None
     """
-    if get_origin(hint) is Annotated:
-        return unwrap(get_args(hint)[0])
-    if get_origin(hint) in (Union, UnionType):
-        options = [unwrap(one) for one in get_args(hint)]
-        return options[0] | options[1]
-    return hint
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return unwrap(parts[0])
+    if origin in (Union, UnionType):
+        return reduce(lambda left, right: left | right, map(unwrap, parts))
+    return GenericAlias(list, (unwrap(parts[0]),)) if origin in (tuple, list, Sequence) else hint
 
 
 async def _run(operation: "Operation", arguments: Mapping[str, object], options: CommandOptions) -> int:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from mcp.types import GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage, TextContent
@@ -11,6 +12,7 @@ from newton.agent.field_types import CleanText, Name, Ref
 from newton.agent.growth.rules import assess
 from newton.agent.inputs import GrowthInput, ToolInput
 from newton.agent.loop.tools import parse_input
+from newton.brain.queries import DecisionFilter, DecisionSummary
 from newton.deadline import RequestDeadline
 from newton.errors import NotFoundError
 from newton.memory.lookup import short_id
@@ -18,7 +20,6 @@ from newton.runtime.api.middleware import request_limits
 from newton.runtime.mcp.request_errors import check_result
 from newton.runtime.reports.growth import render_markdown
 from newton.runtime.tools.tool_registry import CallOptions, run_tool
-from newton.runtime.tools.views import DecisionInfo
 from newton.runtime.wiring import AgentServices
 
 MAX_DECISIONS = 20  # decisions of a prompt
@@ -90,8 +91,9 @@ async def _write_with_memory(newton: AgentServices, args: WithMemoryInput) -> st
 
 
 async def _write_review(newton: AgentServices, args: ReviewDecisionsInput) -> str:
-    due = await _list_decisions(newton, due=True, category=args.category)
-    found = due or await _list_decisions(newton, open=True, category=args.category)
+    service, criteria = newton.decisions("mcp"), DecisionFilter(category=args.category, limit=MAX_DECISIONS)
+    due = await service.list_decisions(replace(criteria, due=True))
+    found = due or await service.list_decisions(replace(criteria, open=True))
     if not found:
         return "No decision waits for its outcome. Tell me so."
     lead = "The review date of these decisions has passed:" if due else "No review date has passed. Open decisions:"
@@ -112,16 +114,7 @@ async def _write_report(newton: AgentServices, args: WeeklyReportInput) -> str:
     )
 
 
-async def _call(newton: AgentServices, tool: str, **arguments: object) -> Mapping[str, Any]:
-    return check_result(await run_tool(newton, tool, arguments)).fields
-
-
-async def _list_decisions(newton: AgentServices, **conditions: object) -> list[DecisionInfo]:
-    found = await _call(newton, "decisions", limit=MAX_DECISIONS, **conditions)
-    return [DecisionInfo.model_validate(one) for one in found["items"]]
-
-
-def _format_decision(decision: DecisionInfo) -> str:
+def _format_decision(decision: DecisionSummary) -> str:
     due = f", review due {decision.look_again_at:%Y-%m-%d}" if decision.look_again_at else ""
     made = f"{decision.decided_at:%Y-%m-%d}, confidence {decision.confidence:.0%}{due}"
     return f"- `{short_id(decision.decision_id)}` {decision.description or '[erased]'} ({made})"

@@ -6,9 +6,6 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from newton.brain.draft import Stakes
-from newton.brain.outcomes import Verdict
-from newton.brain.queries import DecisionSummary
 from newton.dialogue.branches import BranchSummary
 from newton.dialogue.messages import Role, StoredMessage
 from newton.dialogue.task_tree import Task, TaskStatus, TaskTree
@@ -34,37 +31,6 @@ class MemoryMentionInfo(ViewModel):
 
     memory_id: UUID
     text: str
-
-
-class DecisionInfo(ViewModel):
-    """A decision in a list. `description` is null if its text was erased."""
-
-    decision_id: UUID
-    state: str
-    description: str | None
-    decided_at: datetime
-    confidence: float
-    category: str
-    stakes: Stakes
-    frame: str | None
-    look_again_at: datetime | None
-    is_overdue: bool
-    outcome: Verdict | None
-    reviewed_at: datetime | None
-    review_method: str | None
-
-
-class OutcomeInfo(ViewModel):
-    """A reviewed decision. `description` and `lesson` are null if the text was erased."""
-
-    decision_id: UUID
-    description: str | None
-    category: str
-    confidence: float
-    outcome: Verdict
-    reviewed_at: datetime
-    review_method: str
-    lesson: str | None
 
 
 class BundleInfo(ViewModel):
@@ -168,10 +134,6 @@ class ForgetPlanResponse(ViewModel):
     sources: list[str] = Field(description="The memories that this one was made from, which are not deleted.")
     token: str
     next_step: str
-
-
-def to_decision_info(decision: DecisionSummary) -> DecisionInfo:
-    return DecisionInfo.from_source(decision, is_overdue=decision.overdue, review_method=decision.how)
 
 
 def to_session_info(branch: BranchSummary) -> SessionInfo:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
+from newton.operations.cursors import decode_id_cursor
 from newton.operations.results import CursorPage
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess
@@ -44,7 +45,7 @@ class ReplayResponse(ResponseModel):
 @router.get("")
 async def list_bundles(caller: ReadAccess, limit: Limit = 20, cursor: Cursor = None) -> CursorPage[BundleInfo]:
     """List the stored contexts (bundles), newest first."""
-    before = pagination.decode_id_cursor(cursor)
+    before = decode_id_cursor(cursor)
     found = await caller.newton.bundles().list_recent(limit + 1, before=before)
     return pagination.build_page(found, limit, BundleInfo.from_source, lambda one: one.bundle_id)
 

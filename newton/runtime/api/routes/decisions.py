@@ -1,29 +1,23 @@
-"""Endpoints that preview, record, list and review decisions."""
+"""Endpoints that preview and record decisions."""
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Any
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import Field
 
-from newton.agent.decision_inputs import DecisionInput, OutcomeInput, ThoughtInput
+from newton.agent.decision_inputs import DecisionInput
 from newton.agent.field_types import CleanText, Name, Ref, Timestamp
 from newton.agent.services.decisions import DecisionPreview
-from newton.brain.decisions import ManualLink
-from newton.brain.draft import DecisionDraft, Stakes
-from newton.brain.outcomes import Verdict
+from newton.brain.draft import DecisionDraft
 from newton.brain.quality import total_score
-from newton.brain.queries import DecisionFilter
 from newton.content.frames import get_frame
-from newton.operations.results import CursorPage, ItemList
-from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import ORIGIN, Cursor, Limit, RequestModel, ResponseModel, with_example
+from newton.runtime.api.base_models import ORIGIN, ResponseModel, with_example
 from newton.runtime.api.idempotency import WriteAction
-from newton.runtime.api.path_ids import DecisionId, IdRef
-from newton.runtime.tools.views import DecisionInfo, OutcomeInfo, to_decision_info
+from newton.runtime.api.path_ids import IdRef
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/decisions", tags=["decisions"])
@@ -126,45 +120,6 @@ class RecordDecisionResponse(DecisionPreviewResponse):
     is_new: bool
 
 
-class DecisionQuery(RequestModel):
-    """Filters of the list of decisions. `due` selects open decisions whose `look_again_at` has passed."""
-
-    due: bool = False
-    open: bool = False
-    category: Name | None = None
-    stakes: Stakes | None = None
-    outcome: Verdict | None = None
-    tag: Name | None = None
-    limit: Limit = 50
-    cursor: Cursor = None
-
-
-class ReviewRequest(OutcomeInput):
-    """The outcome of a decision."""
-
-    reviewed_at: Timestamp | None = Field(None, description="When the outcome became known. Default: now.")
-
-
-class ReviewResponse(ResponseModel):
-    decision_id: UUID
-    outcome: Verdict
-
-
-class LinkRequest(RequestModel):
-    """A link from the decision to another one."""
-
-    model_config = with_example(other_id="0b7d114e", type="depends_on")
-
-    other_id: IdRef
-    type: Literal[ManualLink, "supersedes"] = Field("relates", description="What the decision does to the other one.")
-
-
-class DecisionChangeResponse(ResponseModel):
-    """The id of the changed decision."""
-
-    decision_id: UUID
-
-
 @router.post("/preview")
 async def preview_decision(body: DecisionRequest, caller: ReadAccess) -> DecisionPreviewResponse:
     """Check a decision without recording it. Returns similar decisions, base rate, censors and guardrails."""
@@ -184,81 +139,6 @@ async def record_decision(body: DecisionRequest, act: WriteAction) -> Response:
         return RecordDecisionResponse.from_source(result, **_preview_fields(result.preview))
 
     return await act.run_after(evaluate, record)
-
-
-@router.get("")
-async def list_decisions(caller: ReadAccess, query: Annotated[DecisionQuery, Query()]) -> CursorPage[DecisionInfo]:
-    """List decisions, newest first. With `due`, the result is one page, sorted by `look_again_at`."""
-    before = None if query.due else pagination.decode_id_cursor(query.cursor)
-    max_rows = query.limit if query.due else query.limit + 1
-    conditions = DecisionFilter(**query.model_dump(exclude={"limit", "cursor"}), before=before, limit=max_rows)
-    found = [to_decision_info(one) for one in await caller.newton.decisions(ORIGIN).list_decisions(conditions)]
-    return pagination.build_page(found, query.limit, lambda one: one, lambda one: one.decision_id)
-
-
-@router.get("/outcomes")
-async def list_outcomes(
-    caller: ReadAccess, category: Name | None = None, outcome: Verdict | None = None, limit: Limit = 50
-) -> ItemList[OutcomeInfo]:
-    """List the reviewed decisions with their outcomes and lessons, latest review first."""
-    found = await caller.newton.decisions(ORIGIN).list_outcomes(category=category, outcome=outcome, limit=limit)
-    return ItemList(items=[OutcomeInfo.from_source(one) for one in found])
-
-
-@router.get("/{decision_id}")
-async def get_decision(decision_id: DecisionId, caller: ReadAccess) -> dict[str, Any]:
-    """Return a decision with its reasons, thoughts, links and history."""
-    return (await caller.newton.decisions(ORIGIN).get(decision_id.hex)).as_json()
-
-
-@router.post("/{decision_id}/review", response_model=ReviewResponse)
-async def review_decision(decision_id: DecisionId, body: ReviewRequest, act: WriteAction) -> Response:
-    """Record the outcome of a decision. A decision can have only one outcome."""
-
-    async def work(newton: AgentServices) -> ReviewResponse:
-        await newton.decisions(ORIGIN).review(
-            decision_id.hex, body.outcome, lesson=body.lesson, reviewed_at=body.reviewed_at, how="api"
-        )
-        return ReviewResponse(decision_id=decision_id, outcome=body.outcome)
-
-    return await act.run_once(work)
-
-
-@router.post("/{decision_id}/thoughts", status_code=201, response_model=DecisionChangeResponse)
-async def add_thought(decision_id: DecisionId, body: ThoughtInput, act: WriteAction) -> Response:
-    """Record a thought on an open decision."""
-
-    async def work(newton: AgentServices) -> DecisionChangeResponse:
-        await newton.decisions(ORIGIN).add_thought(decision_id.hex, body.text)
-        return DecisionChangeResponse(decision_id=decision_id)
-
-    return await act.run_once(work)
-
-
-@router.post("/{decision_id}/done", response_model=DecisionChangeResponse)
-async def mark_decision_done(decision_id: DecisionId, act: WriteAction) -> Response:
-    """Mark a decision as carried out. Its outcome is reviewed later."""
-
-    async def work(newton: AgentServices) -> DecisionChangeResponse:
-        await newton.decisions(ORIGIN).mark_done(decision_id.hex)
-        return DecisionChangeResponse(decision_id=decision_id)
-
-    return await act.run_once(work)
-
-
-@router.post("/{decision_id}/links", status_code=201, response_model=DecisionChangeResponse)
-async def link_decisions(decision_id: DecisionId, body: LinkRequest, act: WriteAction) -> Response:
-    """Link a decision to another one. With `supersedes`, the decision replaces the other one."""
-
-    async def work(newton: AgentServices) -> DecisionChangeResponse:
-        service = newton.decisions(ORIGIN)
-        if body.type == "supersedes":
-            await service.supersede(decision_id.hex, body.other_id)
-        else:
-            await service.link(decision_id.hex, body.type, body.other_id)
-        return DecisionChangeResponse(decision_id=decision_id)
-
-    return await act.run_once(work)
 
 
 def _preview_fields(preview: DecisionPreview) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.dialogue import sessions
 from newton.memory import hygiene
 from newton.memory.redaction.tally import count_redactions
+from newton.operations.cursors import decode_id_cursor
 from newton.operations.results import CursorPage, ItemList
 from newton.providers.chat import to_openai_message
 from newton.runtime.api import pagination
@@ -139,7 +140,7 @@ class CloseSessionResponse(ResponseModel):
 @router.get("")
 async def list_sessions(caller: ReadAccess, limit: Limit = 50, cursor: Cursor = None) -> CursorPage[SessionInfo]:
     """List the sessions, oldest first."""
-    after = pagination.decode_id_cursor(cursor)
+    after = decode_id_cursor(cursor)
     branches = await caller.newton.sessions(ORIGIN).list_sessions()
     ids = [one.session_id for one in branches]
     start = ids.index(after) + 1 if after and after in ids else 0

@@ -52,6 +52,11 @@ class SlashCommand(NamedTuple):
     def input_model(self) -> type[ToolInput]:
         return self.operation.input_model if self.operation else TOOLS[self.tool].input_model
 
+    def takes_several(self, name: str) -> bool:
+        """Return whether an argument is a list, of which each option gives one item."""
+        schema = self.input_model.model_json_schema()["properties"][name]
+        return "array" in [one.get("type") for one in (schema, *schema.get("anyOf", ()))]
+
     @property
     def usage(self) -> str:
         """Return the names of the arguments in capitals, as the help shows them."""
@@ -78,15 +83,9 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
     "/preview": SlashCommand(
         "preview", ("confidence", "description"), "check a decision without recording it", has_reason=True
     ),
-    "/think": SlashCommand("think", ("decision_id", "text"), "record a thought on a decision"),
-    "/review": SlashCommand("review", ("decision_id", "outcome", "lesson"), "record the outcome of a decision"),
-    "/decisions": SlashCommand("decisions", ("category",), "list the decisions"),
-    "/decision": SlashCommand("decision", ("decision_id",), "show a decision in full"),
-    "/outcomes": SlashCommand("outcomes", ("category",), "list the outcomes and lessons of decisions"),
     "/calibration": SlashCommand(
         "calibration", ("category",), "compare the confidence stated in decisions with outcomes"
     ),
-    "/done": SlashCommand("done", ("decision_id",), "mark a decision as carried out"),
     "/sessions": SlashCommand("sessions", ("limit",), "list the sessions"),
     "/messages": SlashCommand("messages", ("session", "first"), "read the messages of a session"),
     "/inject": SlashCommand("inject", ("text",), "put a text into every context of this session", True),
@@ -120,11 +119,11 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
 
 
 def _to_slash_command(operation: Operation) -> SlashCommand:
-    """Return the slash command of an operation: its required parameters and a reason are the words, others options.
+    """Return the slash command of an operation: its words are the parameters by position, those required and a reason.
 
     A required session is that of the conversation.
     """
-    words = (*operation.required, *(name for name in operation.parameters if name == REASON))
+    words = (*operation.positional, *operation.required, *(one for one in operation.parameters if one == REASON))
     words = tuple(name for name in dict.fromkeys(words) if name != SESSION)
     options = tuple(name for name in operation.parameters if name not in (*words, *operation.required))
     summary = operation.summary.rstrip(".")
@@ -178,7 +177,9 @@ def _parse_options(command: SlashCommand, text: str) -> tuple[dict[str, object],
     """Return the options at the beginning of a line, by name, and the rest of the line."""
     options: dict[str, object] = {}
     while (match := _OPTION.match(text)) and (name := match[1].replace("-", "_")) in command.options:
-        options[name], text = match[2] if match[2] is not None else match[3], text[match.end() :]
+        value, text = match[2] if match[2] is not None else match[3], text[match.end() :]
+        given = cast("list[str]", options.get(name, []))
+        options[name] = [*given, value] if command.takes_several(name) else value
     return options, text
 
 
