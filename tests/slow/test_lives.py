@@ -18,16 +18,17 @@ DATA = Path(__file__).parents[1] / "data" / "lives"
 
 @pytest.mark.slow
 @pytest.mark.timeout(3_600)
-async def test_what_a_life_with_a_model_came_to_is_not_lost() -> None:
+@pytest.mark.parametrize("name", ["life_p", "life_q"])
+async def test_what_a_life_with_a_model_came_to_is_not_lost(name: str) -> None:
     # docs/benchmarks.md has the figures
-    life = load_life(DATA / "life_j.json")
-    report = report_life(life, await live(life, PlayedModel(cassette=load_cassette(DATA / "life_j.jsonl"))))
+    life = load_life(DATA / f"{name}.json")
+    report = report_life(life, await live(life, PlayedModel(cassette=load_cassette(DATA / f"{name}.jsonl"))))
     assert report["failures"]["runs"] == []
     requests = report["requests"]
     assert requests["tools_context_system_per_turn"] <= 2_000
-    assert requests["calls_per_turn"] <= 1.2 and requests["background_share"] <= 0.18 and requests["prefix"] >= 0.9
+    assert requests["calls_per_turn"] <= 1.2 and requests["background_share"] <= 0.22 and requests["prefix"] >= 0.9
     shares = {name: part / max(1, whole) for name, (part, whole) in add_up([report]).items()}
-    least = {"right": 0.9, "changes": 0.85, "rules": 1.0, "wishes": 1.0, "answered": 0.85, "new_first": 0.8}
+    least = {"right": 0.9, "changes": 0.85, "rules": 1.0, "wishes": 1.0, "answered": 0.9, "new_first": 0.85}
     assert {name: shares[name] for name, minimum in least.items() if shares[name] < minimum} == {}
     most = {"duplicates": 0.03, "stale": 0.08, "never": 0.0}
     assert {name: shares[name] for name, maximum in most.items() if shares[name] > maximum} == {}
