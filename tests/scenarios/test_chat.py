@@ -259,7 +259,7 @@ async def test_the_verbs_are_there_as_slash_commands(
         "/tasks push Paint the hull",
         "/tasks pop It is blue now",
         "/tasks",
-        "/propose instruction Answer in Dutch",
+        "/propose-identity instruction Answer in Dutch",
         "/identity",
         "/recall What is the ferry called?",
         "/metrics 9999999",

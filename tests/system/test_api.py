@@ -248,6 +248,13 @@ async def documented(api: Api) -> str:
     return str(document.document_id)
 
 
+# What a route takes in its query.
+QUERIES = {
+    ("DELETE", "/v1/memories/{memory_id}"): {"confirm": "forget"},
+    ("GET", "/v1/bundles/{bundle_id}/explain"): {"item": "1"},
+}
+
+
 async def test_nobody_reaches_what_is_another_agents(api: Api, ana: httpx2.AsyncClient) -> None:
     # S1, S9
     made = {"memory_id": await remembered(ana), "session": "talk", "name": "nothing", "line_id": str(uuid4())}
@@ -273,8 +280,7 @@ async def test_nobody_reaches_what_is_another_agents(api: Api, ana: httpx2.Async
     async with api.http(await api.token("ben")) as ben:
         for way, path in sorted(named, key=BEGINS.__contains__):
             where, body = path.format_map(made), BODIES.get(path) if way in ("POST", "PATCH", "PUT") else None
-            confirm = "delete" if "document_id" in path else "forget"
-            answer = await ben.request(way, where, params={"confirm": confirm, "item": "1"}, json=body)
+            answer = await ben.request(way, where, params=QUERIES.get((way, path)), json=body)
             refusal = 403 if path.startswith(OF_THE_OPERATOR) else 404
             assert answer.status_code == BEGINS.get((way, path), refusal), (way, where, answer.text)
         found = (await ben.post("/v1/recall", json={"query": "where does Ana live?"})).json()["items"]

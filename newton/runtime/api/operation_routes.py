@@ -10,7 +10,9 @@ from fastapi.responses import Response
 from pydantic.fields import FieldInfo
 
 from newton.agent.inputs import ToolInput
+from newton.content.yaml_models import did_you_mean
 from newton.db.pool import Tx
+from newton.errors import InputError
 from newton.operations.caller import OperationCaller
 from newton.operations.declaration import Operation, load_operations
 from newton.operations.runner import run_operation
@@ -69,6 +71,8 @@ def _build_endpoint(operation: Operation) -> Callable[..., Any]:
     async def endpoint(**fields: Any) -> Response:
         request, caller, key = fields.pop(REQUEST), fields.pop(CALLER), fields.pop(KEY, None)
         body: ToolInput | None = fields.pop(BODY, None)
+        if operation.effect == "destroys":
+            _reject_unknown(request, operation)
         given = {**fields, **({name: getattr(body, name) for name in type(body).model_fields} if body else {})}
         return await _respond(operation, operation.input_model.model_construct(**given), caller, request, key)
 
@@ -79,6 +83,13 @@ def _build_endpoint(operation: Operation) -> Callable[..., Any]:
     endpoint.__signature__ = Signature(parameters)  # pyrefly: ignore[missing-attribute]  # FastAPI reads it
     endpoint.__name__, endpoint.__doc__ = operation.name, operation.description
     return endpoint
+
+
+def _reject_unknown(request: Request, operation: Operation) -> None:
+    """Raise InputError for a query parameter that the operation does not have: it must not be understood in part."""
+    if unknown := sorted(request.query_params.keys() - operation.input_model.model_fields.keys()):
+        hint = f"{did_you_mean(unknown[0], operation.input_model.model_fields)} `/openapi.json` describes the endpoint."
+        raise InputError(f"query.{unknown[0]}: There is no such parameter.", hint=hint.strip(), param=unknown[0])
 
 
 def _list_parameters(operation: Operation) -> Iterator[tuple[str, Any, Any]]:
