@@ -56,8 +56,8 @@ def decision(days: int) -> DecisionSummary:
         look_again_at=NOON - timedelta(days=days),
         outcome=None,
         reviewed_at=None,
-        how=None,
-        overdue=True,
+        review_method=None,
+        is_overdue=True,
     )
 
 

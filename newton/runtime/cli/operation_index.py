@@ -2,18 +2,18 @@
 
 import ast
 from collections.abc import Iterator
-from importlib.resources import files
+from pathlib import Path
 
 from newton.runtime.cli.command_registry import OPERATION_MODULES
 
-OPERATIONS_PACKAGE = "newton.operations"
+OPERATIONS_FOLDER = Path(__file__).parents[2] / "operations"
 
 
 def list_group_commands(group: str) -> dict[str, tuple[str, str]]:
     """Return the commands of a group that operations declare: the path of the function and the help, by name."""
     found: dict[str, tuple[str, str]] = {}
     for module in OPERATION_MODULES.get(group, ()):
-        source = files(OPERATIONS_PACKAGE).joinpath(f"{module}.py").read_text(encoding="utf-8")
+        source = (OPERATIONS_FOLDER / f"{module}.py").read_text(encoding="utf-8")
         for command, function, text in _read_commands(ast.parse(source)):
             name, _, rest = command.partition(" ")
             if name == group:
