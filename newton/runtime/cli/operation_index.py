@@ -6,6 +6,7 @@ from pathlib import Path
 
 from newton.runtime.cli.command_registry import OPERATION_MODULES
 
+OPERATIONS_PACKAGE = "newton.operations"
 OPERATIONS_FOLDER = Path(__file__).parents[2] / "operations"
 
 
