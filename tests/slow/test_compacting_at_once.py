@@ -194,7 +194,8 @@ async def stepwise(db: Database, agent: UUID, session_id: UUID) -> list[list[str
     for strategy in parse_preset(STRATEGIES).strategies:
         for _ in range(MAX_ROUNDS):
             once = Once(strategy)
-            one = replace(compacting(db, agent), preset=CompactionPreset(strategies=(once,)), on_event=once.hear)
+            preset = CompactionPreset(strategies=(once,))
+            one = replace(compacting(db, agent), preset=preset, on_event=once.hear, is_demanded=True)
             await one.load_view(session_id, max_tokens=MOST)
             found += [await texts(db, agent, session_id)] if once.ran else []
     return found
@@ -219,5 +220,6 @@ async def ends_as_if_nothing_had_been(db: Database, agent: UUID, last: list[str]
         known = await branches.list_branches(tx, agent_id=agent)
     for one in known:
         if one.ref.startswith("killed"):
-            await compacting(db, agent).load_view(one.session_id, max_tokens=MOST)
+            demanded = replace(compacting(db, agent), is_demanded=True)
+            await demanded.load_view(one.session_id, max_tokens=MOST)
             assert await texts(db, agent, one.session_id) == last
