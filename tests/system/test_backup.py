@@ -95,6 +95,7 @@ async def test_a_backup_under_load_is_restored_to_a_state_that_was(lived: Path, 
         db = await Database.open(server.dsn(APP))
         await live(db, "ana")
         await db.close()
+        await answer(server)  # the first one tells what waits for approval, once
         said = await answer(server)
         conn = await asyncpg.connect(owner)
         await conn.execute(ADD_MODEL, MODEL, "tried")
