@@ -74,8 +74,10 @@ def accelerate_schedules(schedules: dict[str, JobSchedule], factor: float) -> di
 
 def _accelerate(schedule: JobSchedule, factor: float) -> JobSchedule:
     first = schedule.next_slot(FIRST_SLOT)
-    second = schedule.next_slot(first) if first else None
-    assert first is not None and second is not None
+    if first is None:  # it runs on request
+        return schedule
+    second = schedule.next_slot(first)
+    assert second is not None
     every, offset = (second - first) / factor, (first - FIRST_SLOT) / factor
     trigger = IntervalTrigger(seconds=every.total_seconds(), start_date=FIRST_SLOT + offset, timezone=UTC)
     return IntervalSchedule(trigger=trigger, description=f"every {every.total_seconds():g} seconds")
