@@ -277,7 +277,7 @@ OPERATION_MODULES: dict[str, tuple[str, ...]] = {
     "sessions": ("entities",),
 }
 
-COMMAND_GROUPS = (
+COMMAND_GROUPS: tuple[tuple[str, str, dict[str, tuple[str, str]]], ...] = (
     ("identity", "The identity: lines that state who the agent is and what always applies.", {}),
     ("bulk", "Change all memories that filters select, after a preview.", BULK_COMMANDS),
     ("documents", "List, show and delete ingested documents.", {}),
