@@ -42,7 +42,7 @@ class _Line:
 
 
 class MessageTopic(NamedTuple):
-    """What a person asks not to keep, in words, with the whole request and its memory."""
+    """The words that name what a person asks not to keep, with the whole request and its memory."""
 
     text: str
     request: str

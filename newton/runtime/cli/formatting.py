@@ -132,14 +132,15 @@ def print_hidden_identity_lines(lines: int, *, budget: int | None = None) -> Non
 
 
 def print_receipt(turn: "TurnView", *, undo: str) -> None:
-    """Print what was learnt from an input, what no longer holds, and how to take it back; then what waits for approval.
+    """Print what was learnt from an input, what no longer holds, and how to take it back, if `undo` says it; then what
+    waits for approval.
 
     The `proposals` of the turn are left out, because `print_proposals` prints them.
     """
     parts = [("learnt", turn.learnt), ("no longer", turn.no_longer), ("kept out of memory", turn.kept_out)]
     told = [f"{name}: {' | '.join(texts)}" for name, texts in parts if texts]
     if told:
-        print_notice(f"({'; '.join(told)}; undo: {undo})")
+        print_notice(f"({'; '.join([*told, *([f'undo: {undo}'] if undo else [])])})")
     for line in turn.pending_approvals:
         if not any(short_id(one.line_id) in line for one in turn.proposals):
             print_notice(f"({line})")

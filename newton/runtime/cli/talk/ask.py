@@ -229,7 +229,7 @@ async def _print_answer(stream: AsyncGenerator[str | TurnView], *, has_model: bo
         printer.finish()
     assert answer is not None
     _print_context_notices(answer)
-    formatting.print_receipt(answer, undo="`newton retract ID`")
+    formatting.print_receipt(answer, undo="`newton retract ID`" if answer.learnt else "")
     formatting.print_rule_changes(answer.rules)
     for proposal in answer.proposals:
         command = f"`newton identity accept {short_id(proposal.line_id)}`"
