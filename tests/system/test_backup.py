@@ -113,13 +113,18 @@ async def test_a_backup_under_load_is_restored_to_a_state_that_was(lived: Path, 
     assert done.rows == made.rows and done.previous_data is None and done.revoked == 1
     with EmbeddedServer.start(other) as server:
         assert await answer(server) == said
-        conn = await asyncpg.connect(server.dsn("postgres"))
-        count = await conn.fetchval(SAID)
-        assert before <= count <= after and await conn.fetchval(TORN) == 0
-        assert await conn.fetchval("select count(*) from memory.memories") == made.rows["memory.memories"]
-        await conn.execute(ADD_MODEL, uuid.UUID(int=8), "later")
-        await conn.close()
+        await check_restored(server, before, after, made.rows["memory.memories"])
     await replaced(other, tmp_path / "copy")
+
+
+async def check_restored(server: EmbeddedServer, before: int, after: int, memories: int) -> None:
+    """The restored state lies between two known counts of models, is whole and takes new rows."""
+    conn = await asyncpg.connect(server.dsn("postgres"))
+    count = await conn.fetchval(SAID)
+    assert before <= count <= after and await conn.fetchval(TORN) == 0
+    assert await conn.fetchval("select count(*) from memory.memories") == memories
+    await conn.execute(ADD_MODEL, uuid.UUID(int=8), "later")
+    await conn.close()
 
 
 def damage(copy: Path) -> None:
