@@ -9,49 +9,60 @@ from .json_types import IdLike, JsonDict
 
 class OperationMethods(DaemonConnection):
     async def run_operation(self, name: str, arguments: Mapping[str, Any]) -> Any: ...
-    async def attributes(self) -> JsonDict:
-        "List the attributes of facts, such as 'lives in'."
-    async def set_attribute(
-        self, name: str, *, single: bool = False, multi: bool = False, idempotency_key: str | None = None
-    ) -> JsonDict:
-        "Declare that an attribute has one current value, or several."
-    async def censors(self) -> JsonDict:
-        "List the censors (prohibitions) and how often each matched."
-    async def add_censor(
+    async def identity(self, *, max_tokens: int | None = None) -> JsonDict:
+        "Show the agent's identity: its lines, which come first in every context, and the lines proposed for it."
+    async def proposals(self) -> JsonDict:
+        "List the proposed identity lines that wait for a person's approval."
+    async def propose_identity(
         self,
-        trigger: str,
-        reason: str,
-        *,
-        match_mode: Literal["phrase", "pattern", "meaning"] = "phrase",
-        action: Literal["warn", "block"] = "warn",
-        domain: str | None = None,
-        threshold: int = 3,
-        idempotency_key: str | None = None,
-    ) -> JsonDict:
-        "Add a censor, a prohibition with its reason."
-    async def check_censors(
-        self,
+        section: Literal["boundary", "instruction", "protocol", "value", "preference", "character"],
         text: str,
         *,
-        stage: Literal["input", "action", "output"] = "action",
-        counts: bool = False,
         idempotency_key: str | None = None,
     ) -> JsonDict:
-        "Check a text against the censors (prohibitions)."
-    async def approve_censor(self, censor_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
-        "Approve a censor (a prohibition) that an agent or a model proposed."
-    async def retire_censor(self, censor_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
-        "Retire a censor (a prohibition) permanently: it no longer matches any text, and stays in the list."
-    async def false_positive(self, censor_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
-        "Report the last match of a censor (a prohibition) as a false positive."
-    async def relax_censor(self, censor_id: IdLike, reason: str, *, idempotency_key: str | None = None) -> JsonDict:
-        "Make a blocking censor (a prohibition) only warn."
-    async def conflicts(self, *, limit: int = 50, cursor: str | None = None) -> JsonDict:
-        "List pairs of facts that may contradict each other, the newer fact of each pair first."
-    async def settle_conflict(
-        self, memory_id: IdLike, keep: Literal["newer", "older", "both", "same"], *, idempotency_key: str | None = None
+        "Propose a line for the agent's identity, such as a standing instruction."
+    async def accept_proposal(self, line_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Accept a proposed line: add it to the identity, and remove the lines that contradict it."
+    async def reject_proposal(self, line_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Reject a proposed identity line."
+    async def add_line(
+        self,
+        section: Literal["boundary", "instruction", "protocol", "value", "preference", "character"],
+        text: str,
+        *,
+        reason: str | None = None,
+        allow_conflict: bool = False,
+        idempotency_key: str | None = None,
     ) -> JsonDict:
-        "Settle the conflicts of a fact as a person decided: keep the newer fact, the older one or both, or merge them."
+        "Add a line to the agent's identity, which is part of every context."
+    async def change_line(
+        self,
+        line_id: IdLike,
+        text: str,
+        *,
+        section: Literal["boundary", "instruction", "protocol", "value", "preference", "character"] | None = None,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Change the text of an identity line, or move the line to another section."
+    async def remove_line(
+        self, line_id: IdLike, *, reason: str | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Remove a line from the agent's identity."
+    async def erase_line(self, line_id: IdLike, reason: str, *, idempotency_key: str | None = None) -> JsonDict:
+        "Erase the text of an identity line or a proposal permanently, in all versions."
+    async def identity_versions(self) -> JsonDict:
+        "List the versions of the agent's identity, oldest first, each with the lines that it added and removed."
+    async def roll_back_identity(
+        self, version: int, *, reason: str | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Restore an earlier version of the agent's identity as a new version."
+    async def permissions(self) -> JsonDict:
+        "List which tools of servers the agent may call without asking, and which it may not call."
+    async def revoke_permission(self, permission_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Revoke a permission or a prohibition: the next call of the tool needs a permission again."
+    async def actions(self, *, limit: int = 100) -> JsonDict:
+        "List the latest calls of tools of servers, with how each was permitted and how it ended."
     async def decisions(
         self,
         *,
@@ -113,6 +124,18 @@ class OperationMethods(DaemonConnection):
         "Link a decision to another one."
     async def erase_decision(self, decision_id: IdLike, reason: str, *, idempotency_key: str | None = None) -> JsonDict:
         "Permanently erase the text of a decision."
+    async def attributes(self) -> JsonDict:
+        "List the attributes of facts, such as 'lives in'."
+    async def set_attribute(
+        self, name: str, *, single: bool = False, multi: bool = False, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Declare that an attribute has one current value, or several."
+    async def conflicts(self, *, limit: int = 50, cursor: str | None = None) -> JsonDict:
+        "List pairs of facts that may contradict each other, the newer fact of each pair first."
+    async def settle_conflict(
+        self, memory_id: IdLike, keep: Literal["newer", "older", "both", "same"], *, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Settle the conflicts of a fact as a person decided: keep the newer fact, the older one or both, or merge them."
     async def documents(self) -> JsonDict:
         "List the ingested documents by path, each with the number of its passages (the parts that search finds)."
     async def document(self, document_id: IdLike, *, first: int = 0, limit: int | None = None) -> JsonDict:
@@ -138,62 +161,39 @@ class OperationMethods(DaemonConnection):
         "Merge a person or thing (entity) into another one that is the same."
     async def entity(self, name: str, *, depth: int = 1, limit: int = 20) -> JsonDict:
         "Show a person or thing (entity): its names, properties and relations, and the latest memories that mention it."
+    async def censors(self) -> JsonDict:
+        "List the censors (prohibitions) and how often each matched."
+    async def add_censor(
+        self,
+        trigger: str,
+        reason: str,
+        *,
+        match_mode: Literal["phrase", "pattern", "meaning"] = "phrase",
+        action: Literal["warn", "block"] = "warn",
+        domain: str | None = None,
+        threshold: int = 3,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Add a censor, a prohibition with its reason."
+    async def check_censors(
+        self,
+        text: str,
+        *,
+        stage: Literal["input", "action", "output"] = "action",
+        counts: bool = False,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Check a text against the censors (prohibitions)."
+    async def approve_censor(self, censor_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Approve a censor (a prohibition) that an agent or a model proposed."
+    async def retire_censor(self, censor_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Retire a censor (a prohibition) permanently: it no longer matches any text, and stays in the list."
+    async def false_positive(self, censor_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Report the last match of a censor (a prohibition) as a false positive."
+    async def relax_censor(self, censor_id: IdLike, reason: str, *, idempotency_key: str | None = None) -> JsonDict:
+        "Make a blocking censor (a prohibition) only warn."
     async def guardrails(self) -> JsonDict:
         "List the guardrails (rules checked before a decision is recorded), including the retired ones."
-    async def identity(self, *, max_tokens: int | None = None) -> JsonDict:
-        "Show the agent's identity: its lines, which come first in every context, and the lines proposed for it."
-    async def proposals(self) -> JsonDict:
-        "List the proposed identity lines that wait for a person's approval."
-    async def propose_identity(
-        self,
-        section: Literal["boundary", "instruction", "protocol", "value", "preference", "character"],
-        text: str,
-        *,
-        idempotency_key: str | None = None,
-    ) -> JsonDict:
-        "Propose a line for the agent's identity, such as a standing instruction."
-    async def accept_proposal(self, line_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
-        "Accept a proposed line: add it to the identity, and remove the lines that contradict it."
-    async def reject_proposal(self, line_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
-        "Reject a proposed identity line."
-    async def add_line(
-        self,
-        section: Literal["boundary", "instruction", "protocol", "value", "preference", "character"],
-        text: str,
-        *,
-        reason: str | None = None,
-        allow_conflict: bool = False,
-        idempotency_key: str | None = None,
-    ) -> JsonDict:
-        "Add a line to the agent's identity, which is part of every context."
-    async def change_line(
-        self,
-        line_id: IdLike,
-        text: str,
-        *,
-        section: Literal["boundary", "instruction", "protocol", "value", "preference", "character"] | None = None,
-        reason: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> JsonDict:
-        "Change the text of an identity line, or move the line to another section."
-    async def remove_line(
-        self, line_id: IdLike, *, reason: str | None = None, idempotency_key: str | None = None
-    ) -> JsonDict:
-        "Remove a line from the agent's identity."
-    async def erase_line(self, line_id: IdLike, reason: str, *, idempotency_key: str | None = None) -> JsonDict:
-        "Erase the text of an identity line or a proposal permanently, in all versions."
-    async def identity_versions(self) -> JsonDict:
-        "List the versions of the agent's identity, oldest first, each with the lines that it added and removed."
-    async def roll_back_identity(
-        self, version: int, *, reason: str | None = None, idempotency_key: str | None = None
-    ) -> JsonDict:
-        "Restore an earlier version of the agent's identity as a new version."
-    async def permissions(self) -> JsonDict:
-        "List which tools of servers the agent may call without asking, and which it may not call."
-    async def revoke_permission(self, permission_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
-        "Revoke a permission or a prohibition: the next call of the tool needs a permission again."
-    async def actions(self, *, limit: int = 100) -> JsonDict:
-        "List the latest calls of tools of servers, with how each was permitted and how it ended."
     async def procedures(self, *, versions: bool = False) -> JsonDict:
         "List the procedures (how something is done, in steps) with their track records."
     async def procedure(self, name: str) -> JsonDict:

@@ -175,7 +175,7 @@ def operation(
 
 @cache
 def load_operations() -> Mapping[str, Operation]:
-    """Return all operations by name, after the modules of this package that declare them are imported."""
-    for module in pkgutil.iter_modules(operations.__path__, f"{operations.__name__}."):
+    """Return all operations by name, after the modules in the packages of nouns are imported."""
+    for module in pkgutil.walk_packages(operations.__path__, f"{operations.__name__}."):
         import_module(module.name)
     return OPERATIONS

@@ -24,8 +24,8 @@ from newton.memory import agents, store
 from newton.memory.lookup import short_id
 from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
-from newton.operations.conflicts import list_conflict_page
 from newton.operations.cursors import encode_cursor
+from newton.operations.memories.conflicts import list_conflict_page
 from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import toolbox

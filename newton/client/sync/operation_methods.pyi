@@ -9,49 +9,60 @@ from .connection import SyncDaemonConnection
 
 class SyncOperationMethods(SyncDaemonConnection):
     def run_operation(self, name: str, arguments: Mapping[str, Any]) -> Any: ...
-    def attributes(self) -> JsonDict:
-        "List the attributes of facts, such as 'lives in'."
-    def set_attribute(
-        self, name: str, *, single: bool = False, multi: bool = False, idempotency_key: str | None = None
-    ) -> JsonDict:
-        "Declare that an attribute has one current value, or several."
-    def censors(self) -> JsonDict:
-        "List the censors (prohibitions) and how often each matched."
-    def add_censor(
+    def identity(self, *, max_tokens: int | None = None) -> JsonDict:
+        "Show the agent's identity: its lines, which come first in every context, and the lines proposed for it."
+    def proposals(self) -> JsonDict:
+        "List the proposed identity lines that wait for a person's approval."
+    def propose_identity(
         self,
-        trigger: str,
-        reason: str,
-        *,
-        match_mode: Literal["phrase", "pattern", "meaning"] = "phrase",
-        action: Literal["warn", "block"] = "warn",
-        domain: str | None = None,
-        threshold: int = 3,
-        idempotency_key: str | None = None,
-    ) -> JsonDict:
-        "Add a censor, a prohibition with its reason."
-    def check_censors(
-        self,
+        section: Literal["boundary", "instruction", "protocol", "value", "preference", "character"],
         text: str,
         *,
-        stage: Literal["input", "action", "output"] = "action",
-        counts: bool = False,
         idempotency_key: str | None = None,
     ) -> JsonDict:
-        "Check a text against the censors (prohibitions)."
-    def approve_censor(self, censor_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
-        "Approve a censor (a prohibition) that an agent or a model proposed."
-    def retire_censor(self, censor_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
-        "Retire a censor (a prohibition) permanently: it no longer matches any text, and stays in the list."
-    def false_positive(self, censor_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
-        "Report the last match of a censor (a prohibition) as a false positive."
-    def relax_censor(self, censor_id: IdLike, reason: str, *, idempotency_key: str | None = None) -> JsonDict:
-        "Make a blocking censor (a prohibition) only warn."
-    def conflicts(self, *, limit: int = 50, cursor: str | None = None) -> JsonDict:
-        "List pairs of facts that may contradict each other, the newer fact of each pair first."
-    def settle_conflict(
-        self, memory_id: IdLike, keep: Literal["newer", "older", "both", "same"], *, idempotency_key: str | None = None
+        "Propose a line for the agent's identity, such as a standing instruction."
+    def accept_proposal(self, line_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Accept a proposed line: add it to the identity, and remove the lines that contradict it."
+    def reject_proposal(self, line_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Reject a proposed identity line."
+    def add_line(
+        self,
+        section: Literal["boundary", "instruction", "protocol", "value", "preference", "character"],
+        text: str,
+        *,
+        reason: str | None = None,
+        allow_conflict: bool = False,
+        idempotency_key: str | None = None,
     ) -> JsonDict:
-        "Settle the conflicts of a fact as a person decided: keep the newer fact, the older one or both, or merge them."
+        "Add a line to the agent's identity, which is part of every context."
+    def change_line(
+        self,
+        line_id: IdLike,
+        text: str,
+        *,
+        section: Literal["boundary", "instruction", "protocol", "value", "preference", "character"] | None = None,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Change the text of an identity line, or move the line to another section."
+    def remove_line(
+        self, line_id: IdLike, *, reason: str | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Remove a line from the agent's identity."
+    def erase_line(self, line_id: IdLike, reason: str, *, idempotency_key: str | None = None) -> JsonDict:
+        "Erase the text of an identity line or a proposal permanently, in all versions."
+    def identity_versions(self) -> JsonDict:
+        "List the versions of the agent's identity, oldest first, each with the lines that it added and removed."
+    def roll_back_identity(
+        self, version: int, *, reason: str | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Restore an earlier version of the agent's identity as a new version."
+    def permissions(self) -> JsonDict:
+        "List which tools of servers the agent may call without asking, and which it may not call."
+    def revoke_permission(self, permission_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Revoke a permission or a prohibition: the next call of the tool needs a permission again."
+    def actions(self, *, limit: int = 100) -> JsonDict:
+        "List the latest calls of tools of servers, with how each was permitted and how it ended."
     def decisions(
         self,
         *,
@@ -113,6 +124,18 @@ class SyncOperationMethods(SyncDaemonConnection):
         "Link a decision to another one."
     def erase_decision(self, decision_id: IdLike, reason: str, *, idempotency_key: str | None = None) -> JsonDict:
         "Permanently erase the text of a decision."
+    def attributes(self) -> JsonDict:
+        "List the attributes of facts, such as 'lives in'."
+    def set_attribute(
+        self, name: str, *, single: bool = False, multi: bool = False, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Declare that an attribute has one current value, or several."
+    def conflicts(self, *, limit: int = 50, cursor: str | None = None) -> JsonDict:
+        "List pairs of facts that may contradict each other, the newer fact of each pair first."
+    def settle_conflict(
+        self, memory_id: IdLike, keep: Literal["newer", "older", "both", "same"], *, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Settle the conflicts of a fact as a person decided: keep the newer fact, the older one or both, or merge them."
     def documents(self) -> JsonDict:
         "List the ingested documents by path, each with the number of its passages (the parts that search finds)."
     def document(self, document_id: IdLike, *, first: int = 0, limit: int | None = None) -> JsonDict:
@@ -138,62 +161,39 @@ class SyncOperationMethods(SyncDaemonConnection):
         "Merge a person or thing (entity) into another one that is the same."
     def entity(self, name: str, *, depth: int = 1, limit: int = 20) -> JsonDict:
         "Show a person or thing (entity): its names, properties and relations, and the latest memories that mention it."
+    def censors(self) -> JsonDict:
+        "List the censors (prohibitions) and how often each matched."
+    def add_censor(
+        self,
+        trigger: str,
+        reason: str,
+        *,
+        match_mode: Literal["phrase", "pattern", "meaning"] = "phrase",
+        action: Literal["warn", "block"] = "warn",
+        domain: str | None = None,
+        threshold: int = 3,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Add a censor, a prohibition with its reason."
+    def check_censors(
+        self,
+        text: str,
+        *,
+        stage: Literal["input", "action", "output"] = "action",
+        counts: bool = False,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Check a text against the censors (prohibitions)."
+    def approve_censor(self, censor_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Approve a censor (a prohibition) that an agent or a model proposed."
+    def retire_censor(self, censor_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Retire a censor (a prohibition) permanently: it no longer matches any text, and stays in the list."
+    def false_positive(self, censor_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Report the last match of a censor (a prohibition) as a false positive."
+    def relax_censor(self, censor_id: IdLike, reason: str, *, idempotency_key: str | None = None) -> JsonDict:
+        "Make a blocking censor (a prohibition) only warn."
     def guardrails(self) -> JsonDict:
         "List the guardrails (rules checked before a decision is recorded), including the retired ones."
-    def identity(self, *, max_tokens: int | None = None) -> JsonDict:
-        "Show the agent's identity: its lines, which come first in every context, and the lines proposed for it."
-    def proposals(self) -> JsonDict:
-        "List the proposed identity lines that wait for a person's approval."
-    def propose_identity(
-        self,
-        section: Literal["boundary", "instruction", "protocol", "value", "preference", "character"],
-        text: str,
-        *,
-        idempotency_key: str | None = None,
-    ) -> JsonDict:
-        "Propose a line for the agent's identity, such as a standing instruction."
-    def accept_proposal(self, line_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
-        "Accept a proposed line: add it to the identity, and remove the lines that contradict it."
-    def reject_proposal(self, line_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
-        "Reject a proposed identity line."
-    def add_line(
-        self,
-        section: Literal["boundary", "instruction", "protocol", "value", "preference", "character"],
-        text: str,
-        *,
-        reason: str | None = None,
-        allow_conflict: bool = False,
-        idempotency_key: str | None = None,
-    ) -> JsonDict:
-        "Add a line to the agent's identity, which is part of every context."
-    def change_line(
-        self,
-        line_id: IdLike,
-        text: str,
-        *,
-        section: Literal["boundary", "instruction", "protocol", "value", "preference", "character"] | None = None,
-        reason: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> JsonDict:
-        "Change the text of an identity line, or move the line to another section."
-    def remove_line(
-        self, line_id: IdLike, *, reason: str | None = None, idempotency_key: str | None = None
-    ) -> JsonDict:
-        "Remove a line from the agent's identity."
-    def erase_line(self, line_id: IdLike, reason: str, *, idempotency_key: str | None = None) -> JsonDict:
-        "Erase the text of an identity line or a proposal permanently, in all versions."
-    def identity_versions(self) -> JsonDict:
-        "List the versions of the agent's identity, oldest first, each with the lines that it added and removed."
-    def roll_back_identity(
-        self, version: int, *, reason: str | None = None, idempotency_key: str | None = None
-    ) -> JsonDict:
-        "Restore an earlier version of the agent's identity as a new version."
-    def permissions(self) -> JsonDict:
-        "List which tools of servers the agent may call without asking, and which it may not call."
-    def revoke_permission(self, permission_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
-        "Revoke a permission or a prohibition: the next call of the tool needs a permission again."
-    def actions(self, *, limit: int = 100) -> JsonDict:
-        "List the latest calls of tools of servers, with how each was permitted and how it ended."
     def procedures(self, *, versions: bool = False) -> JsonDict:
         "List the procedures (how something is done, in steps) with their track records."
     def procedure(self, name: str) -> JsonDict:

@@ -50,12 +50,12 @@ TOP_LEVEL_COMMANDS = {
     ),
     "decide": ("decisions.decide:record_decision", "Record a decision with reasons and confidence."),
     "think": (
-        "operation_commands:decisions.add_thought",
+        "operation_commands:decisions.decisions.add_thought",
         "Add a thought, a step of deliberation, to an open decision.",
     ),
-    "done": ("operation_commands:decisions.mark_done", "Mark a decision as carried out."),
-    "outcomes": ("operation_commands:decisions.list_outcomes", "List the outcomes and lessons of decisions."),
-    "review": ("operation_commands:decisions.review_decision", "Record the outcome of a decision."),
+    "done": ("operation_commands:decisions.decisions.mark_done", "Mark a decision as carried out."),
+    "outcomes": ("operation_commands:decisions.decisions.list_outcomes", "List the outcomes and lessons of decisions."),
+    "review": ("operation_commands:decisions.decisions.review_decision", "Record the outcome of a decision."),
     "calibration": (
         "judgement.reports:show_calibration",
         "Compare the confidence stated in decisions with their outcomes.",
@@ -262,19 +262,19 @@ SYNONYMS = {
     "ingest": ("upload",),
 }
 
-# The modules of newton.operations that declare commands of a group, beside those in COMMAND_GROUPS.
+# The modules in the packages of newton.operations that declare commands of a group, beside those in COMMAND_GROUPS.
 OPERATION_MODULES: dict[str, tuple[str, ...]] = {
-    "attributes": ("attributes",),
-    "censors": ("censors",),
-    "conflicts": ("conflicts",),
-    "decisions": ("decisions",),
-    "documents": ("documents",),
-    "entities": ("entities",),
-    "guard": ("guardrails",),
-    "identity": ("identity",),
-    "permissions": ("permissions",),
-    "procedures": ("procedures",),
-    "sessions": ("entities",),
+    "attributes": ("memories.attributes",),
+    "censors": ("rules.censors",),
+    "conflicts": ("memories.conflicts",),
+    "decisions": ("decisions.decisions",),
+    "documents": ("memories.documents",),
+    "entities": ("memories.entities",),
+    "guard": ("rules.guardrails",),
+    "identity": ("agent.identity",),
+    "permissions": ("agent.permissions",),
+    "procedures": ("rules.procedures",),
+    "sessions": ("memories.entities",),
 }
 
 COMMAND_GROUPS: tuple[tuple[str, str, dict[str, tuple[str, str]]], ...] = (

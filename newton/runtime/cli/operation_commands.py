@@ -27,7 +27,7 @@ _CONFIRMED = {"yes": (YesOption, False)}  # of what asks
 
 
 def __getattr__(path: str) -> Callable[..., Awaitable[int]]:
-    """Return the command function of an operation: `censors.add_censor` names a function of a module."""
+    """Return the command function of an operation: `rules.censors.add_censor` names a function of a module."""
     module, _, function = path.rpartition(".")
     if not module:
         raise AttributeError(path)

@@ -14,7 +14,7 @@ def list_group_commands(group: str) -> dict[str, tuple[str, str]]:
     """Return the commands of a group that operations declare: the path of the function and the help, by name."""
     found: dict[str, tuple[str, str]] = {}
     for module in OPERATION_MODULES.get(group, ()):
-        source = (OPERATIONS_FOLDER / f"{module}.py").read_text(encoding="utf-8")
+        source = OPERATIONS_FOLDER.joinpath(*module.split(".")).with_suffix(".py").read_text(encoding="utf-8")
         for command, function, text in _read_commands(ast.parse(source)):
             name, _, rest = command.partition(" ")
             if name == group:

@@ -12,7 +12,7 @@ from newton.brain.draft import Stakes
 from newton.brain.outcomes import Verdict
 from newton.brain.queries import CategoryCount, DecisionFilter, DecisionOutcome, DecisionSummary
 from newton.operations.cursors import decode_id_cursor, encode_cursor
-from newton.operations.decision_formats import format_decision, format_outcome, format_summary
+from newton.operations.decisions.formats import format_decision, format_outcome, format_summary
 from newton.operations.declaration import operation
 from newton.operations.fields import CommandOption, Cursor, DecisionRef, Limit
 from newton.operations.results import CursorPage, ItemList

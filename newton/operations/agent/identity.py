@@ -9,9 +9,7 @@ from newton.agent.field_types import CleanText
 from newton.cognition.assembly.sections import select_identity_lines
 from newton.heart.identity.tenets import IdentityPart
 from newton.memory.lookup import MIN_ID_DIGITS
-from newton.operations.declaration import Door, operation
-from newton.operations.fields import MAX_ID_CHARS
-from newton.operations.identity_records import (
+from newton.operations.agent.identity_records import (
     NO_LINES,
     AcceptedLine,
     ErasedLine,
@@ -30,6 +28,8 @@ from newton.operations.identity_records import (
     to_proposed,
     to_version,
 )
+from newton.operations.declaration import Door, operation
+from newton.operations.fields import MAX_ID_CHARS
 from newton.operations.results import ItemList
 
 if TYPE_CHECKING:

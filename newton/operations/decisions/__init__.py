@@ -1,0 +1,1 @@
+"""Operations on recorded decisions and their outcomes."""

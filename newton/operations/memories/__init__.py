@@ -1,0 +1,1 @@
+"""Operations on what is remembered: memories, their conflicts, entities, attributes and documents."""
