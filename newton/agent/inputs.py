@@ -10,7 +10,6 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from newton.agent.field_types import CleanText, Name, Ref
-from newton.brain.outcomes import Verdict
 from newton.content.validation_messages import describe_problem, select_problem, suggest_field
 from newton.errors import InputError
 from newton.memory.lookup import MAX_PAGE_CHARS, PAGE_CHARS
@@ -119,27 +118,6 @@ class ForgetInput(MemoryIdInput):
     reason: CleanText = Field(
         "requested", max_length=1_000, description="Why the memory is deleted. The reason stays stored."
     )
-
-
-class ConfirmInput(MemoryIdInput):
-    """Confirm that a stored fact is true. Confirmed facts rank higher in searches. One confirmation per day counts."""
-
-
-class RetractInput(MemoryIdInput):
-    """Retract a stored fact that was never true. If it had replaced another fact, that one becomes current again."""
-
-
-class SupersedeInput(MemoryIdInput):
-    """Replace a stored fact that was true until now by a new fact with the same subject and attribute."""
-
-    content: CleanText = Field(description="The fact that is true now, as one sentence.")
-
-
-class EpisodeOutcomeInput(ToolInput):
-    """Record how an episode ended: whether the work in it succeeded. A later call changes the outcome."""
-
-    memory_id: str = Field(description="The id of the episode, as a result shows it, or the last characters of the id.")
-    outcome: Verdict = Field(description="How the episode ended: success, partial or failure.")
 
 
 class LessonInput(ToolInput):

@@ -96,29 +96,6 @@ class Client(AgentOperations):
         """
         return await self.get(f"/v1/memories/{memory_id}", {"offset": offset, **({"limit": limit} if limit else {})})
 
-    async def confirm(self, memory_id: IdLike, *, idempotency_key: str | None = None) -> bool:
-        """Confirm that a fact is true; return False if it was confirmed today already.
-
-        Raises ApiError `conflict` if the fact was superseded or retracted.
-        """
-        return (await self.post(f"/v1/memories/{memory_id}/confirm", idempotency_key=idempotency_key))["counted"]
-
-    async def supersede(self, memory_id: IdLike, content: str, *, idempotency_key: str | None = None) -> str:
-        """Replace a fact that was true until now; return the id of the new fact.
-
-        Raises ApiError `conflict` if the fact was superseded already.
-        """
-        path = f"/v1/memories/{memory_id}/supersede"
-        return (await self.post(path, {"content": content}, idempotency_key=idempotency_key))["superseded_by"]
-
-    async def retract(self, memory_id: IdLike, *, idempotency_key: str | None = None) -> None:
-        """Retract a fact that was never true. The fact that it had superseded becomes active again."""
-        await self.post(f"/v1/memories/{memory_id}/retract", idempotency_key=idempotency_key)
-
-    async def set_outcome(self, memory_id: IdLike, outcome: str, *, idempotency_key: str | None = None) -> None:
-        """Set the outcome of an episode: success, partial or failure."""
-        await self.post(f"/v1/memories/{memory_id}/outcome", {"outcome": outcome}, idempotency_key=idempotency_key)
-
     async def forget(self, memory_id: IdLike, *, include_derived: bool = False, reason: str = "asked for") -> list[str]:
         """Permanently delete a memory; return the ids of all deleted memories. Needs a token of the scope `admin`.
 

@@ -136,6 +136,22 @@ class OperationMethods(DaemonConnection):
         self, memory_id: IdLike, keep: Literal["newer", "older", "both", "same"], *, idempotency_key: str | None = None
     ) -> JsonDict:
         "Settle the conflicts of a fact as a person decided: keep the newer fact, the older one or both, or merge them."
+    async def confirm(self, memory_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Confirm that a fact is true."
+    async def supersede(
+        self, memory_id: IdLike, content: str, *, at: datetime | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Replace a fact that was true until now by a newer one with the same subject and attribute."
+    async def retract(self, memory_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Retract a fact that was never true."
+    async def set_outcome(
+        self,
+        memory_id: IdLike,
+        outcome: Literal["success", "partial", "failure"],
+        *,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Set the outcome of an episode: whether what was attempted in it succeeded."
     async def documents(self) -> JsonDict:
         "List the ingested documents by path, each with the number of its passages (the parts that search finds)."
     async def document(self, document_id: IdLike, *, first: int = 0, limit: int | None = None) -> JsonDict:

@@ -76,8 +76,8 @@ class Operation:
 
     @property
     def noun(self) -> str:
-        """The name of the module with the declaration, which groups operations in the documentation."""
-        return self.run.__module__.rpartition(".")[2]
+        """The first word of the route, which groups operations in the documentation."""
+        return self.path.split("/")[2]
 
     @property
     def scope(self) -> OperationScope:

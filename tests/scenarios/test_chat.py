@@ -278,7 +278,7 @@ async def test_the_verbs_are_there_as_slash_commands(
     assert "Answer in Dutch" in shown and "Artemis" in shown
     assert "days: Input should be less" in notices and "There is no memory 000000" in notices
     assert "Unknown command /nonsense." in notices and "Did you mean '/recall'?" in notices
-    assert "requires CONTENT.\n  Its arguments are MEMORY_ID CONTENT." in notices
+    assert "requires CONTENT.\n  Its arguments are [--at AT] MEMORY_ID CONTENT." in notices
     assert all(name in shown for name in TOOL_COMMANDS)
 
 

@@ -103,7 +103,7 @@ async def test_who_says_that_it_is_so_is_told_when_it_was_retracted(mind: Mind) 
         sails = str(await tx.fetchval("select memory_id from heart.facts"))
     await own.retract(sails)
     before = await own.get(sails)
-    for again in (tell(mind, told), own.confirm(sails), own.mark_core(sails)):
+    for again in (tell(mind, told), own.confirm(sails)):
         with pytest.raises(ConflictError, match="was retracted"):
             await again
     assert await own.get(sails) == before, "and nothing is counted"

@@ -6,8 +6,10 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
+from newton.agent.inventory.memory_edits import MemoryEditor
 from newton.agent.llm import usage
 from newton.agent.llm.usage import UsageRecord
+from newton.agent.memory_inputs import EditMemoryInput
 from newton.agent.services.memories import FactDraft
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.pipeline import ContextBuilder
@@ -25,6 +27,10 @@ from tests.scenarios.test_curation import curation, upkeep
 from tests.support import NOON, teller
 
 Door = Callable[[Mind, UUID], Awaitable[object]]
+
+
+def editor(mind: Mind) -> MemoryEditor:
+    return MemoryEditor(scope=mind.scope, author="Ana")
 
 
 def request(mind: Mind, **changed: object) -> ContextBuildRequest:
@@ -149,7 +155,7 @@ DOORS: dict[str, Door] = {
     "recall": lambda mind, _: mind.verbs.recall("ferry", limit=1),
     "read": lambda mind, fact: mind.verbs.record_access([fact]),
     "confirm": lambda mind, fact: curation(mind).confirm(str(fact)),
-    "mark": lambda mind, fact: curation(mind).mark_core(str(fact)),
+    "mark": lambda mind, fact: editor(mind).edit(str(fact), EditMemoryInput(core=True)),
     "supersede": lambda mind, fact: curation(mind).supersede(str(fact), "It is called Hermes."),
     "retract": lambda mind, fact: curation(mind).retract(str(fact)),
     "forget": lambda mind, fact: curation(mind).forget([str(fact)], include_derived=False, reason="a test"),

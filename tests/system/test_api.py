@@ -85,7 +85,7 @@ async def test_a_fact_lives_over_http(ana: httpx2.AsyncClient) -> None:
     first = await remembered(ana, subject="Ana", attribute="lives in")
     found = (await ana.post("/v1/recall", json={"query": "where does Ana live?"})).json()["items"]
     assert [hit["memory_id"] for hit in found] == [first]
-    assert (await ana.post(f"/v1/memories/{first}/confirm")).json() == {"memory_id": first, "counted": True}
+    assert (await ana.post(f"/v1/memories/{first}/confirm")).json()["counted"]
     answer = await ana.post(f"/v1/memories/{first}/supersede", json={"content": "Ana lives in Bergen."})
     second = answer.json()["superseded_by"]
     known = (await ana.get(f"/v1/memories/{first}")).json()

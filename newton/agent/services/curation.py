@@ -96,13 +96,6 @@ class CurationService:
             self._publish("memory.confirmed", memory_id, counted=counted)
             return counted
 
-    async def mark_core(self, memory_ref: str) -> None:
-        """Mark a fact as core. Raises ConflictError for a retracted fact."""
-        async with self._memory(memory_ref) as (tx, ctx, memory_id):
-            await fact_store.ensure_not_inactive(tx, memory_id, ctx=ctx)
-            await fact_store.mark_core(tx, memory_id, ctx=ctx)
-            self._publish("memory.marked_core", memory_id)
-
     async def supersede(self, memory_ref: str, content: str, *, at: datetime | None = None) -> UUID:
         """Replace a fact by a new one with the same subject and attribute; return the id of the new fact.
 

@@ -38,11 +38,17 @@ TOP_LEVEL_COMMANDS = {
     "list": ("memory.memory_lists:list_memories", "List the stored memories, with filters."),
     "show": ("memory.curation:show_memory", "Show one memory in full."),
     "history": ("memory.curation:show_history", "Show all state changes and edits of a memory."),
-    "confirm": ("memory.curation:confirm_fact", "Confirm that a fact is true."),
-    "supersede": ("memory.curation:supersede_fact", "Replace a fact that was true until now by a newer one."),
-    "retract": ("memory.curation:retract_fact", "Mark a fact as never true."),
+    "confirm": ("operation_commands:memories.curation.confirm_fact", "Confirm that a fact is true."),
+    "supersede": (
+        "operation_commands:memories.curation.supersede_fact",
+        "Replace a fact that was true until now.",
+    ),
+    "retract": ("operation_commands:memories.curation.retract_fact", "Mark a fact as never true."),
     "edit": ("memory.edits:edit_memory", "Set the importance or the subject of a memory, or mark a fact as core."),
-    "outcome": ("memory.curation:set_outcome", "Set the outcome of an episode: success, partial or failure."),
+    "outcome": (
+        "operation_commands:memories.curation.set_outcome",
+        "Set the outcome of an episode: whether it succeeded.",
+    ),
     "forget": ("memory.curation:forget_memories", "Delete memories permanently."),
     "erase": (
         "memory.erase:erase_subject_or_agent",

@@ -83,10 +83,10 @@ def to_option(operation: "Operation", name: str) -> str:
 
 def _to_parameter(operation: "Operation", name: str) -> Parameter:
     declared, hint = operation.parameters[name], operation.hints[name]
-    info: FieldInfo = next(one for one in get_args(hint) if hasattr(one, "description"))
+    infos: list[FieldInfo] = [one for one in get_args(hint) if getattr(one, "description", None)]
     is_option = declared.kind is Parameter.KEYWORD_ONLY
     plain = unwrap(hint)
-    described = cyclopts.Parameter(help=info.description, negative=())
+    described = cyclopts.Parameter(help=infos[-1].description, negative=())
     is_time = datetime in (plain, *get_args(plain))
     annotation = Annotated[plain, StartTime, described] if is_time else Annotated[plain, described]
     kind = Parameter.KEYWORD_ONLY if is_option else Parameter.POSITIONAL_OR_KEYWORD

@@ -77,26 +77,6 @@ async def forget(caller: OperationCaller, args: inputs.ForgetInput) -> ToolResul
     return ToolResult({"items": [short_id(memory_id) for memory_id in deleted]})
 
 
-async def confirm(caller: OperationCaller, args: inputs.ConfirmInput) -> ToolResult:
-    counted = await caller.curation.confirm(args.memory_id)
-    return ToolResult({"memory_id": args.memory_id, "counted": counted})
-
-
-async def supersede(caller: OperationCaller, args: inputs.SupersedeInput) -> ToolResult:
-    new_id = await caller.curation.supersede(args.memory_id, args.content)
-    return ToolResult({"memory_id": args.memory_id, "superseded_by": short_id(new_id)})
-
-
-async def retract(caller: OperationCaller, args: inputs.RetractInput) -> ToolResult:
-    await caller.curation.retract(args.memory_id)
-    return ToolResult({"memory_id": args.memory_id, "state": "INACTIVE"})
-
-
 async def show_working_memory(caller: OperationCaller, args: context_inputs.WorkingMemoryInput) -> ToolResult:
     context = await build_working_context(caller.newton, args)
     return ToolResult(context.model_dump(mode="json", exclude={"items", "omitted"}))
-
-
-async def set_outcome(caller: OperationCaller, args: inputs.EpisodeOutcomeInput) -> ToolResult:
-    memory_id = await caller.curation.set_outcome(args.memory_id, args.outcome)
-    return ToolResult({"memory_id": short_id(memory_id), "outcome": args.outcome})

@@ -1,4 +1,4 @@
-"""Endpoints of single memories: store, read, edit, confirm, supersede, retract and delete."""
+"""Endpoints of single memories: store, read, edit and delete."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -9,11 +9,10 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import Field
 
-from newton.agent.field_types import CleanText, Importance, Timestamp
+from newton.agent.field_types import Importance, Timestamp
 from newton.agent.inputs import RememberInput
 from newton.agent.memory_inputs import EditMemoryInput
 from newton.agent.services.memories import FactDraft
-from newton.brain.outcomes import Verdict
 from newton.errors import NotFoundError
 from newton.memory.importance import MAX_IMPORTANCE
 from newton.memory.inventory.edits import EditableField
@@ -140,46 +139,6 @@ class EditResponse(ResponseModel):
     is_importance_set: bool
     is_core: bool
     changed: list[EditableField]
-
-
-class SupersedeRequest(RequestModel):
-    """The fact that is true from now on in place of the old one."""
-
-    content: CleanText = Field(examples=["Ana lives in Bergen."])
-    at: Timestamp | None = Field(None, description="When the fact became true. Default: now.")
-
-
-class ConfirmResponse(ResponseModel):
-    """The confirmed fact. `counted` is false if the same origin has already confirmed it on this day."""
-
-    memory_id: UUID
-    counted: bool
-
-
-class SupersedeResponse(ResponseModel):
-    """The ids of the old and the new fact."""
-
-    memory_id: UUID
-    superseded_by: UUID
-
-
-class RetractResponse(ResponseModel):
-    """The id of the retracted fact."""
-
-    memory_id: UUID
-
-
-class OutcomeRequest(RequestModel):
-    """The outcome of an episode: whether the attempt that it describes succeeded."""
-
-    outcome: Verdict = Field(examples=["success"])
-
-
-class OutcomeResponse(ResponseModel):
-    """The id of the episode, and its outcome."""
-
-    memory_id: UUID
-    outcome: Verdict
 
 
 class ForgetResponse(ResponseModel):
@@ -344,49 +303,5 @@ async def forget_memory(
     async def work(newton: AgentServices) -> ForgetResponse:
         deleted = await newton.curation(ORIGIN).forget([memory_id.hex], include_derived=include_derived, reason=reason)
         return ForgetResponse(items=deleted)
-
-    return await act.run_once(work)
-
-
-@router.post("/{memory_id}/confirm", response_model=ConfirmResponse)
-async def confirm_memory(memory_id: MemoryId, act: WriteAction) -> Response:
-    """Confirm that a fact is true."""
-
-    async def work(newton: AgentServices) -> ConfirmResponse:
-        counted = await newton.curation(ORIGIN).confirm(memory_id.hex)
-        return ConfirmResponse(memory_id=memory_id, counted=counted)
-
-    return await act.run_once(work)
-
-
-@router.post("/{memory_id}/outcome", response_model=OutcomeResponse)
-async def set_outcome(memory_id: MemoryId, body: OutcomeRequest, act: WriteAction) -> Response:
-    """Set the outcome of an episode: whether the attempt that it describes succeeded."""
-
-    async def work(newton: AgentServices) -> OutcomeResponse:
-        await newton.curation(ORIGIN).set_outcome(memory_id.hex, body.outcome)
-        return OutcomeResponse(memory_id=memory_id, outcome=body.outcome)
-
-    return await act.run_once(work)
-
-
-@router.post("/{memory_id}/supersede", status_code=201, response_model=SupersedeResponse)
-async def supersede_memory(memory_id: MemoryId, body: SupersedeRequest, act: WriteAction) -> Response:
-    """Replace a fact that was true until now by a new one."""
-
-    async def work(newton: AgentServices) -> SupersedeResponse:
-        new = await newton.curation(ORIGIN).supersede(memory_id.hex, body.content, at=body.at)
-        return SupersedeResponse(memory_id=memory_id, superseded_by=new)
-
-    return await act.run_once(work)
-
-
-@router.post("/{memory_id}/retract", response_model=RetractResponse)
-async def retract_memory(memory_id: MemoryId, act: WriteAction) -> Response:
-    """Retract a fact that was never true. The fact that it had superseded becomes active again."""
-
-    async def work(newton: AgentServices) -> RetractResponse:
-        await newton.curation(ORIGIN).retract(memory_id.hex)
-        return RetractResponse(memory_id=memory_id)
 
     return await act.run_once(work)

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from newton.brain.outcomes import Verdict
 from newton.errors import InputError
 from newton.memory.forgetting import ForgetPlan
 from newton.memory.importance import MAX_IMPORTANCE
@@ -24,7 +23,6 @@ from newton.runtime.cli.options import (
     AgentOption,
     JsonOption,
     ReasonOption,
-    StartTime,
     YesOption,
     load_settings,
     require_yes,
@@ -70,74 +68,6 @@ async def show_history(memory: MemoryArgument, *, agent: AgentOption = None, jso
     say(f"current state: {record.state}{', quarantined' if record.quarantined else ''}")
     for newer in record.replaced_by:
         say(f"superseded by: {short_id(newer.other_id)} {newer.micro}")
-
-
-async def confirm_fact(
-    memory: MemoryArgument,
-    *,
-    core: Annotated[bool, Parameter(negative=(), help="Also mark the fact as core (established).")] = False,
-    agent: AgentOption = None,
-) -> None:
-    """Confirm that a fact is true. Three independent confirmations, or --core, make it a core (established) fact.
-
-    Example: newton confirm 3f9c2a71
-    """
-    async with open_agent(load_settings(agent)) as newton:
-        curation, started_at = newton.curation("cli"), newton.scope.now()
-        counted = await curation.confirm(memory)
-        if core:
-            await curation.mark_core(memory)
-        changes = await curation.list_changes(started_at)
-    result = "Fact confirmed." if counted else "The fact was confirmed today already; nothing changed."
-    say(("Marked as a core fact." if core else result) + formatting.format_transitions(changes))
-
-
-async def supersede_fact(
-    memory: MemoryArgument,
-    content: Annotated[str, Parameter(help="The new statement.")],
-    *,
-    at: Annotated[
-        datetime | None,
-        StartTime,
-        Parameter(help="When the new statement became true: a day, a time, or words such as 'last week'."),
-    ] = None,
-    agent: AgentOption = None,
-) -> None:
-    """Replace a fact that was true until now by a newer one.
-
-    Example: newton supersede 3f9c2a71 "Ana lives in Bergen"
-    """
-    async with open_agent(load_settings(agent)) as newton:
-        new = await newton.curation("cli").supersede(memory, content, at=at)
-        await newton.maintenance("cli").process_pending()
-    say(f"Superseded by {short_id(new)}.")
-
-
-async def retract_fact(memory: MemoryArgument, *, agent: AgentOption = None) -> None:
-    """Mark a fact as never true. The fact that it superseded becomes current again.
-
-    Example: newton retract 3f9c2a71
-    """
-    async with open_agent(load_settings(agent)) as newton:
-        curation, started_at = newton.curation("cli"), newton.scope.now()
-        await curation.retract(memory)
-        changes = await curation.list_changes(started_at)
-    say("Fact retracted." + formatting.format_transitions(changes))
-
-
-async def set_outcome(
-    memory: MemoryArgument,
-    outcome: Annotated[Verdict, Parameter(help="Outcome of the episode.")],
-    *,
-    agent: AgentOption = None,
-) -> None:
-    """Set the outcome of an episode: whether what was attempted in it succeeded.
-
-    Example: newton outcome 3f9c2a71 success
-    """
-    async with open_agent(load_settings(agent)) as newton:
-        memory_id = await newton.curation("cli").set_outcome(memory, outcome)
-    say(f"The outcome of {short_id(memory_id)} is {outcome}.")
 
 
 async def forget_memories(

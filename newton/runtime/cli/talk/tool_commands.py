@@ -69,13 +69,9 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
     "/recall": SlashCommand("recall", ("query",), "search the memories", options=("min_relevance",)),
     "/list": SlashCommand("list_memories", ("text",), "list the stored memories, newest first"),
     "/expand": SlashCommand("expand", ("memory_id", "offset"), "read a memory in full"),
-    "/confirm": SlashCommand("confirm", ("memory_id",), "confirm that a fact is true"),
-    "/supersede": SlashCommand("supersede", ("memory_id", "content"), "replace a fact by a newer one"),
-    "/retract": SlashCommand("retract", ("memory_id",), "retract a fact that was never true"),
     "/forget": SlashCommand(
         "forget", ("memory_id", "token"), "show what would be deleted, and a token; with the token, delete it"
     ),
-    "/outcome": SlashCommand("set_outcome", ("memory_id", "outcome"), "set the outcome of an episode"),
     "/working-memory": SlashCommand(
         "working_memory", ("profile", "max_tokens"), "show the memories that this session stored, showed or read", True
     ),
