@@ -143,7 +143,8 @@ class Operation:
             for name, one in self.parameters.items()
             if name not in without
         }
-        base = import_module("newton.agent.inputs").ToolInput  # it loads slowly, and help needs no model
+        # it loads slowly, and help needs no model
+        base: type[ToolInput] = import_module("newton.agent.inputs").ToolInput
         title = "".join(word.capitalize() for word in self.name.split("_"))
         return create_model(f"{title}Input", __base__=base, __doc__=self.description, **fields)
 

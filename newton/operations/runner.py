@@ -104,9 +104,10 @@ def format_result(operation: Operation, result: Any, name_commands: Callable[[st
     format_one = operation.options.get("text", str)
     if not isinstance(result, ItemList | CursorPage):
         return format_one(result)
-    if not result.items:
+    listed = cast("ItemList[object] | CursorPage[object]", result)
+    if not listed.items:
         return name_commands(operation.options.get("empty", "Nothing found."))
-    lines = [format_one(one) for one in result.items]
+    lines = [format_one(one) for one in listed.items]
     if advice := operation.options.get("advice"):
         lines += ["", name_commands(advice)]
     return "\n".join(lines)

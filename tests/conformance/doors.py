@@ -84,9 +84,9 @@ class DoorCall:
 async def call_http(call: DoorCall, key: str | None = None) -> Outcome:
     operation, given = call.operation, dict(call.arguments)
     path = operation.path.format(**{name: given.pop(name, "-") for name in operation.path_fields})
-    fields = {"params": given} if operation.method in ("GET", "DELETE") else {"json": given} if given else {}
+    query, body = (given, None) if operation.method in ("GET", "DELETE") else (None, given or None)
     async with call.api.http(call.token, **({"Idempotency-Key": key} if key else {})) as http:
-        response = await http.request(operation.method, path, **fields)
+        response = await http.request(operation.method, path, params=query, json=body)
     body = response.json()
     return Outcome(body) if response.is_success else Outcome(code=body["type"].removeprefix("urn:newton:"))
 

@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -66,7 +66,7 @@ def fill_ids(operation: Operation, arguments: Mapping[str, Any], ids: Mapping[st
 
 
 @asynccontextmanager
-async def _watch(owner: Tx) -> AsyncIterator[list[str]]:
+async def _watch(owner: Tx) -> AsyncGenerator[list[str]]:
     changes: list[str] = []
     before = await read_rows(owner)
     yield changes
@@ -120,27 +120,30 @@ async def test_an_operation_is_the_same_at_every_door(
     compare(answers)
 
 
+# By keyword of a schema, a value that is beyond the limit.
+BEYOND: Mapping[str, Callable[[float], str | int]] = {
+    "maxLength": lambda limit: "x" * (int(limit) + 1),
+    "maximum": lambda limit: int(limit) + 1,
+    "minimum": lambda limit: int(limit) - 1,
+    "enum": lambda _: "nonsense",
+}
+
+
 def list_invalid(operation: Operation, arguments: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Arguments of which one is beyond a limit that the schema states, or no value of its type."""
     for name, schema in operation.input_model.model_json_schema()["properties"].items():
-        for key, beyond in (
-            ("maxLength", lambda limit: "x" * (limit + 1)),
-            ("maximum", lambda limit: limit + 1),
-            ("minimum", lambda limit: limit - 1),
-            ("enum", lambda values: "nonsense"),
-        ):
+        for key, exceed in BEYOND.items():
             options = [schema, *schema.get("anyOf", ())]
             limits = [one[key] for one in options if key in one]
             if limits:
-                value = beyond(limits[0])
-                yield {**arguments, name: int(value) if isinstance(value, float) else value}
+                yield {**arguments, name: exceed(limits[0])}
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_each_door_refuses_the_same_with_the_same_code(api: Api, owner: Tx, name: str) -> None:
     operation = OPERATIONS[name]
     arguments = read_example(operation)
-    doors = list_doors(operation, PERSONS | MODELS)
+    doors = list_doors(operation, {**PERSONS, **MODELS})
     tried = [(given, "invalid_input") for given in list_invalid(operation, arguments)]
     if ids := [one for one in arguments if one.endswith("_id")]:
         tried.append((arguments | {ids[0]: "abcdef01"}, "not_found"))

@@ -347,7 +347,8 @@ async def test_what_is_being_decided_is_in_view_whatever_is_asked(
     )
     bundle = await contexts(deciding.scope.db).build(request)
     assert "## Current Focus\n- [pending, 0.85] Use Redis" in bundle.text
-    assert await deciding.erase(str(made.decision_id), reason="asked for")
+    _, is_erased = await deciding.erase(str(made.decision_id), reason="asked for")
+    assert is_erased
     async with deciding.scope.transaction() as tx:
         kept = await tx.fetchval("select count(*) from cognition.bundles where text like '%Redis%'")
     assert kept == 0, "a context that showed it goes with its words"

@@ -1,7 +1,8 @@
 """Operations on censors, which are rules that warn of a text or block it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 from pydantic import Field
@@ -174,7 +175,7 @@ async def check_censors(
     return CensorCheckResult(blocked=check.blocks, matches=matches, unchecked=check.unchecked)
 
 
-def _says(changed: str, unchanged: str = "") -> Any:
+def _says(changed: str, unchanged: str = "") -> Callable[[CensorChange], str]:
     return lambda result: changed if result.changed else f"{unchanged}; nothing changed."
 
 
