@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent / "newton"
+ROOT = Path(__file__).parent
+CODE = (ROOT / "newton", ROOT / "bench")
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    is_module = collection_path.suffix == ".py" and collection_path.is_relative_to(PACKAGE)
+    is_module = collection_path.suffix == ".py" and any(map(collection_path.is_relative_to, CODE))
     return True if is_module and ">>>" not in collection_path.read_text(encoding="utf-8") else None

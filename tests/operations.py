@@ -126,8 +126,7 @@ def _read_fields(schema: Schema) -> tuple[Parameter, ...]:
 def _list_commands() -> Iterator[Operation]:
     known = _classify("cli")
     for name, app in walk_commands(build_app()):
-        if not name.startswith("bench "):  # it measures on databases of its own
-            yield Operation("cli", name, *known[name], tuple(_read_arguments(app)))
+        yield Operation("cli", name, *known[name], tuple(_read_arguments(app)))
 
 
 def walk_commands(app: App, before: tuple[str, ...] = ()) -> Iterator[tuple[str, App]]:

@@ -14,7 +14,7 @@ from datetime import datetime
 from time import perf_counter
 from uuid import UUID
 
-from newton.bench.synthetic_dialogue import generate_dialogue
+from bench.synthetic_dialogue import generate_dialogue
 from newton.cognition.request import ContextBuildRequest
 from newton.content.package_data import data_folder
 from newton.db.connection import prepare_database

@@ -1,6 +1,6 @@
 """The searches that a context is measured against give ids and scores, and read nothing else."""
 
-from newton.bench.context import SQL
+from bench.context import SQL
 from newton.db.pool import Tx
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message

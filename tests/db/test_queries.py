@@ -39,8 +39,6 @@ AGENTLESS = {
     "runtime/transfer/export_file.sql:list_models",
     "runtime/transfer/export_file.sql:defer_constraints",
     "runtime/transfer/export_file.sql:import_models",
-    "bench/conversations/prompts.sql:measure_disk",
-    "bench/leaderboard/stems.sql:stem_words",
 }
 # A model is the same for every agent: one of the two tables that these read has none.
 MODELS = {"memory/reembedding.sql:get_active_model"}

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from newton.bench.environment import open_environment
+from bench.environment import open_environment
 from newton.content.relevance_model import load_relevance_model, write_relevance_model
 from newton.runtime.cli.options import load_settings
 from newton.runtime.wiring import AgentServices
@@ -60,7 +60,7 @@ async def _collect_held_out(newton: AgentServices, folders: Sequence[Folder]) ->
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="fit-relevance", description=__doc__)
-    parser.add_argument("folders", nargs="+", type=Path, help="conversations as for `newton bench recall`")
+    parser.add_argument("folders", nargs="+", type=Path, help="conversations as for `python -m bench recall`")
     parser.add_argument("--output", type=Path, default=PROFILES)
     parser.add_argument("--check", action="store_true")
     chosen = parser.parse_args()

@@ -13,10 +13,7 @@ from uuid import UUID
 
 import yaml
 
-from newton.bench.dataset import DatasetConversation, DatasetQuestion, load_conversations
-from newton.bench.detail import import_texts
-from newton.bench.trials.long_texts import generate_long_texts
-from newton.bench.unknown import import_merged, load_questions
+from bench.dataset import DatasetConversation, DatasetQuestion, load_conversations
 from newton.clock import ManualClock
 from newton.cognition.questions.question_kinds import read_question
 from newton.cognition.questions.question_rules import ANSWERED_KINDS
@@ -30,6 +27,8 @@ from newton.runtime.transfer.ndjson import read_file
 from newton.runtime.wiring import AgentServices
 from tests.fitting.answers import AnswerCase
 from tests.fitting.generated_beliefs import generate_store
+from tests.fitting.merged_conversations import import_merged
+from tests.long_texts import generate_long_texts, import_texts
 from tests.scenarios import worked
 
 DATA = Path(__file__).parents[1] / "data"
@@ -89,7 +88,7 @@ def load_folder(path: Path) -> Folder:
 
 async def collect_topics(newton: AgentServices, folders: Sequence[Folder]) -> list[TopicCase]:
     """Return the cases for the probability of being relevant to a topic."""
-    unknown, cases = load_questions(DATA / "unknown_questions.yaml")[::2], list[TopicCase]()
+    unknown, cases = load_data("unknown_questions.yaml")[::2], list[TopicCase]()
     everything = [one for folder in folders for one in folder.conversations]
     dialogue = await import_merged(await create_agent(newton, "dialogue"), everything)
     for folder in folders:

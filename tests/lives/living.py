@@ -9,7 +9,7 @@ import httpx2
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from newton.bench.environment import BenchEnvironment, open_environment
+from bench.environment import BenchEnvironment, open_environment
 from newton.client import Client
 from newton.clock import ManualClock
 from newton.errors import NewtonError

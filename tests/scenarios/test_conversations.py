@@ -9,10 +9,10 @@ from uuid import UUID
 import openai
 import pytest
 
+from bench.environment import vacuum_analyze
 from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.prompt import to_chat_messages
 from newton.agent.services.sessions import SessionService
-from newton.bench.environment import vacuum_analyze
 from newton.dialogue.compaction.progress_events import CompactionCompleted, CompactionEvent
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.messages import Message

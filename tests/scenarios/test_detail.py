@@ -5,8 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from newton.bench.detail import import_texts
-from newton.bench.trials.long_texts import LongText, generate_long_texts
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources.session_artifacts import ArtifactPolicy
@@ -17,6 +15,7 @@ from newton.memory.reembedding import reembed
 from newton.memory.representations import one_line
 from newton.providers import token_counter
 from newton.providers.fakes import HashEmbedder
+from tests.long_texts import LongText, generate_long_texts, import_texts
 from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.test_replay import hindsight
 from tests.support import BEN, teller

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from newton.bench.leaderboard.command import run_benchmark
-from newton.bench.leaderboard.measurement import LeaderboardRun
-from newton.bench.leaderboard.public_sets import DatasetSelection, LoadedDataset, load_datasets
-from newton.bench.leaderboard.receipt_check import compare_receipts
-from newton.bench.leaderboard.receipts import ContextReceipt, ReceiptStore
-from newton.bench.leaderboard.rival_process import INSTALL_COMMANDS, RivalProcess, find_interpreter, run_rivals
-from newton.bench.leaderboard.systems import MeasuredSystem, NewtonSystem, RivalSystem, list_baselines, list_rivals
+from bench.leaderboard.command import run_benchmark
+from bench.leaderboard.measurement import LeaderboardRun
+from bench.leaderboard.public_sets import DatasetSelection, LoadedDataset, load_datasets
+from bench.leaderboard.receipt_check import compare_receipts
+from bench.leaderboard.receipts import ContextReceipt, ReceiptStore
+from bench.leaderboard.rival_process import INSTALL_COMMANDS, RivalProcess, find_interpreter, run_rivals
+from bench.leaderboard.systems import MeasuredSystem, NewtonSystem, RivalSystem, list_baselines, list_rivals
 from newton.errors import InputError
 from newton.providers import token_counter
 from newton.providers.fakes import HashEmbedder

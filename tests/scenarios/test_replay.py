@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 import asyncpg
 import pytest
 
+from bench.environment import vacuum_analyze
 from newton.agent.services.bundles import BundleService
-from newton.bench.environment import vacuum_analyze
 from newton.brain import decisions
 from newton.brain.calibration import snapshots
 from newton.cognition.assembly.fill import NO_ROOM

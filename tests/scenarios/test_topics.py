@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from newton.bench.conversations.sessions import load_scripts, replay_session, store_facts, summarize
+from bench.sessions import load_scripts, replay_session, store_facts, summarize
 from newton.cognition.frames.training import load_or_train
 from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind, newton

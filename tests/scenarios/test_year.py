@@ -18,7 +18,7 @@ from uuid import UUID
 
 import pytest
 
-from newton.bench.environment import vacuum_analyze
+from bench.environment import vacuum_analyze
 from newton.db.pool import Database, Tx
 from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import MAX_SUMMARIZED_CHARACTERS

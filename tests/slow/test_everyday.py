@@ -1,11 +1,11 @@
-"""Short lives told over HTTP in everyday words, and asked about in other words (`newton bench everyday`)."""
+"""Short lives told over HTTP in everyday words, and asked about in other words (`python -m bench everyday`)."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.system.typed import typed
+from tests.system.typed import measured
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -16,7 +16,7 @@ DATA = Path(__file__).parents[1] / "data"
 def test_everyday_statements_are_found_in_other_words_and_superseded_rightly(tmp_path: Path, name: str) -> None:
     # S002-3, S002-16; docs/benchmarks.md has the figures
     path = str(DATA / f"{name}.yaml")
-    done = typed(tmp_path, "bench", "everyday", path, "--json", NEWTON_EMBEDDING_PROVIDER="local")
+    done = measured(tmp_path, "everyday", path, "--json")
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
     assert (figures["scenarios"], figures["questions"] > 170) == (60, True)
@@ -33,7 +33,7 @@ def test_everyday_statements_are_found_in_other_words_and_superseded_rightly(tmp
 def test_what_people_write_about_other_things_replaces_hardly_anything(tmp_path: Path) -> None:
     # S002-16; docs/benchmarks.md says how few of the changes are found, and that 2 of 60 look-alikes replace a fact
     path = str(DATA / "everyday_lives_heldout.yaml")
-    done = typed(tmp_path, "bench", "everyday", path, "--json", NEWTON_EMBEDDING_PROVIDER="local")
+    done = measured(tmp_path, "everyday", path, "--json")
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
     assert (figures["scenarios"], figures["changes"]) == (12, 84)

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from newton.bench.synthetic_dialogue import generate_dialogue
+from bench.synthetic_dialogue import generate_dialogue
 from newton.db.pool import Database
 from newton.ids import derive_agent_id
 from newton.memory.outbox import EmbeddingOutbox

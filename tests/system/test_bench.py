@@ -8,8 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from newton.content.profiles import load_profiles
-from tests.system.typed import Done, typed
+from tests.system.typed import measured
 
 LONG = " ".join(f"Step {n}: water the plant number {n} well." for n in range(40))
 
@@ -50,12 +49,8 @@ def folder(tmp_path: Path) -> Path:
     return data
 
 
-def bench(home: Path, *words: str, **more: str) -> Done:
-    return typed(home, "bench", *words, **{"NEWTON_EMBEDDING_PROVIDER": "local", **more})
-
-
 def test_recall_measures_what_can_be_counted_by_hand(folder: Path, tmp_path: Path, server: str) -> None:
-    done = bench(tmp_path, "recall", str(folder), "--budget", "1", "--budget", "2000", "--json", DATABASE_URL=server)
+    done = measured(tmp_path, "recall", str(folder), "--budget", "1", "--budget", "2000", "--json", DATABASE_URL=server)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     receipt = answer["receipt"]
@@ -85,42 +80,21 @@ async def _scratch_databases(server: str) -> list[str]:
 def test_recall_names_gold_that_is_not_there_and_counts_it_as_missed(folder: Path, tmp_path: Path, server: str) -> None:
     write(folder, "garden", [message("m1", "My garden is small.")], [question("q1", "My garden?", "what", "m1", "m7")])
     words = ("recall", str(folder), "--limit", "1", "--budget", "500")
-    done = bench(tmp_path, *words, DATABASE_URL=server, NEWTON_EMBEDDING_PROVIDER="none")
+    done = measured(tmp_path, *words, DATABASE_URL=server, NEWTON_EMBEDDING_PROVIDER="none")
     assert done.returncode == 0, done.stderr
     assert "all questions │ 0.500" in " ".join(done.stdout.split())
     assert "garden q1" in done.stderr
 
 
-@pytest.mark.slow
-def test_an_ablation_takes_each_thing_away_in_turn(folder: Path, tmp_path: Path, server: str) -> None:
-    words = ("recall", str(folder), "--limit", "1", "--budget", "500", "--ablate", "--json")
-    done = bench(tmp_path, *words, DATABASE_URL=server, NEWTON_EMBEDDING_PROVIDER="none")
-    assert done.returncode == 0, done.stderr
-    shares: dict[str, float] = {way: own["500"] for way, own in json.loads(done.stdout)["ablation"].items()}
-    weights = load_profiles()["evidence"].weights.nonzero
-    features = {f"without {feature}" for feature in weights if feature != "similarity"}
-    others = {"relevance alone", "profile newton, as published", "without vector search", "without adjacent messages"}
-    assert shares.keys() == features | others | {
-        "unchanged profile",
-        "without word search",
-        "without the speaker",
-        "without the requested time",
-        "without exchange",
-        "without episode",
-    }
-    assert {way for way, share in shares.items() if share == 0} == {"without word search", "without exchange"}
-    assert shares["unchanged profile"] == 1
-
-
 def test_recall_refuses_a_folder_without_questions(tmp_path: Path) -> None:
-    done = bench(tmp_path, "recall", str(tmp_path))
+    done = measured(tmp_path, "recall", str(tmp_path))
     assert done.returncode == 2
     assert "contains no" in done.stderr
 
 
 @pytest.mark.slow
 def test_context_is_measured_beside_the_bare_searches(tmp_path: Path) -> None:
-    done = bench(tmp_path, "context", "--memories", "60", "--rounds", "4", "--vectors", "random", "--json")
+    done = measured(tmp_path, "context", "--memories", "60", "--rounds", "4", "--vectors", "random", "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["memories"].items() >= {"exchange": 60, "episode": 3}.items()
@@ -130,20 +104,10 @@ def test_context_is_measured_beside_the_bare_searches(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow  # it starts a database of its own and a daemon
-def test_what_a_daemon_adds_to_a_reply_is_measured_beside_the_model_alone(tmp_path: Path) -> None:
-    asked = ("--memories", "60", "--rounds", "2", "--turns", "1", "--turns", "3", "--json")
-    done = bench(tmp_path, "turns", *asked)
-    assert done.returncode == 0, done.stderr
-    turns = json.loads(done.stdout)["turns"]
-    assert turns.keys() == {"1", "3"}
-    assert all(one["newton_first_byte_ms"]["p50"] <= one["newton_first_token_ms"]["p50"] for one in turns.values())
-
-
 @pytest.mark.slow  # both start a database of their own, and one a daemon
 def test_the_daemon_is_measured_at_its_work_and_at_its_door(tmp_path: Path) -> None:
-    soaked = typed(tmp_path, "bench", "soak", "--minutes", "0.2", "--hours", "0.4", "--json")
+    soaked = measured(tmp_path, "soak", "--minutes", "0.2", "--hours", "0.4", "--json")
     assert json.loads(soaked.stdout)["jobs that missed their last scheduled time"] == [], soaked.stderr
     asked = ("--memories", "200", "--rounds", "2", "--rate", "10", "--seconds", "2", "--json")
-    served = typed(tmp_path, "bench", "http", *asked, NEWTON_EMBEDDING_PROVIDER="local")
+    served = measured(tmp_path, "http", *asked)
     assert json.loads(served.stdout)["load"]["failed"] == {}, served.stderr

@@ -160,7 +160,7 @@ def test_the_caller_loads_nothing_heavy(served: Daemon, house: Path) -> None:
     done = in_daemon(house, "recall", "boat", script=script)
     loaded = set(done.stderr.split())
     assert (done.returncode, loaded & HEAVY) == (0, set())
-    light = ("benchmark_commands", "command_context", "command_registry", "daemon_client", "printing")
+    light = ("command_context", "command_registry", "daemon_client", "printing")
     own = {name for name in loaded if name.startswith("newton.runtime.cli.")}
     assert own == {f"newton.runtime.cli.{name}" for name in light}
 

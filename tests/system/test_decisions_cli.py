@@ -91,7 +91,7 @@ def test_a_ledger_that_somebody_touched_is_reported_and_an_erased_one_is_whole(h
 def test_decisions_alone_lists_them() -> None:
     assert expand_default_command(["decisions"]) == ["decisions", "list"]
     assert expand_default_command(["decisions", "--due"]) == ["decisions", "list", "--due"]
-    for words in (["decisions", "show", "x"], ["decisions", "--help"], ["bench"], []):
+    for words in (["decisions", "show", "x"], ["decisions", "--help"], ["skills"], []):
         assert expand_default_command(words) == words
 
 

@@ -5,16 +5,19 @@ import io
 import os
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from bench.__main__ import run as run_benchmarks
 from newton.runtime.cli.app import run_command_line
 
 ROOT = Path(__file__).parents[2]
+
+Run = Callable[[list[str]], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +31,12 @@ class Done:
 
 def typed(home: Path, *words: str, **settings: str) -> Done:
     """`newton …` in the folder `home`, with its data there and without an embedder."""
-    out, err = io.StringIO(), io.StringIO()
-    code = _status(home, words, {"NEWTON_EMBEDDING_PROVIDER": "none", **settings}, (out, err))
-    return Done(code, out.getvalue(), err.getvalue())
+    return _done(run_command_line, home, words, {"NEWTON_EMBEDDING_PROVIDER": "none", **settings})
+
+
+def measured(home: Path, *words: str, **settings: str) -> Done:
+    """`python -m bench …` with the embedder that ships."""
+    return _done(run_benchmarks, home, words, {"NEWTON_EMBEDDING_PROVIDER": "local", **settings})
 
 
 def chatted(home: Path, lines: str | bytes, *words: str, **settings: str) -> Done:
@@ -56,17 +62,25 @@ async def piped(home: Path, given: str, *words: str, **settings: str) -> Done:
 def seen(home: Path, *words: str) -> str:
     """What a person sees of it with the embedder that ships: answers and remarks in the order in which they come."""
     screen = io.StringIO()
-    assert _status(home, words, {}, (screen, screen)) == 0, screen.getvalue()
+    assert _status(run_command_line, home, words, {}, (screen, screen)) == 0, screen.getvalue()
     return screen.getvalue()
 
 
-def _status(home: Path, words: Sequence[str], settings: Mapping[str, str], to: tuple[io.StringIO, io.StringIO]) -> int:
+def _done(run: Run, home: Path, words: Sequence[str], settings: Mapping[str, str]) -> Done:
+    out, err = io.StringIO(), io.StringIO()
+    code = _status(run, home, words, settings, (out, err))
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def _status(
+    run: Run, home: Path, words: Sequence[str], settings: Mapping[str, str], to: tuple[io.StringIO, io.StringIO]
+) -> int:
     with pytest.MonkeyPatch.context() as patch, chdir(home), redirect_stdout(to[0]), redirect_stderr(to[1]):
         for name in [n for n in os.environ if n.startswith(("NEWTON_", "OPENAI_")) or n == "DATABASE_URL"]:
             patch.delenv(name)
         for name, value in {"NEWTON_DATA_DIR": str(home), **settings}.items():
             patch.setenv(name, value)
-        return run_command_line(list(words))
+        return run(list(words))
 
 
 def ok(done: Done) -> str:

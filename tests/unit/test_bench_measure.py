@@ -7,20 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.bench.dataset import load_conversations
-from newton.bench.recall import ImportSpeed, RecordingEmbedder
-from newton.bench.run_metadata import git_commit
-from newton.bench.scoring import (
+from bench.dataset import load_conversations
+from bench.recall import ImportSpeed, RecordingEmbedder
+from bench.run_metadata import git_commit
+from bench.scoring import (
     GoldMessage,
     RecallSample,
     evidence_recall,
     is_in_context,
     percentile,
-    recall_by,
+    recall_by_type,
     summarize_by_budget,
     word_overlap,
 )
-from newton.bench.synthetic_dialogue import generate_dialogue
+from bench.synthetic_dialogue import generate_dialogue
 from newton.errors import InputError
 from newton.providers.fakes import HashEmbedder
 from newton.runtime.transfer.ndjson import parse_line
@@ -112,7 +112,7 @@ def test_figures_by_budget_and_by_type() -> None:
         "9": {"evidence": 1.0, "over_budget": 0, "miscounted": 1, "tokens_mean": 5.0},
         "10": {"evidence": 0.5, "over_budget": 1, "miscounted": 1, "tokens_mean": 10.0},
     }
-    assert recall_by(samples, "type") == {"when": {"10": 0.75}, "who": {"9": 1.0, "10": 0.0}}
+    assert recall_by_type(samples) == {"when": {"10": 0.75}, "who": {"9": 1.0, "10": 0.0}}
 
 
 def test_pace_is_a_ratio_of_speeds() -> None:

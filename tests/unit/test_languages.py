@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError
 import numpy as np
 import pytest
 
-from newton.bench.trials.languages import load_questions
+from bench.languages import load_questions
 from newton.cognition.content_words import extract_content_words
 from newton.cognition.questions.question_kinds import read_question
 from newton.errors import ConfigError

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from newton.bench.dataset import DatasetMessage
-from newton.bench.leaderboard.filled_context import fill_context, join_lines, render_messages
-from newton.bench.leaderboard.page import render_markdown, render_page
-from newton.bench.leaderboard.public_sets import PUBLIC_DATASETS
-from newton.bench.leaderboard.rankers import Bm25Index, rank_scores
-from newton.bench.leaderboard.receipts import ContextReceipt
-from newton.bench.leaderboard.report import LeaderboardReport
-from newton.bench.leaderboard.summary import (
+from bench.dataset import DatasetMessage
+from bench.leaderboard.filled_context import fill_context, join_lines, render_messages
+from bench.leaderboard.page import render_markdown, render_page
+from bench.leaderboard.public_sets import PUBLIC_DATASETS
+from bench.leaderboard.rankers import Bm25Index, rank_scores
+from bench.leaderboard.receipts import ContextReceipt
+from bench.leaderboard.report import LeaderboardReport
+from bench.leaderboard.summary import (
     MeasuredRows,
     SplitResults,
     bootstrap_interval,

@@ -21,7 +21,7 @@ MAX_MODULES_PER_PACKAGE = 20  # none has more
 
 # Modules named after a process. A new one needs a noun: what it defines (`ranking` -> `rank_fusion`).
 GERUND_MODULES = {
-    *("agent/maintenance/profile_fitting", "bench/scoring", "cognition/frames/training"),
+    *("agent/maintenance/profile_fitting", "cognition/frames/training"),
     *("heart/chunking", "heart/procedure_matching", "memory/forgetting", "memory/ranking", "memory/reembedding"),
     *("providers/embedding", "providers/openai_embedding", "runtime/cli/formatting", "runtime/cli/printing"),
     *("runtime/settings_mapping", "runtime/tracing", "runtime/wiring"),

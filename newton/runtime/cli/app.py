@@ -78,8 +78,7 @@ def expand_default_command(argv: list[str]) -> list[str]:
 def _register(app: App, commands: Mapping[str, tuple[str, str]], called: Sequence[str]) -> None:
     for name, (function, description) in commands.items():
         group = GROUP_BY_COMMAND.get(name) if app.name == ("newton",) else None
-        path = function if function.startswith("newton.bench.") else f"{__package__}.{function}"
-        app.command(path, name=name, help=None if name in called else description, group=group)
+        app.command(f"{__package__}.{function}", name=name, help=None if name in called else description, group=group)
 
 
 # Commands that say themselves which secrets they removed.

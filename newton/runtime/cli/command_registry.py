@@ -1,8 +1,6 @@
 """Registry of all commands: the function, one-line help, group and `newton --help` section of each."""
 
-# The function of each command, in a module of this package or in newton.bench, and its description.
-
-from newton.runtime.cli.benchmark_commands import BENCH_COMMANDS
+# The function of each command, in a module of this package, and its description.
 
 TOP_LEVEL_COMMANDS = {
     "chat": ("talk.chat:chat", "Chat with the agent; the conversation is remembered."),
@@ -222,7 +220,7 @@ HELP_FLAGS = frozenset(("--help", "-h", "--version"))
 # start, stop or check the daemon, or use no data of an agent.
 IN_PROCESS_COMMANDS = frozenset(
     (
-        *("chat", "serve", "dashboard", "mcp", "doctor", "backup", "restore", "reembed", "bench"),
+        *("chat", "serve", "dashboard", "mcp", "doctor", "backup", "restore", "reembed"),
         *("import", "export", "ingest", "frames", "profiles", "verbs", "hook"),
     )
 )
@@ -307,7 +305,6 @@ COMMAND_GROUPS: tuple[tuple[str, str, dict[str, tuple[str, str]]], ...] = (
     ("mcp", "MCP: serve an agent, and the servers whose tools its model may call.", MCP_COMMANDS),
     ("permissions", "Permissions to call tools of MCP servers.", PERMISSION_COMMANDS),
     ("hook", "Memory for the coding agents Claude Code and Codex, by their hooks.", HOOK_COMMANDS),
-    ("bench", "Benchmarks of Newton.", BENCH_COMMANDS),
 )
 TOP_LEVEL_NAMES = frozenset((*TOP_LEVEL_COMMANDS, *(name for name, _, _ in COMMAND_GROUPS)))
 # Every word that is a command: of `newton` itself, or of one of its groups.
@@ -351,6 +348,5 @@ HELP_GROUPS = {
         "restore",
         "db",
         "reembed",
-        "bench",
     ),
 }

@@ -18,8 +18,7 @@ ADVICE_BY_VERDICT: Mapping[tuple[str, str], str] = {
         "low",
     ): "Replies use few memories of their contexts: forget or retract useless memories, or lower"
     " NEWTON_CONTEXT_TOKENS.",
-    ("cold start, p95", "high"): "Contexts are built slowly: `newton bench context` measures each stage, and"
-    " `newton doctor` finds problems.",
+    ("cold start, p95", "high"): "Contexts are built slowly: `newton doctor` finds problems.",
     (
         "identical prefix",
         "low",

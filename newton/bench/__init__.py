@@ -1,1 +1,0 @@
-"""Benchmarks of Newton's quality and speed. The results can be reproduced."""

@@ -1,1 +1,0 @@
-"""Trial data of benchmarks: artifacts and long texts, with what a benchmark looks for in them."""
