@@ -106,20 +106,6 @@ class ExpandInput(MemoryIdInput):
     limit: int = Field(PAGE_CHARS, ge=1, le=MAX_PAGE_CHARS, description="Maximum number of characters of the page.")
 
 
-class ForgetInput(MemoryIdInput):
-    """Permanently delete one memory, in two calls. The first returns what would be deleted, and a token; the second,
-    with this token, deletes it. If a fact has changed, call `supersede` instead; if it was never true, call `retract`.
-    """
-
-    token: str | None = Field(
-        None, max_length=100, description="The token that the first call returned; it confirms the deletion."
-    )
-    include_derived: bool = Field(default=False, description="Also delete the memories derived from this one.")
-    reason: CleanText = Field(
-        "requested", max_length=1_000, description="Why the memory is deleted. The reason stays stored."
-    )
-
-
 class LessonInput(ToolInput):
     """Store a lesson for later work: which action to take or to avoid, and when."""
 

@@ -1,15 +1,15 @@
 """Deletion of memories and of what was derived from them. Each deletion is recorded before it happens."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, NotFoundError
 from newton.memory import store
-from newton.memory.lookup import MemoryDetail, read_memory
-from newton.memory.memory import WriteContext
+from newton.memory.lookup import RelatedMemory, read_memory
+from newton.memory.memory import Kind, WriteContext
 
 SQL = load("newton.memory", "forgetting.sql")
 
@@ -18,24 +18,40 @@ COMPUTED_KINDS = frozenset({"artifact", "event"})
 MAX_NAMED_DERIVED = 3  # derived memories that a refusal names
 
 
-class ForgetPlan(NamedTuple):
-    """The memories that forgetting one would delete: itself, and those derived from it as (id, kind, short form)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetPlan:
+    """A memory that would be deleted, and the token that confirms it; nothing is deleted yet.
 
-    memory: MemoryDetail
-    derived: Sequence[tuple[UUID, str, str]]
+    `derived` are the memories derived from it, which `include_derived` deletes too. `sources` are those that it was
+    made from, which remain.
+    """
+
+    memory_id: UUID
+    kind: Kind
+    state: str
+    text: str
+    derived: Sequence[RelatedMemory]
+    sources: Sequence[RelatedMemory]
+    token: str = ""
 
     @property
     def state_parts(self) -> tuple[str, ...]:
         """Texts of which at least one changes whenever the memory or a memory derived from it changes."""
-        memory = self.memory
-        return (memory.memory_id.hex, memory.state, memory.full_text, *(str(one) for one in self.derived))
+        return (self.memory_id.hex, self.state, self.text, *(str(one) for one in self.derived))
 
 
 async def plan_forgetting(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> ForgetPlan:
     """Return what forgetting a memory would delete, without deleting it. Raises NotFoundError."""
     memory = await read_memory(tx, memory_id, agent_id=agent_id)
     rows = await SQL["find_derived"].fetch_all(tx, agent_id=agent_id, memory_ids=[memory_id])
-    return ForgetPlan(memory, [(row["memory_id"], row["kind"], row["micro"]) for row in rows])
+    return ForgetPlan(
+        memory_id=memory_id,
+        kind=memory.kind,
+        state=memory.state,
+        text=memory.summary,
+        derived=[RelatedMemory("was derived from it", *row) for row in rows],
+        sources=memory.sources,
+    )
 
 
 async def find_derived(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> list[UUID]:

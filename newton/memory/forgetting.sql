@@ -32,7 +32,7 @@ with recursive gone as (
         where x.agent_id = $1 and x.memory_id = g.memory_id and x.kind = 'exchange'
     ) as d
 )
-select m.memory_id, m.kind, m.micro
+select m.memory_id, m.kind, m.state, m.micro
 from gone as g
 join memory.memories as m on m.agent_id = $1 and m.memory_id = g.memory_id
 where g.memory_id <> all($2::uuid[])

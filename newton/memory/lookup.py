@@ -28,25 +28,30 @@ LIST_COMMANDS: dict[Kind | None, str] = {
 }  # the commands that show ids; of other kinds, `newton recall` does
 
 
-class MemoryMention(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class MemoryMention:
     """The id and the text of a memory that the result of a command or tool mentions."""
 
     memory_id: UUID
     text: str
 
 
-class RelatedMemory(NamedTuple):
-    """A memory that is related to another one. `link` is the relation as a phrase, such as 'supersedes'."""
+@dataclass(frozen=True, slots=True)
+class RelatedMemory:
+    """A memory that is related to another one. `type` is the relation as a phrase, such as 'supersedes'.
 
-    link: str
-    other_id: UUID
+    `micro` is the shortest form of its text.
+    """
+
+    type: str
+    memory_id: UUID
     kind: Kind
     state: str
     micro: str
 
     @property
     def mention(self) -> MemoryMention:
-        return MemoryMention(self.other_id, self.micro)
+        return MemoryMention(self.memory_id, self.micro)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +114,7 @@ class MemoryDetail:
         return [one for one in linked if not past_reason(one.kind, one.state)]
 
     def _list_linked(self, *links: str) -> list[RelatedMemory]:
-        return [one for one in self.relatives if one.link in links]
+        return [one for one in self.relatives if one.type in links]
 
 
 def short_id(memory_id: UUID) -> str:

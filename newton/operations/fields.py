@@ -39,7 +39,7 @@ MemoryRef = Annotated[
     Field(
         min_length=1,
         max_length=MAX_ID_CHARS,
-        description=f"The id of the memory, or at least its last {MIN_ID_DIGITS} digits.",
+        description=f"The id of the memory, or at least its last {MIN_ID_DIGITS} digits; or its number in a context.",
         examples=["3f9c2a71"],
     ),
 ]

@@ -266,8 +266,8 @@ async def test_a_message_whose_fact_was_retracted_is_marked_and_remains_when_the
     ask = ContextBuildRequest(agent_id=mind.agent_id, input="Where does my sister live?", tokens=2_000, fill=True)
     bundle = await mind.contexts.build(ask)
     (fact,) = [one for one in bundle.items if one.kind == "fact"]
-    plan, _ = await curation.plan_forget(fact.memory_id.hex)
-    assert [(one.kind, "Bremen" in one.micro) for one in plan.memory.sources] == [("exchange", True)]
+    plan = await curation.plan_forget(fact.memory_id.hex)
+    assert [(one.kind, "Bremen" in one.micro) for one in plan.sources] == [("exchange", True)]
     await curation.retract(fact.memory_id.hex)
     text = (await mind.contexts.build(ask)).text
     assert "changed since" not in bundle.text and "- changed since: User: My sister lives in Bremen." in text

@@ -112,8 +112,9 @@ async def test_a_person_is_warned_where_a_model_is_refused(mind: Mind, own: Agen
     assert (await own.censors("cli").list_censors())[0].activations == 1, "a statement of a person is no act"
     refused = await run_tool(own, "remember", {"content": text, "source": "own"})
     assert refused.is_error and refused.fields["code"] == "censor_blocked"
-    corrected = await here.call_tool("supersede", {"memory_id": short_id(report.result.memory_id), "content": text[3:]})
-    assert "nobody is there to help" in str(corrected["warning"])
+    corrected = {"memory_id": short_id(report.result.memory_id), "content": text[3:]}
+    assert "superseded_by" in await here.call_tool("supersede", corrected)
+    assert (await run_tool(own, "supersede", corrected)).fields["code"] == "censor_blocked"
 
 
 async def test_what_a_host_read_is_quarantined_unless_it_says_that_the_user_said_it(own: AgentServices) -> None:

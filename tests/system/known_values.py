@@ -123,7 +123,6 @@ TEXTS: Mapping[str, Any] = {
     "profile": "coding",
     "bulk.filter": {"kinds": ["fact"]},
     "bulk.action": "forget",
-    "confirm": "forget",
     "tag": "cache",
     "reason": "a test",
     "content": "Cups are white.",

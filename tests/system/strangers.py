@@ -65,7 +65,7 @@ REST = [
     Asked("POST /v1/memories/ID/confirm"),
     Asked("POST /v1/memories/ID/supersede", {"content": "WORD"}),
     Asked("POST /v1/memories/ID/retract"),
-    Asked("DELETE /v1/memories/ID?confirm=forget&include_derived=true"),
+    Asked("DELETE /v1/memories/ID?include_derived=true"),
     Asked("POST /v1/decisions/ID/review", {"outcome": "success"}),
     Asked("POST /v1/bundles/ID/replay"),
     Asked("GET /v1/bundles/ID/explain?item=1"),

@@ -97,8 +97,10 @@ async def test_a_fact_lives_over_http(ana: httpx2.AsyncClient) -> None:
 
 async def test_forgetting_wants_to_be_confirmed(ana: httpx2.AsyncClient) -> None:
     first = await remembered(ana)
-    assert (await ana.delete(f"/v1/memories/{first}")).status_code == 422
-    gone = await ana.delete(f"/v1/memories/{first}", params={"confirm": "forget"})
+    assert (await ana.delete(f"/v1/memories/{first}", params={"confirm": "forget"})).status_code == 422
+    token = (await ana.delete(f"/v1/memories/{first}")).json()["token"]
+    assert (await ana.get(f"/v1/memories/{first}")).status_code == 200, "it was a preview"
+    gone = await ana.delete(f"/v1/memories/{first}", params={"token": token})
     assert first in gone.json()["items"]
     assert (await ana.get(f"/v1/memories/{first}")).status_code == 404
 
@@ -233,7 +235,7 @@ async def test_a_token_does_what_its_scope_says(api: Api, scope: TokenScope, rem
     async with api.http(await api.token("ana", scope)) as http:
         assert (await http.post("/v1/recall", json={"query": "kettle"})).status_code == 200
         assert (await http.post("/v1/memories", json={"content": "The kettle is blue."})).status_code == remember
-        gone = await http.delete(f"/v1/memories/{uuid4()}", params={"confirm": "forget"})
+        gone = await http.delete(f"/v1/memories/{uuid4()}")
         assert gone.status_code == forget
         assert (await http.get("/metrics")).status_code == 403
 
@@ -250,7 +252,6 @@ async def documented(api: Api) -> str:
 
 # What a route takes in its query.
 QUERIES = {
-    ("DELETE", "/v1/memories/{memory_id}"): {"confirm": "forget"},
     ("GET", "/v1/bundles/{bundle_id}/explain"): {"item": "1"},
 }
 

@@ -1,6 +1,7 @@
 """The dashboard over HTTP: who may see it, that stored text stays text, and that its acts are those of the API."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -141,7 +142,10 @@ async def test_memories_are_curated_as_over_the_api(api: Api) -> None:
         await one.send(f"/dashboard/memories/{other}/retract")
         changes = (await client.get(f"/v1/memories/{other}")).json()["changes"]
         assert changes[-1]["event"] == "disproved"
-        assert "permanently." in (await one.send(f"/dashboard/memories/{other}/forget")).text
+        token = re.findall(r'name="token" value="(\w+)"', (await one.get(f"/dashboard/memories/{other}/forget")).text)[
+            0
+        ]
+        assert "permanently." in (await one.send(f"/dashboard/memories/{other}/forget", token=token)).text
         assert (await client.get(f"/v1/memories/{other}")).status_code == 404
         wrong = await one.send(f"/dashboard/memories/{fact}/confirm")
         assert (wrong.status_code, "Ana lives in Bergen" in wrong.text) == (409, True), (

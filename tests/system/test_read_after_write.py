@@ -168,7 +168,9 @@ def fill(interface: Interface, http: httpx2.Client, pairs: list[Pair]) -> None:
 
 def rewrite(interface: Interface, http: httpx2.Client, pair: Pair) -> None:
     key = (interface.agent(pair.store), pair.fact)
-    call(http, key[0], "DELETE", f"/v1/memories/{interface.ids[key]}?confirm=forget&include_derived=true")
+    path = f"/v1/memories/{interface.ids[key]}"
+    token = call(http, key[0], "DELETE", path)["token"]
+    call(http, key[0], "DELETE", f"{path}?token={token}&include_derived=true")
     interface.ids[key] = interface.write(*key)
 
 

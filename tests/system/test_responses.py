@@ -338,8 +338,9 @@ async def test_what_is_forgotten_is_gone_from_a_stored_response(talk: Talk) -> N
     rows = await talk.fetch("select memory_id from memory.memories where summary like '%opens with 4711%'")
     async with talk.client() as client:
         for row in rows:
-            path = f"{talk.url}/v1/memories/{row['memory_id']}?confirm=forget"
-            await client.delete(path, cast_to=object)
+            path = f"{talk.url}/v1/memories/{row['memory_id']}"
+            plan = await client.delete(path, cast_to=dict[str, str])
+            await client.delete(f"{path}?token={plan['token']}", cast_to=object)
         stored = await client.responses.retrieve(told.id)
     assert rows and stored.output_text == "[forgotten]" and "4711" not in stored.model_dump_json()
 

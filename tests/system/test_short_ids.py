@@ -51,7 +51,8 @@ async def test_an_id_may_be_given_by_its_end(ana: httpx2.AsyncClient) -> None:
     assert proposed.json() == {"is_new": True}, proposed.text
     line = (await ana.get("/v1/identity/proposals")).json()["items"][0]["line_id"]
     assert (await post(ana, f"identity/proposals/{line[-8:]}/accept")).json()["line_id"] == line
-    gone = await ana.delete(f"/v1/memories/{fact[-8:]}", params={"confirm": "forget"})
+    token = (await ana.delete(f"/v1/memories/{fact[-8:]}")).json()["token"]
+    gone = await ana.delete(f"/v1/memories/{fact[-8:]}", params={"token": token})
     assert fact in gone.json()["items"]
 
 

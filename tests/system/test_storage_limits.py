@@ -41,7 +41,8 @@ async def test_an_agent_that_reaches_its_quota_is_refused_with_a_hint_and_may_st
             assert answer.status_code == 507 and "NEWTON_MAX_STORAGE_MB" in answer.text, answer.text
             assert (await ben.post(path, json=body)).status_code != 507
         assert (await ana.post("/v1/context", json={"input": "When does the ferry leave?"})).status_code == 200
-        forgotten = await ana.delete(f"/v1/memories/{first.json()['memory_id']}", params={"confirm": "forget"})
+        path = f"/v1/memories/{first.json()['memory_id']}"
+        forgotten = await ana.delete(path, params={"token": (await ana.delete(path)).json()["token"]})
         assert forgotten.status_code in (200, 204), forgotten.text
 
 

@@ -153,7 +153,9 @@ async def test_a_replayed_answer_to_remember_says_so_and_survives_the_fact(api: 
         assert again.json() == first.json() and "Idempotency-Replayed" not in first.headers
         memory_id = first.json()["memory_id"]
         async with api.http(**{"X-Newton-Agent": "ana"}) as operator:
-            assert (await operator.delete(f"/v1/memories/{memory_id}?confirm=forget")).status_code == 200
+            path = f"/v1/memories/{memory_id}"
+            token = (await operator.delete(path)).json()["token"]
+            assert (await operator.delete(path, params={"token": token})).status_code == 200
         replayed = await http.post("/v1/memories", json=body)
     assert (replayed.status_code, replayed.json()["memory_id"]) == (201, memory_id)
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from newton.agent.reconciliation.line_changes import StoredChange, undo_since
 from newton.agent.scope import AgentScope
-from newton.agent.services.confirmation import create_token, verify_token
+from newton.agent.services.confirmation import hash_preview, verify_preview
 from newton.brain.outcomes import Verdict
 from newton.db.pool import Tx
 from newton.errors import ConflictError, InputError
@@ -56,10 +56,10 @@ class CurationService:
 
     async def _add_adjacent_values(self, tx: Tx, memory: MemoryDetail) -> MemoryDetail:
         """Return the fact with the earlier and later values of its attribute added to its relatives."""
-        linked = {(one.link, one.other_id) for one in memory.relatives}
+        linked = {(one.type, one.memory_id) for one in memory.relatives}
         agent_id, now = self.scope.agent_id, self.scope.now()
         values = await fact_store.list_adjacent_values(tx, memory.memory_id, agent_id=agent_id, now=now)
-        new = [one for one in values if (one.link, one.other_id) not in linked]
+        new = [one for one in values if (one.type, one.memory_id) not in linked]
         return replace(memory, relatives=(*memory.relatives, *new))
 
     async def resolve(self, memory_ref: str, *, kind: Kind | None = None) -> UUID:
@@ -167,26 +167,25 @@ class CurationService:
             self.scope.publish("memory.forgotten", payload)
             return deleted
 
-    async def plan_forget(self, memory_ref: str) -> tuple[ForgetPlan, str]:
-        """Return what deleting a memory would delete, and the token that confirms exactly this."""
-        async with self.scope.write() as (tx, ctx):
-            plan = await self._plan_forget(tx, memory_ref)
-            return plan, create_token(str(ctx.agent_id), *plan.state_parts, now=ctx.now)
+    async def plan_forget(self, memory_ref: str) -> ForgetPlan:
+        """Return what deleting a memory would delete, with the token that confirms exactly this."""
+        async with self.scope.transaction() as tx:
+            memory_id = await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
+            plan = await plan_forgetting(tx, memory_id, agent_id=self.scope.agent_id)
+        return replace(plan, token=hash_preview(str(self.scope.agent_id), "forget", *plan.state_parts))
 
-    async def forget_confirmed(self, memory_ref: str, *, token: str, include_derived: bool, reason: str) -> list[UUID]:
-        """Permanently delete a memory, confirmed by a token of `plan_forget`; return the ids of all deleted memories.
+    async def forget_confirmed(
+        self, memory_ref: str, *, token: str, include_derived: bool, reason: str
+    ) -> tuple[ForgetPlan, list[UUID]]:
+        """Permanently delete a memory; return the plan that its token confirmed, and the ids of all deleted memories.
 
-        Raises ConflictError for an invalid or expired token, and if the memory has changed since.
+        Raises ConflictError if the memory has changed since its token was returned.
         """
-        async with self.scope.write() as (tx, ctx):
-            plan = await self._plan_forget(tx, memory_ref)
-            verify_token(token, str(ctx.agent_id), *plan.state_parts, now=ctx.now)
+        async with self.scope.write() as (tx, _):
             joined = replace(self, scope=self.scope.within(tx))
-            return await joined.forget([plan.memory.memory_id.hex], include_derived=include_derived, reason=reason)
-
-    async def _plan_forget(self, tx: Tx, memory_ref: str) -> ForgetPlan:
-        memory_id = await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
-        return await plan_forgetting(tx, memory_id, agent_id=self.scope.agent_id)
+            plan = await joined.plan_forget(memory_ref)
+            verify_preview(token, plan.token)
+            return plan, await joined.forget([plan.memory_id.hex], include_derived=include_derived, reason=reason)
 
     @asynccontextmanager
     async def _memory(self, memory_ref: str) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID]]:
@@ -202,6 +201,6 @@ def _reject_superseded(memory: MemoryDetail) -> None:
     """Raise ConflictError if the fact is superseded. The message names the newer fact, and how to undo the change."""
     newer = next(iter(memory.replaced_by), None)
     if memory.state == "SUPERSEDED" and newer:
-        new_id = short_id(newer.other_id)
+        new_id = short_id(newer.memory_id)
         hint = f"If the newer fact is wrong: `newton retract {new_id}`. If the old one is true again, store it again."
         raise ConflictError(f"The fact was superseded by the fact {new_id}: {newer.micro}", hint=hint)

@@ -6,7 +6,6 @@ from collections.abc import Generator, Sequence
 from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import quote
-from uuid import uuid4
 
 import httpx2
 
@@ -96,15 +95,6 @@ class SyncClient(SyncAgentOperations):
         of characters after this part. Raises ApiError `not_found`.
         """
         return self.get(f"/v1/memories/{memory_id}", {"offset": offset, **({"limit": limit} if limit else {})})
-
-    def forget(self, memory_id: IdLike, *, include_derived: bool = False, reason: str = "asked for") -> list[str]:
-        """Permanently delete a memory; return the ids of all deleted memories. Needs a token of the scope `admin`.
-
-        `include_derived` also deletes the memories derived from it. Only the ids, the time and the `reason` are kept.
-        """
-        params = {"confirm": "forget", "include_derived": include_derived, "reason": reason}
-        path = f"/v1/memories/{memory_id}"
-        return (self.request("DELETE", path, params=params, idempotency_key=str(uuid4()))).json()["items"]
 
     def append_messages(
         self,

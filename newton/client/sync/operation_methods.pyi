@@ -152,6 +152,16 @@ class SyncOperationMethods(SyncDaemonConnection):
         idempotency_key: str | None = None,
     ) -> JsonDict:
         "Set the outcome of an episode: whether what was attempted in it succeeded."
+    def forget(
+        self,
+        memory_id: IdLike,
+        *,
+        include_derived: bool = False,
+        reason: str = "requested",
+        token: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Permanently delete a memory."
     def documents(self) -> JsonDict:
         "List the ingested documents by path, each with the number of its passages (the parts that search finds)."
     def document(self, document_id: IdLike, *, first: int = 0, limit: int | None = None) -> JsonDict:

@@ -47,7 +47,7 @@ TOP_LEVEL_COMMANDS = {
         "operation_commands:memories.curation.set_outcome",
         "Set the outcome of an episode: whether it succeeded.",
     ),
-    "forget": ("memory.curation:forget_memories", "Delete memories permanently."),
+    "forget": ("operation_commands:memories.deletion.forget_memory", "Delete a memory permanently."),
     "erase": (
         "memory.erase:erase_subject_or_agent",
         "Permanently erase everything about one person, or a whole agent.",

@@ -1,6 +1,6 @@
-"""Tools on memories: contexts, lists, deletion, changes of facts, entities, and the working memory."""
+"""Tools on memories: contexts, lists and the working memory."""
 
-from newton.agent import context_inputs, inputs
+from newton.agent import context_inputs
 from newton.agent.loop.tools import ToolResult
 from newton.agent.memory_inputs import ListMemoriesInput
 from newton.memory.lookup import short_id
@@ -8,7 +8,6 @@ from newton.operations.caller import OperationCaller
 from newton.runtime.tools.context_request import ContextCall
 from newton.runtime.tools.memory_views import MemoryField
 from newton.runtime.tools.memory_views import list_memories as build_list
-from newton.runtime.tools.views import ForgetPlanResponse
 from newton.runtime.tools.working_memory import build_working_context
 
 # The fields of a listed memory that a model needs.
@@ -55,26 +54,6 @@ async def list_memories(caller: OperationCaller, args: ListMemoriesInput) -> Too
         for one in page.items
     ]
     return ToolResult({"items": items, "next": page.next, "count": page.count})
-
-
-async def forget(caller: OperationCaller, args: inputs.ForgetInput) -> ToolResult:
-    """Return the memories to delete and the token that confirms it or, if the call has this token, delete them."""
-    if args.token is None:
-        plan, token = await caller.curation.plan_forget(args.memory_id)
-        response = ForgetPlanResponse(
-            memory_id=short_id(plan.memory.memory_id),
-            kind=plan.memory.kind,
-            text=plan.memory.summary,
-            derived=[f"{kind} {short_id(memory_id)}: {micro}" for memory_id, kind, micro in plan.derived],
-            sources=[f"{one.kind} {short_id(one.other_id)}: {one.micro}" for one in plan.memory.sources],
-            token=token,
-            next_step="Nothing is deleted yet. Call `forget` again with this token to delete it permanently.",
-        )
-        return ToolResult(response.model_dump(mode="json"))
-    deleted = await caller.curation.forget_confirmed(
-        args.memory_id, token=args.token, include_derived=args.include_derived, reason=args.reason
-    )
-    return ToolResult({"items": [short_id(memory_id) for memory_id in deleted]})
 
 
 async def show_working_memory(caller: OperationCaller, args: context_inputs.WorkingMemoryInput) -> ToolResult:

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from newton.dialogue.branches import BranchSummary
 from newton.dialogue.messages import Role, StoredMessage
@@ -122,18 +122,6 @@ class WorkingMemoryResponse(ViewModel):
     limit: int
     items: list[WorkingMemoryItem]
     omitted: list[WorkingMemoryItem]
-
-
-class ForgetPlanResponse(ViewModel):
-    """The memories that `forget` would delete, and the `token` that confirms the deletion."""
-
-    memory_id: str
-    kind: str
-    text: str
-    derived: list[str] = Field(description="The memories derived from this one, which `include_derived` deletes too.")
-    sources: list[str] = Field(description="The memories that this one was made from, which are not deleted.")
-    token: str
-    next_step: str
 
 
 def to_session_info(branch: BranchSummary) -> SessionInfo:

@@ -1,4 +1,4 @@
-"""Endpoints of single memories: store, read, edit and delete."""
+"""Endpoints of single memories: store, read and edit."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -21,7 +21,7 @@ from newton.memory.memory import Kind, Outcome, Trust
 from newton.operations.results import ItemList
 from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.base_models import ORIGIN, RequestModel, ResponseModel, with_example
-from newton.runtime.api.idempotency import AdminAction, WriteAction, replace_body
+from newton.runtime.api.idempotency import WriteAction, replace_body
 from newton.runtime.api.path_ids import MemoryId
 from newton.runtime.chat_backend.view_models import UndoneChangeView, to_undone_views
 from newton.runtime.tools.views import MemoryMentionInfo
@@ -141,12 +141,6 @@ class EditResponse(ResponseModel):
     changed: list[EditableField]
 
 
-class ForgetResponse(ResponseModel):
-    """The ids of all deleted memories."""
-
-    items: list[UUID]
-
-
 class ProcessPendingRequest(RequestModel):
     since: Timestamp = Field(description="The `started_at` from the response to the write request.")
 
@@ -246,7 +240,7 @@ async def get_memory(
 ) -> MemoryResponse:
     """Return a memory with its full text, or with a part of the text."""
     detail, changes, fact = await caller.newton.curation(ORIGIN).get(memory_id.hex)
-    links = [MemoryLinkInfo.from_source(one, type=one.link, memory_id=one.other_id) for one in detail.relatives]
+    links = [MemoryLinkInfo.from_source(one) for one in detail.relatives]
     history = [
         StateChangeInfo.from_source(
             one, changed_at=one.at, replaced_by=one.replaced_by and MemoryMentionInfo.from_source(one.replaced_by)
@@ -279,29 +273,5 @@ async def edit_memory(memory_id: MemoryId, body: EditMemoryRequest, act: WriteAc
     async def work(newton: AgentServices) -> EditResponse:
         edited = await newton.memory_editor(ORIGIN, act.caller.author).edit(memory_id.hex, body)
         return EditResponse.from_source(edited.memory, changed=list(edited.changed))
-
-    return await act.run_once(work)
-
-
-@router.delete("/{memory_id}", response_model=ForgetResponse)
-async def forget_memory(
-    memory_id: MemoryId,
-    act: AdminAction,
-    *,
-    confirm: Annotated[
-        Literal["forget"], Query(description="Must be `forget`, because the deletion cannot be undone.")
-    ],
-    include_derived: Annotated[
-        bool, Query(description="Also delete the memories that were derived from this one.")
-    ] = False,
-    reason: Annotated[
-        str, Query(max_length=500, description="The reason of the deletion, which is kept with the id of the memory.")
-    ] = "asked for",
-) -> Response:
-    """Permanently delete a memory. Only its id, the time of deletion and the reason are kept."""
-
-    async def work(newton: AgentServices) -> ForgetResponse:
-        deleted = await newton.curation(ORIGIN).forget([memory_id.hex], include_derived=include_derived, reason=reason)
-        return ForgetResponse(items=deleted)
 
     return await act.run_once(work)

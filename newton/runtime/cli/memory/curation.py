@@ -1,35 +1,22 @@
-"""Commands that inspect and change single memories, such as `newton show` and `newton forget`."""
+"""Commands that show single memories."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from operator import itemgetter
-from textwrap import shorten
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from newton.errors import InputError
-from newton.memory.forgetting import ForgetPlan
 from newton.memory.importance import MAX_IMPORTANCE
 from newton.memory.inventory.edits import MemoryEdit
-from newton.memory.lookup import MemoryDetail, RelatedMemory, short_id
+from newton.memory.lookup import MemoryDetail, short_id
 from newton.memory.transitions import TransitionRecord
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
-from newton.runtime.cli.command_context import current_terminal, require_own_process
-from newton.runtime.cli.options import (
-    PERSON,
-    AgentOption,
-    JsonOption,
-    ReasonOption,
-    YesOption,
-    load_settings,
-    require_yes,
-)
+from newton.runtime.cli.options import PERSON, AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 
-MAX_SHOWN_CHARS = 120  # of a memory, in the question whether it should be deleted
 UNSET = "unset"  # a field without a value
 
 MemoryArgument = Annotated[str, Parameter(help="Id of the memory, or the end of the id as `newton recall` prints it.")]
@@ -67,55 +54,7 @@ async def show_history(memory: MemoryArgument, *, agent: AgentOption = None, jso
         say(line)
     say(f"current state: {record.state}{', quarantined' if record.quarantined else ''}")
     for newer in record.replaced_by:
-        say(f"superseded by: {short_id(newer.other_id)} {newer.micro}")
-
-
-async def forget_memories(
-    memories: Annotated[list[str], Parameter(help="Memory ids, or their ends as `newton recall` prints them.")],
-    /,
-    *,
-    include_derived: Annotated[
-        bool, Parameter(negative=(), help="Also delete memories derived from the given ones.")
-    ] = False,
-    reason: ReasonOption = "requested",
-    yes: YesOption = False,
-    agent: AgentOption = None,
-) -> None:
-    """Permanently delete memories. Only their ids, the time and the reason are kept.
-
-    Example: newton forget 3f9c2a71 --reason "it is about somebody else"
-    """
-    if not memories:
-        raise InputError("No memory id is given.", hint="`newton recall` prints ids.")
-    if not yes and current_terminal().asks():
-        require_own_process()
-    async with open_agent(load_settings(agent)) as newton:
-        service = newton.curation("cli")
-        plans = [(await service.plan_forget(memory))[0] for memory in memories]
-        if not yes:
-            for plan in plans:
-                formatting.print_notice(_format_forget_plan(plan, include_derived=include_derived))
-        require_yes(f"Permanently delete {formatting.pluralize(len(memories), 'memory', 'memories')}?", yes=yes)
-        deleted = await service.forget(memories, include_derived=include_derived, reason=reason)
-    say(f"Forgotten: {', '.join(map(short_id, deleted))}.")
-    remaining = {one.other_id: one for plan in plans for one in plan.memory.sources if one.other_id not in deleted}
-    for source in remaining.values():
-        formatting.print_notice(_format_remaining_source(source))
-
-
-def _format_remaining_source(source: RelatedMemory) -> str:
-    source_id = short_id(source.other_id)
-    command = f"newton forget {source_id} --include-derived"
-    return f"The {source.kind} {source_id}, from which it was made, remains; `{command}` deletes that too."
-
-
-def _format_forget_plan(plan: ForgetPlan, *, include_derived: bool) -> str:
-    """Format what would be deleted: a memory by its first words, and the number of memories derived from it."""
-    memory = plan.memory
-    count = len(plan.derived) if include_derived else 0
-    derived = f" and {formatting.pluralize(count, 'derived memory', 'derived memories')}" if count else ""
-    text = shorten(memory.full_text, MAX_SHOWN_CHARS, placeholder=" …")
-    return f"{short_id(memory.memory_id)} {memory.kind}{derived}: {text}"
+        say(f"superseded by: {short_id(newer.memory_id)} {newer.micro}")
 
 
 def _format_change(change: TransitionRecord) -> str:
@@ -159,7 +98,10 @@ def _format_record(record: MemoryDetail, fact: Mapping[str, str]) -> str:
         record.full_text,
     ]
     if record.relatives:
-        lines += ["", *(f"  {r.link} {r.kind} {short_id(r.other_id)} ({r.state}): {r.micro}" for r in record.relatives)]
+        lines += [
+            "",
+            *(f"  {r.type} {r.kind} {short_id(r.memory_id)} ({r.state}): {r.micro}" for r in record.relatives),
+        ]
     return "\n".join(lines)
 
 
@@ -169,7 +111,7 @@ def _record_to_json(record: MemoryDetail) -> dict[str, object]:
     fields["importance"] = None if record.importance is None else MAX_IMPORTANCE * record.importance
     times = {name: at and at.isoformat() for name, at in fields.items() if isinstance(at, datetime)}
     links = [
-        {"type": r.link, "memory_id": str(r.other_id), "kind": r.kind, "state": r.state, "micro": r.micro}
+        {"type": r.type, "memory_id": str(r.memory_id), "kind": r.kind, "state": r.state, "micro": r.micro}
         for r in record.relatives
     ]
     return {**fields, **times, "memory_id": str(record.memory_id), "links": links}

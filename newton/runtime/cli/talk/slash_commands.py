@@ -7,7 +7,7 @@ from typing import Any, cast
 from newton.errors import InputError
 from newton.memory.hygiene import clean_ref
 from newton.operations.declaration import load_operations
-from newton.operations.runner import format_result
+from newton.operations.runner import TOKEN, format_result
 from newton.operations.text_format import format_replaced
 from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.view_models import ProposalView, RuleChangeView
@@ -85,6 +85,10 @@ async def _call(backend: ChatBackend, command: SlashCommand, arguments: Mapping[
         return format_tool_result(command.tool, arguments, await backend.call_tool(command.tool, arguments))
     result = await backend.run_operation(command.operation, arguments)
     text = format_result(command.operation, result, partial(rename_commands, interface="chat"))
+    if token := getattr(result, TOKEN, None):
+        return (
+            f"{text}\nNothing is changed yet. To go ahead, send the same with --token {token} before the other words."
+        )
     following = getattr(result, "next", None)
     return f"{text}\nMore: the same command with --cursor {following}" if following else text
 

@@ -109,17 +109,17 @@ async def edit_memory(page: PageRequest) -> Response:
 
 async def ask_to_forget(page: PageRequest) -> Response:
     """Show what would be deleted, and ask for a confirmation."""
-    memory = await page.api.get(f"/v1/memories/{page.path('memory_id')}")
-    return page.render("forget.html", memory=memory)
+    plan = await page.api.delete(f"/v1/memories/{page.path('memory_id')}")
+    return page.render("forget.html", plan=plan)
 
 
 async def forget_memory(page: PageRequest) -> Response:
     """Delete a memory permanently."""
     deleted = await page.api.delete(
         f"/v1/memories/{page.path('memory_id')}",
-        confirm="forget",
+        token=page.field("token"),
         include_derived=page.field("include_derived") == "on",
-        reason=page.field("reason") or "asked for",
+        reason=page.field("reason") or "requested",
     )
     number = len(deleted["items"])
     return page.redirect(MEMORIES, f"Deleted {number} {'memory' if number == 1 else 'memories'} permanently.")
