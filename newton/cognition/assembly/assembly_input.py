@@ -27,7 +27,7 @@ class AssemblyInput:
     Minimums: `min_evidence` applies to derived memories; `relevance_floor` to the probability of being relevant, but
     not to messages of `session_id` except those of its ended tasks (`ended_ranges` of positions); without it, the whole
     budget is used. `is_adaptive` leaves out weak matches. `triggered` are procedures that the input asks for;
-    `unranked` are memories found without a search, and the facts nearest to a question, which need no evidence. Lines:
+    `unranked` are memories found without a search, and those nearest to a question, which need no evidence. Lines:
     `focus` are the session's messages that are not sent, best first; `open_decisions` are pending decisions that are
     not candidates; `extra` are lines of the caller. `time_ranges` are the times that the input asks for.
     `empty_range_note` says that memory has nothing from them, `nothing_known_note` that it has nothing on a question,

@@ -9,7 +9,7 @@ from newton.cognition.corrections.answer_correction import NO_CORRECTION, Answer
 from newton.cognition.questions.question_kinds import QuestionKind
 from newton.cognition.questions.question_rules import ANSWERED_KINDS
 from newton.cognition.request import ContextBuildRequest
-from newton.cognition.scoring.answers import AnswerEstimate, estimate_sufficiency
+from newton.cognition.scoring.answers import MIN_QUESTION, AnswerEstimate, estimate_sufficiency
 from newton.cognition.scoring.candidates import CandidateSet
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.gathered_data import GatheredSources
@@ -24,7 +24,6 @@ FACT_FLOOR_FACTOR = 0.5  # of `minimum`, for facts that also need a share of the
 FACT_ANSWER_SHARE = 1 / 3  # of `fact_share`, where facts are selected by the probability that they answer
 MIN_WHOLE_ANSWER = 0.01  # of the probability that a fact or the summary of a session answers
 TIMELINE_FACTOR = 0.25  # of `minimum`, for a timeline: most of its events say little of what is asked
-MIN_QUESTION = 0.2  # of the probability that memory answers the input at all; below it, memory hardly knows its subject
 MIN_TIMELINE_QUESTION = 0.03  # of the same for a timeline: no single event resembles a question about their order
 MIN_SUFFICIENCY = 0.5  # below it, the context says that it may not answer the input
 

@@ -19,6 +19,7 @@ from newton.ids import derive_model_id
 from newton.memory.search_types import RecallResult, RetrievedMemory
 
 MIN_TEXTS = 10  # the smallest memory to which the model is fitted has twelve
+MIN_QUESTION = 0.2  # of the probability that memory answers the input at all; below it, memory hardly knows its subject
 MAX_LOG_ODDS = 30.0  # more is certainty, and would overflow
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from newton.cognition.questions.question_rules import MemoryOrigin, QuestionGathering
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.scoring.answers import NO_ESTIMATE, AnswerEstimate, estimate_answers
-from newton.cognition.scoring.nearest_facts import NEAREST_FACT, select_nearest_facts
+from newton.cognition.scoring.nearest_memories import NEAREST, select_nearest
 from newton.cognition.scoring.observation_choice import ObservationVerdict, choose_observations
 from newton.cognition.scoring.relevance import create_estimator, list_telling
 from newton.cognition.scoring.reply_usage import extract_keywords
@@ -32,7 +32,7 @@ class CandidateSet:
     """The candidates of a context, and what is known of them from the input.
 
     `recent_ids` are candidates from recent events. `triggered` are procedures that the input asks for. `unranked` were
-    found by name, time or trigger, or are the facts nearest to the question, and need no minimum similarity. `injected`
+    found by name, time or trigger, or are nearest to the question, and need no minimum similarity. `injected`
     were put into the context of the session by a caller. `is_range_empty` means that memory has nothing from
     `time_ranges`. `relation_evidence` maps relations to the candidate facts that state them. `observations` says of
     events whether they are chosen, and why. `answers` says with which probabilities the candidates answer the input,
@@ -87,10 +87,10 @@ def collect_candidates(
     triggered = compute_part("procedure triggers", match, default=frozenset[UUID](), missing=missing)
     asked_by_time = signals.timely_ids if asks_only_about_time(text, gathered.time_ranges) else ()
     timely = [f for f in memories.values() if f.memory_id in signals.timely_ids]
-    select = partial(select_nearest_facts, result, gathered.gathering.reading, answers)
-    nearest = compute_part("nearest facts", select, default=frozenset[UUID](), missing=missing)
+    select = partial(select_nearest, result, gathered.gathering.reading, answers)
+    nearest = compute_part("nearest memories", select, default=frozenset[UUID](), missing=missing)
     standing, origins = gathered.gathering.standing, _find_origins(gathered, recent, triggered, searched)
-    reasons = {**dict.fromkeys(nearest, NEAREST_FACT), **gathered.gathering.reasons}
+    reasons = {**dict.fromkeys(nearest, NEAREST), **gathered.gathering.reasons}
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
         recent_ids=frozenset(f.memory_id for f in recent if f.memory_id not in searched) | own_observations,
