@@ -30,11 +30,11 @@ async def test_the_frame_of_a_session_is_looked_up_among_its_own_bundles(tx: Tx)
     await tx.execute(SESSION, ANA, new, "new", NOON)
     assert await find_session_frame(tx, agent_id=ANA, session_id=old) == "of old"
     assert await find_session_frame(tx, agent_id=ANA, session_id=new) is None
-    for session_id in (old, new, None):
+    for session_id in (old, new):
         query = SQL["get_last_context"]
         rows = await tx.fetch(
             f"explain (analyze, buffers off) {query.sql}",
-            *query.bind(agent_id=ANA, session_id=session_id, moment=None, position=None),
+            *query.bind(agent_id=ANA, session_id=session_id, moment=None, since=None, position=None),
         )
         plan = "\n".join(row[0] for row in rows)
         assert "bundles_session_idx" in plan

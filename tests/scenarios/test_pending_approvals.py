@@ -12,6 +12,7 @@ from newton.agent.loop.prompt import INPUT_HEADER
 from newton.agent.prompting.memory_delta import MEMORY_HEADER
 from newton.agent.services.censors import CensorService
 from newton.cognition.pending_approvals import PendingApproval, list_lines
+from newton.cognition.sources.session_state import RETELLING_INTERVAL
 from newton.heart.censors import CensorRule
 from newton.ids import new_id
 from newton.memory.memory import Trust
@@ -51,6 +52,7 @@ def prompt_of(model: Rubbish) -> str:
 
 @pytest.mark.parametrize("door", ["openai", "turns"])
 async def test_a_model_is_told_once_what_waits_and_the_reply_says_so(mind: Mind, door: str) -> None:
+    # rules and wishes of the user: only what would block others waits, and then the reply or the next greeting says so
     async with told(mind, model := Rubbish("", "Fine."), HashEmbedder()) as agent:
         await propose(agent, HOSTILE)
         assert (await agent.own.sessions("http").list_sessions()) == []
@@ -65,10 +67,15 @@ async def test_a_model_is_told_once_what_waits_and_the_reply_says_so(mind: Mind,
         (other,) = (await turn(agent, "And on Tuesday?", door))["pending_approvals"]
         assert "paint the fence" in other and other in prompt_of(model) and line not in prompt_of(model)
         fields = await turn(agent, "Hello, what could I cook?", door, "another")
+        assert fields["pending_approvals"] == [], "a new session is one with the same person"
+        mind.clock.advance(RETELLING_INTERVAL)
+        fields = await turn(agent, "What could I cook, again?", door, "a third")
         assert fields["pending_approvals"] == [line, other]
+        assert (await turn(agent, "And what else?", door, "a fourth"))["pending_approvals"] == []
         route = line.partition("POST ")[2].partition(";")[0]
         assert (await post(agent.http, route))["changed"]
-        assert (await turn(agent, "What could I cook, again?", door, "a third"))["pending_approvals"] == [other]
+        mind.clock.advance(RETELLING_INTERVAL)
+        assert (await turn(agent, "And on a holiday?", door, "a fifth"))["pending_approvals"] == [other]
 
 
 async def test_without_a_model_the_receipt_says_it_once(mind: Mind) -> None:
@@ -117,9 +124,7 @@ async def test_mcp_says_it_once_in_a_context_and_in_what_notes_an_exchange(mind:
         await propose(agent, "boil the kettle")
         assert '"boil the kettle"' in (await use("context", input="What of the kettle?"))["text"]
         assert "Not in force" not in (await use("context", input="And what of the cups?"))["text"]
-        (line,) = await note("The kettle is blue.")
-        assert '"boil the kettle"' in line
-        assert await note("The cups are white.") == []
+        assert await note("The kettle is blue.") == []
         await propose(agent, "paint the fence")
         (line,) = await note("The fence is old.")
         assert '"paint the fence"' in line

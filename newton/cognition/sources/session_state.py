@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.brain.calibration import snapshots
@@ -27,6 +28,7 @@ MAX_FOCUS_LINES = 12
 MAX_WORKING_LINES = 24  # messages of the working memory, the last used first
 OPEN_DECISION_AGE = timedelta(days=3)  # an older open decision is no longer pending
 MAX_OPEN_DECISIONS = 3
+RETELLING_INTERVAL = timedelta(days=3)  # after which the person is told again of what still waits for approval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +38,8 @@ class SessionState:
     `brief` are the open items of its brief whose messages are not sent.
     `calibration_note` says how well the stated confidence of decisions matched their outcomes; None without one.
     `injections` are memories and texts that a caller has put into the context of the session. `answer_correction`
-    is the agent's correction of the probability of an answer. `pending_approvals` are those that came since the last
-    context of the session.
+    is the agent's correction of the probability of an answer. `pending_approvals` are those of which the person was
+    not told within `RETELLING_INTERVAL`, in whatever session.
     """
 
     frame: str | None = None
@@ -61,10 +63,11 @@ class SessionState:
 async def read_session_state(tx: Tx, request: ContextBuildRequest, *, now: datetime) -> SessionState:
     """Read the state of the request's session. `now` is the time for which the context is built."""
     agent_id, session_id = request.agent_id, request.session_id
-    frame, pending = await _read_last_context(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of)
+    since = None if request.is_private or request.as_of else now - RETELLING_INTERVAL
+    last = await _read_last_context(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of, since=since)
     return SessionState(
-        frame=frame,
-        pending_approvals=() if request.is_private else pending,
+        frame=last.frame,
+        pending_approvals=last.pending,
         focus=await _read_focus(tx, request),
         open_decisions=await _read_open_decisions(tx, request, since=now - OPEN_DECISION_AGE),
         brief=await _read_brief(tx, request),
@@ -122,22 +125,41 @@ async def _read_focus(tx: Tx, request: ContextBuildRequest) -> Sequence[Retrieve
 
 async def find_session_frame(tx: Tx, *, agent_id: UUID, session_id: UUID, moment: datetime | None = None) -> str | None:
     """Return the last frame of the session, up to `moment` if given; None without one."""
-    return (await _read_last_context(tx, agent_id=agent_id, session_id=session_id, moment=moment))[0]
+    return (await _read_last_context(tx, agent_id=agent_id, session_id=session_id, moment=moment)).frame
 
 
 async def list_pending_approvals(
-    tx: Tx, *, agent_id: UUID, session_id: UUID, before_position: int
+    tx: Tx, *, agent_id: UUID, session_id: UUID, position: int, now: datetime
 ) -> Sequence[PendingApproval]:
-    """Return what came to wait for approval since the last context of a session and the message before a position."""
-    return (await _read_last_context(tx, agent_id=agent_id, session_id=session_id, position=before_position))[1]
+    """Return what waits for approval, without what a context or an earlier message told within `RETELLING_INTERVAL`.
+
+    It is told in the answer to the message at a position of a session.
+    """
+    last = await _read_last_context(
+        tx, agent_id=agent_id, session_id=session_id, since=now - RETELLING_INTERVAL, position=position
+    )
+    return last.pending
+
+
+class _LastContext(NamedTuple):
+    """The frame of the last context of a session, and what waits for approval without having been told."""
+
+    frame: str | None
+    pending: Sequence[PendingApproval]
 
 
 async def _read_last_context(
-    tx: Tx, *, agent_id: UUID, session_id: UUID | None, moment: datetime | None = None, position: int | None = None
-) -> tuple[str | None, Sequence[PendingApproval]]:
-    """Return the frame of the last context, and what came to wait for approval since; nothing for a past moment."""
+    tx: Tx,
+    *,
+    agent_id: UUID,
+    session_id: UUID | None,
+    moment: datetime | None = None,
+    since: datetime | None = None,
+    position: int | None = None,
+) -> _LastContext:
     rows = await SQL["get_last_context"].fetch_all(
-        tx, agent_id=agent_id, session_id=session_id, moment=moment, position=position
+        tx, agent_id=agent_id, session_id=session_id, moment=moment, since=since, position=position
     )
     fields = PendingApproval._fields
-    return rows[0]["frame"], [PendingApproval(*(row[name] for name in fields)) for row in rows if row["item_id"]]
+    pending = [PendingApproval(*(row[name] for name in fields)) for row in rows if row["item_id"]]
+    return _LastContext(rows[0]["frame"], pending)

@@ -1,33 +1,9 @@
--- name: get_last_context(agent_id, session_id, moment, position)
--- The frame of the last bundle by a moment, or of all, and what has come to wait for approval since, in a row each; ids
--- sort by time. Bundles rebuilt for a past moment are skipped. Without a session, the last bundle without one counts.
--- With a position, the message of the session before it counts too.
-with last as materialized (
-    (
-        select frame, bundle_id as last_id
-        from cognition.bundles
-        where agent_id = $1 and session_id = $2::uuid and as_of is null and ($3::timestamptz is null or created_at <= $3)
-        order by created_at desc, bundle_id desc
-        limit 1
-    )
-    union all
-    (
-        select null, bundle_id
-        from cognition.bundles
-        where agent_id = $1 and $2::uuid is null and session_id is null and as_of is null
-        order by session_id desc, created_at desc, bundle_id desc
-        limit 1
-    )
-    union all
-    (
-        select null, memory_id
-        from memory.memories
-        where agent_id = $1 and kind = 'exchange' and thread_id = $2::uuid and position < $4::integer
-        order by position desc
-        limit 1
-    )
-),
-pending as (
+-- name: get_last_context(agent_id, session_id, moment, since, position)
+-- The frame of the last bundle of a session by a moment, or of all, and with `since` what waits for approval, in a row
+-- each. Bundles rebuilt for a past moment are skipped. What was told since is left out: by a context that was built after
+-- it came, in any session; for the answer to the message at a position, also by that to an earlier message. Ids sort by
+-- time.
+with pending as materialized (
     select m.memory_id as item_id, 'censor' as kind, c.trigger as text, null as name, m.trust
     from memory.memories as m
     join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id
@@ -43,10 +19,43 @@ pending as (
     join heart.tenets as t on t.agent_id = $1 and t.tenet_id = p.tenet_id and t.text is not null
     where p.agent_id = $1 and p.state = 'PROPOSED'
 )
-select (select frame from last where frame is not null), p.item_id, p.kind, p.text, p.name, p.trust
+select
+    (
+        select frame
+        from cognition.bundles
+        where agent_id = $1 and session_id = $2::uuid and as_of is null and ($3::timestamptz is null or created_at <= $3)
+        order by created_at desc, bundle_id desc
+        limit 1
+    ),
+    p.item_id, p.kind, p.text, p.name, p.trust
 from (select 1) as one
 left join pending as p
-    on $3::timestamptz is null and not exists (select from last where last.last_id > p.item_id);
+    on $4::timestamptz is not null
+    and not exists (
+        select
+        from cognition.bundles as b
+        where
+            b.agent_id = $1
+            and b.as_of is null
+            and b.created_at > $4
+            and b.bundle_id > p.item_id
+            and b.memory_ids && array(select item_id from pending)
+            and jsonb_array_length(b.trace #> '{assembly_input,approvals}') > 0
+    )
+    and not exists (
+        select
+        from memory.memories as m
+        where
+            m.agent_id = $1
+            and m.kind = 'exchange'
+            and m.memory_id > p.item_id
+            and m.memory_id < (
+                select f.memory_id
+                from memory.memories as f
+                where f.agent_id = $1 and f.kind = 'exchange' and f.thread_id = $2::uuid and f.position = $5::integer
+            )
+            and m.created_at > $4
+    );
 
 -- name: list_working_messages(agent_id, thread_id, position, max_rows)
 -- Messages of a session before a position that its working memory contains, the last used first. Times and uses are

@@ -133,8 +133,8 @@ class TurnView(ViewModel):
     refused the images of the input. `remembered` is false if nothing of the turn is stored. `redacted` counts the
     secrets removed from the input by kind. `rules` are the user's rules that the input laid down or lifted, `proposals`
     the lines that wait for approval, `learnt` the facts that it states, `no_longer` those that ended by it, and
-    `kept_out` the messages that it asks not to keep. `pending_approvals` has a line for each thing that came to wait
-    for the user's approval since the last turn. `missing` maps failed parts, and sources that the context lacks,
+    `kept_out` the messages that it asks not to keep. `pending_approvals` has a line for each thing that waits for the
+    user's approval and was not told within three days. `missing` maps failed parts, and sources that the context lacks,
     to reasons. `context_source` and `context_reason` say how the context was built; `context_summary` is null if none
     could be built. `input_tokens` and `output_tokens` are those of all calls of the model in this turn. `context` is
     filled on request.

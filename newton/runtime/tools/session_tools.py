@@ -168,11 +168,11 @@ async def note_exchange(caller: OperationCaller, args: NoteExchangeInput) -> Too
 
 
 async def _list_pending_approvals(caller: OperationCaller, first: StoredMessage) -> list[str]:
-    """Return a line for each thing that waits for approval since the last context and the message before `first`."""
+    """Return a line for each thing that waits for approval and was told neither by a context nor before `first`."""
     scope = caller.newton.scope
     async with scope.transaction() as tx:
         pending = await session_state.list_pending_approvals(
-            tx, agent_id=scope.agent_id, session_id=first.session_id, before_position=first.position
+            tx, agent_id=scope.agent_id, session_id=first.session_id, position=first.position, now=scope.now()
         )
     return list_lines(pending)
 
