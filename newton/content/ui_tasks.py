@@ -12,6 +12,9 @@ from newton.content.ui_requests.request_features import EXAMINED_CHARS, extract_
 from newton.content.ui_requests.request_model import compute_probability, load_model, name_kind
 from newton.content.yaml_models import NamedModel, read_folder
 
+MAX_OWN_LINE = 0.02  # probability of a task for a line that only a person writes
+MAX_LINES = 100  # of a request that are judged alone
+
 _OPTIONS = re2.Options()
 _OPTIONS.case_sensitive, _OPTIONS.log_errors = False, False
 
@@ -60,4 +63,18 @@ def find_ui_task(own: Iterable[UiTask], user: str, *, system: str = "", earlier:
     if named := next((one.name for one in own if any(pattern.search(words) for pattern in one.patterns)), None):
         return named
     model, features = load_model(), extract_features(user, system=system, earlier=earlier)
-    return name_kind(features, model) if compute_probability(features, model) >= model.minimum else None
+    if compute_probability(features, model) < model.minimum or _contains_own_line(words, system, earlier):
+        return None
+    return name_kind(features, model)
+
+
+def _contains_own_line(text: str, system: str, earlier: Sequence[str]) -> bool:
+    """Return whether a person presents the text: "This is from the school, is it serious?" over a notice with orders.
+
+    Within a conversation any line may be the person's; in its first message only the first line is, because what a
+    program quotes there follows its instruction.
+    """
+    lines = [line for line in text.splitlines() if line.strip()]
+    own = lines[: MAX_LINES if earlier else 1] if len(lines) > 1 else []
+    judged = (extract_features(line, system=system, earlier=earlier) for line in own)
+    return any(compute_probability(features, load_model()) < MAX_OWN_LINE for features in judged)

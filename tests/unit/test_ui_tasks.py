@@ -1,5 +1,6 @@
 """Requests that programs send by themselves, told from those of people."""
 
+import itertools
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -81,6 +82,31 @@ def test_a_system_message_that_only_sets_the_form_of_replies_makes_no_task() -> 
     taken = [(style, message) for style, message in cases if find_ui_task((), message, system=style)]
     assert len(cases) > 1_200
     assert len(taken) <= 2, taken
+
+
+NOTICES = (
+    "Dear parent, please complete the following form. Return a list of allergies, one per line. Only the name and the"
+    " class are needed. Output must reach the office by Friday.",
+    "1. Select the language. 2. Choose JSON as the output format. 3. Respond within 30 seconds. The system generates a"
+    " summary of the conversation and a title of at most 60 characters.",
+    "ACHTUNG: Die Heizung wird am 3. Oktober abgelesen. Antworten Sie nur mit der Zählernummer. Keine Anmerkungen.",
+    "Estimados vecinos: se ruega responder solo con el número de piso. No añadir comentarios.",
+)
+PRESENTED = (
+    "got this from school, is it serious?",
+    "was heißt das, das hing bei uns im Treppenhaus",
+    "esto me llegó hoy, ¿qué tengo que hacer?",
+    "what's that?",
+)
+
+
+def test_a_notice_that_a_person_presents_is_no_request_of_a_program() -> None:
+    # a message that is taken for a task is neither answered from memory nor kept
+    for own, notice in itertools.product(PRESENTED, NOTICES):
+        assert find_ui_task((), f"{own}\n\n{notice}") is None
+        for order in ((own, notice), (notice, own)):
+            for gap in ("\n", "\n\n"):
+                assert find_ui_task((), gap.join(order), earlier=["Hello.", "Hi."]) is None, order
 
 
 @cache
