@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +27,13 @@ from tests.system.served import Api, served
 
 OPERATIONS = load_operations()
 NAMES = sorted(OPERATIONS)
+WRITES = [name for name in NAMES if OPERATIONS[name].effect != "reads"]
+# By the module that declares them: one API runs all of a module, because its start costs more than a call.
+GROUPS: Mapping[str, list[Operation]] = {
+    module: [one for one in OPERATIONS.values() if one.run.__module__ == module]
+    for module in sorted({one.run.__module__ for one in OPERATIONS.values()})
+}
+of_each_module = pytest.mark.parametrize("operations", GROUPS.values(), ids=[one.rpartition(".")[2] for one in GROUPS])
 
 
 class Answer(NamedTuple):
@@ -73,14 +80,25 @@ async def _watch(owner: Tx) -> AsyncGenerator[list[str]]:
     changes += list_changes(before, await read_rows(owner))
 
 
-async def run(api: Api, owner: Tx, door: DoorFunction, operation: Operation, arguments: Mapping[str, Any]) -> Answer:
-    """Run an operation through a door for a new agent, whose world is the same each time."""
+class World(NamedTuple):
+    """An agent in which the examples of the operations find what they act on, and an admin token for it."""
+
+    agent: str
+    token: str
+    ids: Mapping[str, str]
+
+
+async def begin_agent(api: Api) -> World:
     agent = uuid4().hex[:12]
     token = await api.token(agent)
-    ids = await begin_world(await api.app.state.agents.get(agent))
+    return World(agent, token, await begin_world(await api.app.state.agents.get(agent)))
+
+
+async def run(api: Api, owner: Tx, door: DoorFunction, operation: Operation, world: World) -> Answer:
+    """Run the example of an operation through a door."""
     async with _watch(owner) as changes:
-        given = fill_ids(operation, arguments, ids)
-        call = await confirm(DoorCall(api, agent, token, operation, given), door)
+        given = fill_ids(operation, read_example(operation), world.ids)
+        call = await confirm(DoorCall(api, world.agent, world.token, operation, given), door)
         outcome: Outcome = await door(call)
     return Answer(to_comparable(outcome.data), outcome.code, changes)
 
@@ -104,20 +122,32 @@ def list_doors(operation: Operation, doors: Mapping[str, PlacedDoor]) -> dict[st
     return {name: one.call for name, one in doors.items() if operation.is_at(one.interface)}
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("speakers", [PERSONS, MODELS], ids=["persons", "models"])
-async def test_an_operation_is_the_same_at_every_door(
-    api: Api, owner: Tx, name: str, speakers: Mapping[str, PlacedDoor]
-) -> None:
-    operation = OPERATIONS[name]
-    arguments = read_example(operation)
-    answers = {
-        one: await run(api, owner, door, operation, arguments) for one, door in list_doors(operation, speakers).items()
-    }
+def check(operation: Operation, answers: Mapping[str, Answer]) -> None:
     for one, answer in answers.items():
-        assert answer.code is None, (one, answer)
-        assert bool(answer.changes) == (operation.effect != "reads"), (one, answer.changes)
+        assert answer.code is None, (operation.name, one, answer)
+        assert bool(answer.changes) == (operation.effect != "reads"), (operation.name, one, answer.changes)
     compare(answers)
+
+
+@of_each_module
+@pytest.mark.parametrize("speakers", [PERSONS, MODELS], ids=["persons", "models"])
+async def test_a_write_is_the_same_at_every_door(
+    api: Api, owner: Tx, operations: Sequence[Operation], speakers: Mapping[str, PlacedDoor]
+) -> None:
+    for operation in (one for one in operations if one.name in WRITES):
+        answers = {
+            name: await run(api, owner, door, operation, await begin_agent(api))
+            for name, door in list_doors(operation, speakers).items()
+        }
+        check(operation, answers)
+
+
+@pytest.mark.parametrize("speakers", [PERSONS, MODELS], ids=["persons", "models"])
+async def test_each_read_is_the_same_at_every_door(api: Api, owner: Tx, speakers: Mapping[str, PlacedDoor]) -> None:
+    world = await begin_agent(api)  # one for all, because a read changes nothing
+    for operation in (OPERATIONS[name] for name in NAMES if name not in WRITES):
+        doors = list_doors(operation, speakers)
+        check(operation, {one: await run(api, owner, door, operation, world) for one, door in doors.items()})
 
 
 # By keyword of a schema, a value that is beyond the limit.
@@ -139,41 +169,46 @@ def list_invalid(operation: Operation, arguments: Mapping[str, Any]) -> Iterator
                 yield {**arguments, name: exceed(limits[0])}
 
 
-@pytest.mark.parametrize("name", NAMES)
-async def test_each_door_refuses_the_same_with_the_same_code(api: Api, owner: Tx, name: str) -> None:
-    operation = OPERATIONS[name]
-    arguments = read_example(operation)
-    doors = list_doors(operation, {**PERSONS, **MODELS})
-    tried = [(given, "invalid_input") for given in list_invalid(operation, arguments)]
-    if ids := [one for one in arguments if one.endswith("_id")]:
-        tried.append((arguments | {ids[0]: "abcdef01"}, "not_found"))
-    token = await api.token(name)
-    for given, expected in tried:
-        async with _watch(owner) as changes:
-            codes = {
-                one: (await door(DoorCall(api, name, token, operation, given))).code for one, door in doors.items()
-            }
-        assert codes == dict.fromkeys(doors, expected), given
-        assert changes == []
+@of_each_module
+async def test_each_door_refuses_the_same_with_the_same_code(
+    api: Api, owner: Tx, operations: Sequence[Operation]
+) -> None:
+    token = await api.token("ana")
+    for operation in operations:
+        arguments = read_example(operation)
+        doors = list_doors(operation, {**PERSONS, **MODELS})
+        tried = [(given, "invalid_input") for given in list_invalid(operation, arguments)]
+        if ids := [one for one in arguments if one.endswith("_id")]:
+            tried.append((arguments | {ids[0]: "abcdef01"}, "not_found"))
+        for given, expected in tried:
+            async with _watch(owner) as changes:
+                calls = {one: await door(DoorCall(api, "ana", token, operation, given)) for one, door in doors.items()}
+            codes = {one: outcome.code for one, outcome in calls.items()}
+            assert codes == dict.fromkeys(doors, expected), (operation.name, given)
+            assert changes == [], operation.name
 
 
-WRITES = [name for name in NAMES if OPERATIONS[name].effect != "reads"]
+STORED_ANSWER = "select response_body from runtime.idempotency_keys where key = $1"
+TOLD = "villages|crate|Bob|Robert|metric|the mill|Tea"  # words of persons in the world of the examples
 LESS: Mapping[str, TokenScope] = {"write": "read", "admin": "write"}
 
 
-@pytest.mark.parametrize("name", WRITES)
-async def test_a_write_needs_its_scope_and_takes_effect_once_for_a_key(api: Api, owner: Tx, name: str) -> None:
-    operation = OPERATIONS[name]
-    token = await api.token(name, operation.scope)
-    ids = await begin_world(await api.app.state.agents.get(name))
-    given = fill_ids(operation, read_example(operation), ids)
-    call = DoorCall(api, name, await api.token(name, LESS[operation.scope]), operation, given)
-    refusing = [call_http, call_mcp] if operation.is_at("mcp") else [call_http]
-    assert {(await door(call)).code for door in refusing} == {"forbidden"}
-    call = await confirm(replace(call, token=token), call_http)
-    first = await call_http(call, key="once")
-    async with _watch(owner) as changes:
-        again = await call_http(call, key="once")
-    assert (again.data, first.code, changes) == (first.data, None, [])
-    stored = await owner.fetchval("select response_body from runtime.idempotency_keys")
-    assert json.loads(stored) == first.data and not re.search("villages|crate|Bob|Robert|metric|the mill|Tea", stored)
+@pytest.mark.slow
+@of_each_module
+async def test_a_write_needs_its_scope_and_takes_effect_once_for_a_key(
+    api: Api, owner: Tx, operations: Sequence[Operation]
+) -> None:
+    for operation in (one for one in operations if one.name in WRITES):
+        world = await begin_agent(api)
+        given = fill_ids(operation, read_example(operation), world.ids)
+        less = await api.token(world.agent, LESS[operation.scope])
+        call = DoorCall(api, world.agent, less, operation, given)
+        refusing = [call_http, call_mcp] if operation.is_at("mcp") else [call_http]
+        assert {(await door(call)).code for door in refusing} == {"forbidden"}, operation.name
+        call = await confirm(replace(call, token=await api.token(world.agent, operation.scope)), call_http)
+        first = await call_http(call, key=operation.name)
+        async with _watch(owner) as changes:
+            again = await call_http(call, key=operation.name)
+        assert (again.data, first.code, changes) == (first.data, None, []), operation.name
+        stored = await owner.fetchval(STORED_ANSWER, operation.name)
+        assert json.loads(stored) == first.data and not re.search(TOLD, stored), operation.name

@@ -67,6 +67,7 @@ async def test_an_agent_carried_to_another_is_the_same(db: Database, tmp_path: P
     assert await texts(db, ben) == await texts(db, ana)
 
 
+@pytest.mark.slow
 async def test_the_windows_of_long_texts_answer_in_the_other_agent(db: Database, tmp_path: Path) -> None:
     # S002-3: they are carried with their vectors, so that no text is embedded again
     ana = await live(db, "ana")
@@ -100,6 +101,7 @@ async def test_every_table_is_carried_or_left_out_for_a_reason(db: Database, tmp
     assert len(header.counts) > 40
 
 
+@pytest.mark.slow
 async def test_one_changed_byte_is_refused_before_anything_is_touched(db: Database, tmp_path: Path) -> None:
     # R14: one flipped byte of an export is refused
     good = await exported(db, await live(db, "ana"), tmp_path)
@@ -152,6 +154,7 @@ async def test_a_file_that_fits_its_hash_and_not_the_database_leaves_nothing(
     assert (await exported(db, ben, tmp_path)).count(b"\n") == 2
 
 
+@pytest.mark.slow
 async def test_an_agent_that_has_begun_to_live_is_not_written_over(db: Database, tmp_path: Path) -> None:
     ana = await live(db, "ana")
     whole = await exported(db, ana, tmp_path)

@@ -13,6 +13,7 @@ from tests.emptied import Common, Lent, without_leftovers
 from tests.support import NOON
 
 
+@pytest.mark.slow
 async def test_an_open_transaction_is_reported_and_the_database_is_emptied_all_the_same(
     common: Common, agent: UUID
 ) -> None:

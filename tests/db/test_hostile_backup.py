@@ -227,6 +227,7 @@ FORGED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.one_server("the rows of a cluster are never replaced: the backup is refused before it is read")
 async def test_forged_rows_are_refused_and_nothing_changes(clone: str, marker: Path, tmp_path: Path) -> None:
     # S9, R14

@@ -182,6 +182,7 @@ async def test_a_word_of_every_line_neither_hides_the_best_line_nor_makes_the_pa
     assert len(shown(page)) == len(set(shown(page)))
 
 
+@pytest.mark.slow
 async def test_the_job_embeds_passages_that_a_search_without_common_words_then_finds(db: Database, agent: UUID) -> None:
     # S004-2: the same embedder
     lines = log_lines()

@@ -111,6 +111,7 @@ async def opened(dsn: str) -> AsyncGenerator[Database]:
         await db.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [NAMES[0], *(pytest.param(form, marks=pytest.mark.slow) for form in NAMES[1:])])
 async def test_an_owner_without_rights_installs_whatever_the_database_is_called(landlord: Landlord, form: str) -> None:
     mark = uuid4().hex[:8]
@@ -183,6 +184,7 @@ def written(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 async def test_two_owners_install_in_one_cluster_and_see_nothing_of_each_other(landlord: Landlord) -> None:
     mark = uuid4().hex[:8]
     one, two = [await landlord.prepare(f"{name}_{mark}", f"{name}_owner_{mark}") for name in ("one", "two")]

@@ -146,6 +146,7 @@ async def test_a_model_that_is_too_slow_is_not_waited_for(mind: Mind) -> None:
     assert "did not answer in" in failed and failed.endswith(FALLBACK_NOTICE)
 
 
+@pytest.mark.slow
 async def test_an_answer_has_room_for_the_form_and_a_prompt_fits_the_models_window(mind: Mind) -> None:
     # the prompt of a turn with 40 outputs
     output = "\n".join(f"{n:5d}  value_{n} = {n}" for n in range(200))

@@ -96,6 +96,7 @@ async def test_the_ceiling_and_the_final_number_are_kept_and_less_of_them_costs_
     assert costs[3] < costs[2]
 
 
+@pytest.mark.slow
 async def test_facts_of_the_session_are_there_where_its_lines_have_no_room(mind: Mind) -> None:
     # S004-3, S004-18
     session_id, view = await at_length(mind)
@@ -125,6 +126,7 @@ async def test_what_is_in_view_is_not_said_twice_and_little_is_looked_for_nothin
     assert "artifact" not in {found.kind for found in recalled.memories}
 
 
+@pytest.mark.slow
 async def test_such_a_context_replays_and_one_of_the_past_knows_nothing_of_later(mind: Mind) -> None:
     # S004-8
     session_id, view = await at_length(mind)

@@ -42,6 +42,7 @@ async def test_what_is_said_is_in_the_brief_word_for_word(mind: Mind) -> None:
     ]
 
 
+@pytest.mark.slow
 async def test_a_brief_survives_every_merge(mind: Mind) -> None:
     # S003-16, S003-F4: 60 turns of work, of which only summaries remain
     talking = Talking(mind)
@@ -137,6 +138,7 @@ async def test_a_brief_that_does_not_fit_says_so_and_keeps_the_goal(mind: Mind) 
     assert bundle.tokens <= 1_000
 
 
+@pytest.mark.slow
 async def test_without_a_model_a_question_for_the_goal_is_answered(mind: Mind) -> None:
     # S003-16
     await say(mind, f"{GOAL} {DEADLINE}")

@@ -112,6 +112,7 @@ async def report(recorded: Recorded) -> Any:
     return await MetricsService(agent_id=mind.agent_id, db=mind.db, clock=mind.clock).report(30)
 
 
+@pytest.mark.slow
 async def test_each_memory_is_sent_once_and_stays_where_it_was_sent(recorded: Recorded) -> None:
     await talk(recorded)
     last = recorded.model.sent[-1].messages
@@ -122,6 +123,7 @@ async def test_each_memory_is_sent_once_and_stays_where_it_was_sent(recorded: Re
         assert sum(one.text.count(fact.rstrip(".")) for one in last if one.role == "user") == 1
 
 
+@pytest.mark.slow
 async def test_a_later_process_sends_the_same_bytes(recorded: Recorded) -> None:
     await talk(recorded)
     before = as_texts(recorded.model.sent[-1].messages)

@@ -237,6 +237,7 @@ async def test_what_was_kept_of_a_fact_is_forgotten_with_it(mind: Mind, minilm: 
     assert not any("plumber" in item["text"] for item in bundle.as_json()["items"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [4, pytest.param(10, marks=pytest.mark.slow)])
 async def test_many_facts_about_few_things_are_not_taken_for_changes(mind: Mind, minilm: MiniLM, most: int) -> None:
     # S002-17: five facts on each of ten topics, most of them told again in other words; none of them changes

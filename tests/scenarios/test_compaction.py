@@ -97,6 +97,7 @@ async def test_two_strategies_and_more_work_in_one_session(mind: Mind) -> None:
     assert {one.entry.strategy for one in entries} <= set(order)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reply", [10, 400])
 async def test_on_the_way_to_the_last_token(mind: Mind, reply: int) -> None:
     # S003-25: what comes is larger each time, until one message alone fills the window
@@ -149,6 +150,7 @@ class Waiting:
         return None, {}
 
 
+@pytest.mark.slow
 async def test_everything_else_goes_on_while_it_runs(mind: Mind) -> None:
     # S003-27, S003-12: events come, this session and others can be read and written
     model = Waiting()
@@ -268,6 +270,7 @@ async def test_when_nothing_can_be_told_shorter_that_is_said_once(mind: Mind) ->
     assert len(talking.told) == before, "it is not tried again as long as nothing changes"
 
 
+@pytest.mark.slow
 async def test_one_huge_recent_message_does_not_fire_compaction_every_turn(mind: Mind) -> None:
     talking = Talking(mind)
     await talking.turns([turn(n) for n in range(6)], most=WINDOW)
@@ -297,6 +300,7 @@ async def test_a_restored_message_stays_restored(mind: Mind) -> None:
     assert seen.tokens < 4_000, "what lies beside it is told shorter as before"
 
 
+@pytest.mark.slow
 async def test_where_compaction_is_off_old_turns_are_left_out_of_what_is_sent_alone(mind: Mind) -> None:
     # S003-14: none
     talking = Talking(mind, "none")
@@ -307,7 +311,8 @@ async def test_where_compaction_is_off_old_turns_are_left_out_of_what_is_sent_al
     assert seen.tokens == seen.logged
 
 
-@pytest.mark.parametrize("megabytes", [1, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("megabytes", [1, 5])
 async def test_a_message_of_megabytes_is_kept_and_shown_trimmed(mind: Mind, megabytes: int) -> None:
     last = megabytes * 22_000
     text = "".join(f"{n} the quick brown fox jumps over the lazy dog\n" for n in range(last + 1))
@@ -343,9 +348,7 @@ async def test_a_huge_file_that_a_tool_is_given_is_kept_and_shown_in_short(mind:
     assert [item.role for item in await talking.asks(most=6_000)][-3:] == ["user", "assistant", "tool"]
 
 
-@pytest.mark.parametrize(
-    "limit", [300, pytest.param(700, marks=pytest.mark.slow), 1_500, pytest.param(4_000, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("limit", [300, 1_500, pytest.param(4_000, marks=pytest.mark.slow)])
 async def test_a_limit_that_a_person_asks_for_is_reached(mind: Mind, limit: int) -> None:
     # S003-18: whatever the preset spares, a person's own limit holds
     talking = Talking(mind, "none")
@@ -378,6 +381,7 @@ async def test_what_keeps_a_session_above_its_limit_is_named(mind: Mind) -> None
     assert sum(obstacle.tokens for obstacle in outcome.obstacles) == outcome.after.tokens
 
 
+@pytest.mark.slow
 async def test_wrong_cuts_are_counted_and_make_a_strategy_wait(mind: Mind) -> None:
     # S003-F3, S003-20: a restored entry and a message that is read in full again are wrong cuts
     talking = Talking(mind, "threshold(recent=2, target=0.1)")

@@ -84,6 +84,7 @@ async def test_every_candidate_has_features_and_a_reason_and_the_bundle_is_store
     ]
 
 
+@pytest.mark.slow
 async def test_candidates_are_limited_by_kind(mind: Mind) -> None:
     # S002-9: 30 facts and 10 episodes, however many are found by meaning or by words
     await mind.know(*(f"Ferry {n} is blue and goes to island {n}." for n in range(70)))

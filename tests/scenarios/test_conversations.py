@@ -119,6 +119,7 @@ async def test_a_long_session_fits_its_window_and_keeps_what_matters(mind: Mind,
         assert sum([await reachable(held, planted) for planted in sample]) >= 0.95 * len(sample), kind
 
 
+@pytest.mark.slow
 async def test_the_log_stays_as_it_was_and_what_was_made_shorter_can_be_taken_back(mind: Mind) -> None:
     # S003-16, restore: the view is the one from before, step by step, and in the end the log itself
     held = Held(mind, mind.compacting(), await mind.session())

@@ -283,6 +283,7 @@ async def test_an_instruction_from_a_model_is_a_proposal_and_no_fact(mind: Mind,
         assert await tx.fetchval("select count(*) from memory.memories where kind = 'fact'") == 0
 
 
+@pytest.mark.slow
 async def test_of_six_weeks_of_statements_each_is_current_once_or_shown_with_what_it_contradicts(
     mind: Mind, minilm: MiniLM
 ) -> None:

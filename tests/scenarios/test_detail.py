@@ -53,6 +53,7 @@ async def ask_with_top_k(mind: Mind, question: str, top_k: int) -> Bundle:
     return await builder.build(request)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fill", [False, True])
 async def test_a_sentence_anywhere_in_a_long_text_reaches_the_context(mind: Mind, fill: bool) -> None:
     # S002-3, S004-13: the part that answers is shown, wherever it is in the text
@@ -102,6 +103,7 @@ async def test_the_passages_of_documents_have_a_limit_of_their_own(mind: Mind) -
     assert rejected and all(c.kind == "passage" and not past_reason(c.kind, c.scored.found.state) for c in rejected)
 
 
+@pytest.mark.slow
 async def test_contexts_with_parts_and_whole_texts_are_replayed(mind: Mind) -> None:
     # S002-20
     texts = await import_some(mind)
@@ -112,6 +114,7 @@ async def test_contexts_with_parts_and_whole_texts_are_replayed(mind: Mind) -> N
             assert replay.identical, replay.differences
 
 
+@pytest.mark.slow
 async def test_a_context_of_the_past_shows_the_parts_and_whole_texts_of_then(mind: Mind) -> None:
     # S002-20
     texts = await import_some(mind)

@@ -49,6 +49,7 @@ async def run(mind: Mind, model: Reader) -> None:
         await read(mind, model=model)
 
 
+@pytest.mark.slow
 async def test_sessions_that_the_model_refuses_hold_up_no_other_and_are_given_up(mind: Mind) -> None:
     for number in range(3):
         await told(mind, f"My cousin Bo has the forbidden shelf {number}.", session=f"refused {number}")
@@ -82,6 +83,7 @@ async def test_old_lines_of_an_import_are_asked_about_again(mind: Mind) -> None:
     assert sum("Karl" in new_lines(sheet) for sheet in model.sheets) == 2
 
 
+@pytest.mark.slow
 async def test_of_an_answer_that_is_cut_nothing_is_lost_and_the_rest_is_read_again(mind: Mind) -> None:
     names = ["Ada", "Bea", "Cleo", "Dora", "Edda", "Fee"]
     kinds = ["a cat", "a boat", "an oboe", "a loom", "a kiln", "a drum"]
@@ -114,6 +116,7 @@ def is_new(sheet: Sheet, word: str) -> bool:
     return re.search(rf"^\d+ (?!\(read\)).*\b{word}\b", new_lines(sheet), re.MULTILINE) is not None
 
 
+@pytest.mark.slow
 async def test_a_branch_of_a_long_session_is_read_from_its_first_message(mind: Mind) -> None:
     parent_id = await mind.hear(*(f"Shelf {number} is empty." for number in range(100)), session="long")
     async with mind.db.transaction(mind.agent_id) as tx:

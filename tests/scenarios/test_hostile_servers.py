@@ -52,6 +52,7 @@ async def test_a_tool_that_changes_between_its_list_and_its_call_is_not_called(m
         assert "has changed since it was allowed" in post.asked[-1].reason and post.sent == []
 
 
+@pytest.mark.slow
 async def test_of_ten_thousand_tools_the_first_are_offered_or_those_that_the_user_names(
     mind: Mind, tmp_path: Path
 ) -> None:

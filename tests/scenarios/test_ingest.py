@@ -126,6 +126,7 @@ async def test_a_context_shows_the_source_and_position_of_a_passage(mind: Mind, 
     assert bundle.tokens == token_counter.count(bundle.text)
 
 
+@pytest.mark.slow
 async def test_passages_have_a_total_of_their_own_which_more_of_them_never_exceed(mind: Mind, folder: Path) -> None:
     # S004-10, S004-12, S004-13, S004-19
     await stopped_after(mind, folder, files=FILES)

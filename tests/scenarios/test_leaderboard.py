@@ -183,6 +183,7 @@ async def test_every_system_is_measured_and_stands_on_the_page(bench: Bench, dat
     assert low <= row["budgets"]["60"]["evidence"] <= high
 
 
+@pytest.mark.slow
 async def test_a_run_that_was_interrupted_continues(bench: Bench) -> None:
     # S020: results by data set and system are kept and not computed again
     first = await bench.measure()
@@ -197,6 +198,7 @@ async def test_a_run_that_was_interrupted_continues(bench: Bench) -> None:
     assert sum("kept" not in line for line in await bench.measure(replace(bench.run, budgets=(60, 90)))) == 2
 
 
+@pytest.mark.slow
 async def test_a_wrong_receipt_is_seen(bench: Bench) -> None:
     # S020: receipts, so that a reader can ask one question again
     await bench.measure()

@@ -41,6 +41,7 @@ def relevance(bundle: Bundle) -> float:
     return mean(item.features["probability"] for item in bundle.items)
 
 
+@pytest.mark.slow
 async def test_of_a_life_only_what_a_question_is_about_is_in_the_context(lived: Mind) -> None:
     """One life for four claims: to write and embed it takes longer than to prove them."""
     await nothing_beats_noise(lived)

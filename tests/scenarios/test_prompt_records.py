@@ -71,6 +71,7 @@ async def test_a_thousand_prompts_are_reproduced_byte_for_byte(recorded: Recorde
     assert await recorded.differences() == []
 
 
+@pytest.mark.slow
 async def test_what_is_left_out_is_named_with_its_reason(recorded: Recorded) -> None:
     # S003-19, S004-14: what the model saw beside what the log holds
     for n in range(7):
@@ -267,6 +268,7 @@ async def test_a_prompt_that_is_sent_again_shorter_has_a_record_of_each(recorded
     assert await recorded.differences() == []
 
 
+@pytest.mark.slow
 async def test_prompts_of_a_growing_conversation_share_their_edition(recorded: Recorded) -> None:
     # (d): a record says how far the conversation had come, and does not list its messages
     for n in range(6):
@@ -275,6 +277,7 @@ async def test_prompts_of_a_growing_conversation_share_their_edition(recorded: R
     assert await run_sql(recorded.mind, count) == 2  # without a conversation before the input, and with one
 
 
+@pytest.mark.slow
 async def test_debug_lines_come_before_the_answer_and_name_frame_task_and_compaction(
     recorded: Recorded, meet: Meet
 ) -> None:
@@ -302,6 +305,7 @@ async def test_every_interface_shows_the_same_prompt(recorded: Recorded, meet: M
     assert shown == to_turn_prompts_info(await recorded.prompts.show(session="talk"))
 
 
+@pytest.mark.slow
 async def test_a_summary_that_is_made_for_one_turn_is_kept_with_its_prompt(
     recorded: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:

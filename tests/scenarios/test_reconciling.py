@@ -259,6 +259,7 @@ async def test_a_model_that_answers_rubbish_takes_nothing_away_and_adds_nothing(
     assert len(model.sheets) <= 4, "its lines are read, or given up after the second try"
 
 
+@pytest.mark.slow
 async def test_a_model_of_which_most_is_dropped_is_not_asked_any_more(mind: Mind) -> None:
     model = Reader([invent] * 9)
     for number in range(8):

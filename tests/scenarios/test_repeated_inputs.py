@@ -72,6 +72,7 @@ async def test_an_input_is_repeated_through_each_entry(mind: Mind, tmp_path: Pat
     assert await repeat(mind, tmp_path, [work], ["task"], repeats=2) == 2 * len(ENTRIES)
 
 
+@pytest.mark.slow
 async def test_an_input_is_given_again_while_it_is_being_answered(mind: Mind, tmp_path: Path) -> None:
     own = replace(mind, embedder=MiniLM())
     async with repeating(own, tmp_path, MiniLM(), NOTES) as agent:

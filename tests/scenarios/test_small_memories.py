@@ -20,6 +20,7 @@ FOREIGN = 3  # of each person's questions without an answer, those that share no
 LABEL = 25  # characters by which a fact is known, because a context may shorten it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("people", "least"),
     [(PEOPLE[:4], 0.85), pytest.param(PEOPLE[4:], 0.85, marks=pytest.mark.slow)],

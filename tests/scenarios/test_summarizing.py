@@ -172,6 +172,7 @@ async def test_a_model_that_fails_three_times_in_a_row_is_left_alone(mind: Mind)
     assert [(one.purpose, one.calls) for one in failing] == [("compact", 3)]
 
 
+@pytest.mark.slow
 async def test_after_a_while_one_try_shows_whether_it_answers_again(mind: Mind) -> None:
     talking, model = with_model(mind)
     await talking.turns(turns(8), most=900)
@@ -192,6 +193,7 @@ async def test_after_a_while_one_try_shows_whether_it_answers_again(mind: Mind) 
     assert 0 < stats.failed < stats.runs
 
 
+@pytest.mark.slow
 async def test_one_good_answer_and_it_is_asked_again(mind: Mind) -> None:
     talking, model = with_model(mind, EMPTY, EMPTY, GOOD, EMPTY, EMPTY, GOOD)
     await talking.turns(turns(9), most=900)
@@ -332,6 +334,7 @@ async def test_a_proposal_does_not_bring_back_what_changed_since(mind: Mind) -> 
     assert [item.text for item in items] == ["The deadline moved to 20 June."]
 
 
+@pytest.mark.slow
 async def test_what_is_done_does_not_stay_among_the_open_items(mind: Mind) -> None:
     # S003-16
     talking = Talking(mind)

@@ -73,6 +73,7 @@ def section(bundle: Bundle) -> list[str]:
     return rest.partition("\n## ")[0].splitlines() if rest or not head else []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("many", "share"), [(60, 0.6), pytest.param(200, 0.5, marks=pytest.mark.slow)])
 async def test_a_leaf_of_many_tasks_sees_root_way_and_results_within_their_shares(
     mind: Mind, many: int, share: float

@@ -110,6 +110,7 @@ def roomy(mind: Mind, model: ScriptedChat, *, window: int) -> TurnRunner:
     return replace(talk, limits=replace(talk.limits, window=window, conversation=100_000, context=8_000))
 
 
+@pytest.mark.slow
 async def test_what_tools_are_given_in_one_session_makes_no_prompt_of_another_too_long(mind: Mind) -> None:
     # S003-1, S003-19
     model = Counting()

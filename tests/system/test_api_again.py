@@ -149,6 +149,7 @@ async def listened(client: Client, many: int, *, after: int | None = None) -> li
     return numbers
 
 
+@pytest.mark.slow
 async def test_who_listens_hears_all_in_order_and_goes_on_after_a_restart(db: Database, tmp_path: Path) -> None:
     # R13
     async with served(db, tmp_path, quote_without_model=True) as api:

@@ -44,6 +44,7 @@ def say(home: Path, model: TalkingModel, session: str, *texts: str) -> Done:
     return chatted(home, lines, "--session", session, **model.settings)
 
 
+@pytest.mark.slow
 def test_a_text_and_a_pdf_become_documents_and_an_image_goes_to_the_model(home: Path, model: TalkingModel) -> None:
     picture = write_files(home)
     done = say(home, model, "files", ATTACHING)

@@ -88,6 +88,7 @@ def test_what_was_injected_is_told_with_its_first_words(home: Path) -> None:
     assert "MEMORY_DEBUG" in ok(typed(home, "ask", "--help"))
 
 
+@pytest.mark.slow
 def test_agents_do_not_know_of_each_other(home: Path) -> None:
     create_agents(home, "two")
     typed(home, "remember", "The vault code is under the mat", "--agent", "one")
@@ -328,6 +329,7 @@ def test_words_of_every_script_are_found(home: Path) -> None:
         assert told in ok(typed(home, "recall", word, **by_words))
 
 
+@pytest.mark.slow
 def test_doctor_warns_of_a_database_that_knows_only_ascii(home: Path) -> None:
     async def make(dsn: str) -> None:
         conn = await asyncpg.connect(dsn)

@@ -156,6 +156,7 @@ def test_help_shows_no_default_that_says_nothing(home: Path, command: str) -> No
     assert command != "guard add" or "[default: block]" in text
 
 
+@pytest.mark.slow
 def test_doctor_shows_only_settings_in_use(home: Path) -> None:
     def names(**settings: str) -> set[str]:
         return set(json.loads(typed(home, "doctor", "--json", **settings).stdout)["settings"])

@@ -65,6 +65,7 @@ async def test_both_clients_work_without_the_server(api: Api, tmp_path: Path) ->
     assert await use(sys.executable, api, PYTHONPATH=str(lay_out(tmp_path / "site"))) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["python.md", "adapters.md"])
 async def test_the_blocks_of_the_documents_run(page: str, api: Api, tmp_path: Path) -> None:
     blocks = read_blocks(page)

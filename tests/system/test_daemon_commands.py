@@ -130,6 +130,7 @@ COMMANDS: Sequence[Sequence[str]] = (
 )
 
 
+@pytest.mark.slow
 def test_each_command_ends_in_the_daemon_as_in_a_process_of_its_own(
     served: Daemon, house: Path, tmp_path: Path
 ) -> None:
@@ -145,6 +146,7 @@ def test_each_command_ends_in_the_daemon_as_in_a_process_of_its_own(
     assert len({in_process(house, *words, "--agent", "agent-two").returncode for words in COMMANDS[3:6]}) == 2
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_new_or_was_erased_has_its_procedures_in_the_daemon(served: Daemon, house: Path) -> None:
     made = in_daemon(house, "remember", "The kettle is blue.", "--agent", "brief")
     assert (made.returncode, made.stderr.splitlines()[0]) == (0, "Created agent brief.")
@@ -186,6 +188,7 @@ def test_what_needs_the_files_or_the_terminal_of_the_caller_runs_in_its_process(
         assert (done.returncode, done.stdout, done.stderr) == (NOT_IN_DAEMON, b"", b""), words
 
 
+@pytest.mark.slow
 def test_other_settings_are_named_and_used_in_the_process_of_the_caller(served: Daemon, house: Path) -> None:
     same = typed(house, "doctor", NEWTON_DATA_DIR=str(house / "data")).stdout
     assert "runs commands with the settings below" in same

@@ -56,6 +56,7 @@ def test_what_the_daemon_refuses_is_told_by_the_command(served: Daemon, house: P
     assert modules & MODULES_OF_AGENTS == set()
 
 
+@pytest.mark.slow
 def test_other_settings_are_named_and_used_in_the_own_process(served: Daemon, house: Path) -> None:
     served.begins("used")
     done, modules = loaded(house, "growth", "--html", "own.html", "--agent", "used", NEWTON_PACK="support")

@@ -184,6 +184,7 @@ async def test_decisions_and_rules_are_changed_as_over_the_api(api: Api) -> None
         assert (await client.get("/v1/censors")).json()["items"][0]["state"] == "RETIRED"
 
 
+@pytest.mark.slow
 async def test_agents_are_created_exported_imported_and_deleted(api: Api) -> None:
     async with api.http() as client, browser(api) as one:
         await client.post("/v1/memories", json={"content": "Ana Berg lives in Porto.", "subject": "Ana Berg"})

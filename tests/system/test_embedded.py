@@ -236,6 +236,7 @@ def test_the_user_of_the_server_is_created_though_path_names_no_folder_of_admini
     assert find_admin_program("no-such-program") == "no-such-program"
 
 
+@pytest.mark.slow
 def test_the_first_start_says_where_a_database_outside_of_the_data_folder_lies(tmp_path: Path) -> None:
     with fresh(tmp_path / "home") as home:
         home.mkdir()

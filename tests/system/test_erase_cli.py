@@ -19,6 +19,7 @@ def looked(home: Path, *words: str) -> dict[str, object]:
     return json.loads(typed(home, "erase", "--subject", "Ana Berg", *words, "--json").stdout)
 
 
+@pytest.mark.slow
 def test_what_was_seen_of_one_agent_erases_nothing_of_another(home: Path) -> None:
     # S8
     for agent in ("one", "two"):

@@ -348,6 +348,7 @@ def test_the_daemon_handles_the_hooks_of_its_machine(agent: Agent) -> None:
     assert hook_client.ask_daemon(other, options._replace(data_dir=str(agent.project)), {}) is None
 
 
+@pytest.mark.slow
 def test_the_command_answers_on_standard_output(agent: Agent) -> None:
     told = run_process(agent, agent.event(CLAUDE, "UserPromptSubmit"))
     assert (told.returncode, told.stdout, told.stderr) == (0, "", "")

@@ -292,6 +292,7 @@ def test_a_folder_with_records_and_other_documents_is_previewed_and_imported(hom
     assert (again["new"], again["imported"], again["rejected"]) == (0, 0, [])
 
 
+@pytest.mark.slow
 def test_a_record_that_cannot_be_stored_is_named_in_the_preview_and_in_the_report(home: Path) -> None:
     records = home / "records" / "adr"
     long = UNDATED.format(color="red") + "\n## Consequences\n\n" + "Paint, and paint again.\n" * 60_000

@@ -110,6 +110,7 @@ def test_a_folder_of_such_links_alone_holds_nothing_and_says_why(home: Path, tmp
     assert "1 link out of" in done.stderr
 
 
+@pytest.mark.slow
 def test_progress_on_a_pipe_is_plain_lines_and_each_reason_has_one(home: Path, tmp_path: Path) -> None:
     folder = tmp_path / "mixed"
     folder.mkdir()
@@ -182,6 +183,7 @@ def test_an_interrupted_command_says_where_it_stopped_and_continues(
     assert kept and int(kept[1]) > 0, again
 
 
+@pytest.mark.slow
 def test_a_watched_folder_is_ingested_when_it_changes(home: Path, tmp_path: Path) -> None:
     folder = tmp_path / "watched"
     folder.mkdir()

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from newton.runtime import cli
 from tests.system.typed import ROOT, ok, typed
 
@@ -30,6 +32,7 @@ OF_DAEMON = {
 }
 
 
+@pytest.mark.slow
 def test_no_command_loads_the_modules_of_an_agent_before_it_opens_one(tmp_path: Path) -> None:
     names = {one.name for one in pkgutil.walk_packages(cli.__path__, f"{cli.__name__}.")} - OF_DAEMON
     assert len(names) > 80
@@ -38,6 +41,7 @@ def test_no_command_loads_the_modules_of_an_agent_before_it_opens_one(tmp_path: 
     assert not loaded & {"newton.runtime.bootstrap", "openai"}  # loading either takes longer than such a command
 
 
+@pytest.mark.slow
 def test_a_preview_of_an_import_loads_no_model_and_no_services_of_an_agent(tmp_path: Path) -> None:
     (tmp_path / "previewed.ndjson").write_text(
         '{"type": "fact", "content": "Cups are white.", "at": "2026-01-01T00:00:00Z"}\n', encoding="utf-8"

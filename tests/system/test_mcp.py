@@ -119,6 +119,7 @@ async def test_a_client_over_http_has_every_verb(served: Daemon) -> None:
         await lived(client)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["data", pytest.param("no-daemon", marks=pytest.mark.slow)])
 async def test_a_client_over_pipes_has_every_verb(served: Daemon, house: Path, folder: str) -> None:
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}

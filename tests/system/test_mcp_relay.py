@@ -138,6 +138,7 @@ async def test_a_daemon_that_runs_again_with_other_settings_is_not_used(
     assert "restarted with another value of pack" in replies(written[0])[7]["error"]["message"]
 
 
+@pytest.mark.slow
 def test_an_unknown_agent_is_refused_in_json_rpc(served: Daemon, house: Path) -> None:
     done, _ = loaded(house, "mcp", "--agent", "nobody-here", given=HANDSHAKE)
     assert "nobody-here" in replies(done.stdout)[1]["error"]["message"]

@@ -91,6 +91,7 @@ async def test_every_resource_is_listed_and_read_with_a_token_that_may_only_read
         ]
 
 
+@pytest.mark.slow
 async def test_the_list_of_resources_is_read_page_by_page(api: Api) -> None:
     many = PAGE_SIZE + 3
     async with api.client(await api.token("ana")) as writer, connected(api, "ana") as client:

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+import pytest
 from anyio.from_thread import start_blocking_portal
 from structlog.testing import capture_logs
 
@@ -54,6 +55,7 @@ def used(server: Endpoint) -> list[str]:
     return [body["model"] for body in server.asked if body]
 
 
+@pytest.mark.slow
 def test_a_model_is_chosen_for_a_question(home: Path) -> None:
     with offered("qwen3:8b", "llama3.2:latest") as server:
         address = {"OPENAI_BASE_URL": server.url}
@@ -68,6 +70,7 @@ def test_a_model_is_chosen_for_a_question(home: Path) -> None:
     assert used(server) == ["llama3.2", "qwen3:8b", "qwen3:8b"]  # `doctor` asks for facts and for a reply
 
 
+@pytest.mark.slow
 def test_the_only_model_is_named_when_a_chat_begins_and_another_is_chosen_in_it(
     home: Path,
 ) -> None:
@@ -83,6 +86,7 @@ def test_the_only_model_is_named_when_a_chat_begins_and_another_is_chosen_in_it(
     assert "Model: small (window: 128,000 tokens, assumed).\nAvailable models: large, small." in done.stdout
 
 
+@pytest.mark.slow
 def test_upstreams_of_the_settings_file_are_chosen_and_keys_are_not_shown(home: Path) -> None:
     usual, own = (home / "newton.toml").read_text(encoding="utf-8"), home / "own.toml"
     with offered("large") as first, offered("small") as second:

@@ -162,6 +162,7 @@ async def test_no_turn_is_lost_to_summaries_that_fail_or_hang(broken: GatedModel
         assert broken.asked.count("summary") > SHARED_THRESHOLD > FAILURE_THRESHOLD
 
 
+@pytest.mark.slow
 async def test_an_answer_is_not_charged_with_what_summaries_cost(
     db: Database, tmp_path: Path, gate: asyncio.Event
 ) -> None:
@@ -178,6 +179,7 @@ async def events_of(lines: AsyncIterator[str]) -> list[str]:
     return [line async for line in lines if line.startswith((":", "event:"))]
 
 
+@pytest.mark.slow
 async def test_a_turn_says_what_it_waits_for(db: Database, tmp_path: Path) -> None:
     # S003-12
     model = GatedModel(says([SUMMARY]))

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.endpoint import aside, calls_tools, endpoint, says
 from tests.system.scripted import talking_within
 from tests.system.typed import chatted, ok, typed
@@ -14,6 +16,7 @@ FIRST = calls_tools(("c2", "task", {"action": "finish", "text": "The cache is co
 LAST = calls_tools(("c3", "task", {"action": "finish", "text": "It is warm now"}))
 
 
+@pytest.mark.slow
 def test_a_plan_is_shown_in_the_chat_step_by_step_and_a_simple_request_makes_none(home: Path) -> None:
     with aside(endpoint(says(["Hello."]), PLAN, FIRST, LAST, says(["It is mended."]))) as server:
         own = {"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": "scripted"}

@@ -187,6 +187,7 @@ async def test_a_stored_response_is_continued_with_text_and_with_the_result_of_a
     assert stored.output == asked.output
 
 
+@pytest.mark.slow
 async def test_an_earlier_response_is_continued_in_a_branch_also_at_the_same_time(talk: Talk) -> None:
     name = f"trip-{uuid4().hex[:6]}"
     talk.plays(says(["Hello."]), says(["Two."]))

@@ -155,6 +155,7 @@ async def test_a_window_is_learnt_once_and_no_turn_is_lost(
     assert all(2_048 <= tokens <= 4_600 for tokens in learnt(tmp_path)), learnt(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialects", [NUMBERED[1:2], pytest.param(NUMBERED[2:], marks=pytest.mark.slow)])
 async def test_a_window_that_is_told_is_kept_to(tmp_path: Path, behind: str, dialects: Sequence[Dialect]) -> None:
     servers = [NarrowServer(dialect, 6_000, says=1_500, reports=6_000) for dialect in dialects]
@@ -167,6 +168,7 @@ async def test_a_window_that_is_told_is_kept_to(tmp_path: Path, behind: str, dia
     assert not (tmp_path / "model_windows.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stated", [{"reports": 32_768}, {"window_tokens": 20_000}])
 async def test_a_window_is_learnt_though_a_larger_one_is_stated(tmp_path: Path, behind: str, stated: Any) -> None:
     server = NarrowServer("vllm", 4_096, says=1_500, **{name: stated[name] for name in stated if name == "reports"})
@@ -192,6 +194,7 @@ async def test_a_window_is_learnt_though_a_larger_one_is_stated(tmp_path: Path, 
     assert server.refused == 1
 
 
+@pytest.mark.slow
 async def test_a_smaller_window_that_is_set_is_kept_to(tmp_path: Path, behind: str) -> None:
     server = NarrowServer("llama.cpp", 16_384, says=1_500, reports=16_384)
     async with narrow(tmp_path, behind, [server], window_tokens=5_000) as (url, (name, *_)):
@@ -201,6 +204,7 @@ async def test_a_smaller_window_that_is_set_is_kept_to(tmp_path: Path, behind: s
     assert 2_000 < server.longest < 5_000
 
 
+@pytest.mark.slow
 async def test_a_limit_of_the_reply_fits_into_the_window(tmp_path: Path, behind: str) -> None:
     server = NarrowServer("openai", 4_096, says=1_000)
     async with narrow(tmp_path, behind, [server]) as (url, (name, *_)):
@@ -230,6 +234,7 @@ async def test_instructions_that_fit_no_window_are_an_error_and_nothing_is_store
         assert (await speaker.speak()).startswith("Reply")
 
 
+@pytest.mark.slow
 async def test_tools_are_offered_as_far_as_they_fit(tmp_path: Path, behind: str) -> None:
     servers = [NarrowServer("vllm", window, reports=window) for window in (2_048, 4_096, 12_000, 20_000, 64_000)]
     async with narrow(tmp_path, behind, servers) as (url, named):

@@ -199,6 +199,7 @@ async def locked(dsn: str, table: str) -> AsyncGenerator[None]:
         await connection.close()
 
 
+@pytest.mark.slow
 async def test_a_reply_is_shown_while_it_comes_ctrl_c_stops_it_and_what_is_typed_meanwhile_is_the_next_input(
     home: Path, model: TalkingModel
 ) -> None:

@@ -260,6 +260,7 @@ FACTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @examples(usual=100)
 @given(FACTS, st.integers(1, 900))
 def test_labels_and_pairs_stay_within_every_budget(

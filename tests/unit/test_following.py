@@ -1,5 +1,6 @@
 """A message is found again by what stands before it and by its own words."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ ONE = st.builds(IncomingMessage, st.sampled_from(["user", "assistant"]), WORDS)
 TALKS = st.lists(ONE, min_size=1, max_size=6)
 
 
+@pytest.mark.slow
 @given(TALKS, TALKS)
 def test_what_goes_on_from_the_same_words_begins_with_the_same_signs(
     talk: list[IncomingMessage], more: list[IncomingMessage]
@@ -18,6 +20,7 @@ def test_what_goes_on_from_the_same_words_begins_with_the_same_signs(
     assert fingerprint_messages([*talk, *more])[: len(talk)] == fingerprint_messages(talk)
 
 
+@pytest.mark.slow
 @given(TALKS, st.data())
 def test_an_edit_changes_every_sign_from_there_on_and_none_before(
     talk: list[IncomingMessage], data: st.DataObject

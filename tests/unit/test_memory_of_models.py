@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 MAX_KEPT_MIB = 120  # the batch takes 270 MiB while it is computed
 EMBEDDED = """
 from pathlib import Path
@@ -22,6 +24,7 @@ print(resident() - before)
 """
 
 
+@pytest.mark.slow
 def test_the_memory_of_a_large_batch_is_returned() -> None:
     done = subprocess.run([sys.executable, "-c", EMBEDDED], capture_output=True, text=True, check=True, timeout=120)
     assert float(done.stdout) < MAX_KEPT_MIB

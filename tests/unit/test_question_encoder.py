@@ -32,6 +32,7 @@ def find_right_shares(questions: Sequence[StoreQuestion], vectors: Sequence[Vect
     return sum(shares) / len(shares)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [48, pytest.param(240, marks=pytest.mark.slow)])
 def test_questions_are_nearer_to_their_answers_than_by_the_embedding_model(minilm: MiniLM, number: int) -> None:
     # S002-25: relevance; 40 small memories by an author who knew nothing of the code, on which nothing was trained

@@ -76,6 +76,7 @@ def count_right(names: Sequence[str], model: MiniLM) -> tuple[int, int, int]:
     return named, right, labelled
 
 
+@pytest.mark.slow
 def test_decisions_that_repeat_a_failure_are_named_and_those_that_learnt_from_it_are_not(model: MiniLM) -> None:
     named, right, labelled = count_right(["heldout_2", "heldout_3", "heldout_4"], model)
     assert (labelled, right / named >= 0.8, right / labelled >= 0.4) == (15, True, True), (named, right)

@@ -189,6 +189,7 @@ def known(*memories: RetrievedMemory) -> dict[UUID, MemoryHistory]:
 TODAY = CurrentRules(rules_hash=RULES, frame_edition=FRAMES["debug"].version_hash, profile=PROFILES["newton"])
 
 
+@pytest.mark.slow
 @examples(16)
 @given(
     candidates=st.lists(memories(), max_size=25),

@@ -109,6 +109,7 @@ ODD = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TOKENIZERS)
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("calls", [3, 6, 19])
