@@ -34,6 +34,24 @@ async def test_what_a_sentence_with_pronouns_says_is_stored_as_clear_facts_in_it
     assert said in text and "changed since" not in text, "the message says nothing that has changed"
 
 
+async def test_a_correction_does_not_stay_beside_the_fact_that_it_corrects(mind: Mind) -> None:
+    await told(mind, "Olek sees Dr. Weiss on 20 October at 9:30.")
+    before = await facts(mind)
+    mind.clock.advance(timedelta(days=1))
+    await told(mind, "No no, the 22nd, Thursday.", "sis has moved to Graz with Bo.")
+    assert len(await facts(mind)) > len(before), "the parser takes the corrections for facts"
+    clear = ["Olek sees Dr. Weiss on 22 October at 9:30.", "Nora's sister has moved to Graz with Bo."]
+
+    def answer(sheet: Sheet) -> list[dict[str, object]]:
+        return [
+            sheet.item("update", "22nd", "Olek", "22nd", text=clear[0]),
+            sheet.item("update", "sis has", "moved", text=clear[1]),
+        ]
+
+    await read(mind, answer)
+    assert sorted(await facts(mind)) == sorted(clear)
+
+
 async def test_a_sentence_of_which_a_detail_is_missing_in_the_clear_facts_stays(mind: Mind) -> None:
     said = "My boss Renate rides with me on Fridays, she pays 38 euros an hour."
     await told(mind, said)

@@ -26,7 +26,7 @@ from newton.heart.identity.standing_instructions import StandingInstruction
 from newton.heart.identity.tenets import IdentityTenet
 from newton.heart.identity.user_rules import RuleSource
 from newton.heart.lifecycle.engine import LifecycleContext
-from newton.heart.reconciliation.line_statements import LineStatement, relate
+from newton.heart.reconciliation.line_statements import LineStatement, relate, restore_case
 from newton.heart.reconciliation.reconciling_types import CheckedItem, NewLine, Operation
 from newton.memory.representations import one_line
 
@@ -85,11 +85,12 @@ async def list_drafts(tx: Tx, lines: Sequence[NewLine], *, agent_id: UUID) -> Ma
 
 
 async def _load_lines(tx: Tx, items: Sequence[CheckedItem], ctx: LifecycleContext) -> Mapping[UUID, StoredLine]:
-    ids = list({item.line.memory_id: None for item in items if item.line})
+    said = {item.line.memory_id: item.line.text for item in items if item.line}
     stated = defaultdict[UUID, list[LineStatement]](list)
-    for row in await SQL["list_stated"].fetch_all(tx, agent_id=ctx.agent_id, line_ids=ids):
-        stated[row["line_id"]].append(LineStatement(row["memory_id"], row["text"], row["subject"]))
-    rows = await SQL["list_lines"].fetch_all(tx, agent_id=ctx.agent_id, line_ids=ids)
+    for row in await SQL["list_stated"].fetch_all(tx, agent_id=ctx.agent_id, line_ids=list(said)):
+        text = restore_case(row["text"], said[row["line_id"]])
+        stated[row["line_id"]].append(LineStatement(row["memory_id"], text, row["subject"]))
+    rows = await SQL["list_lines"].fetch_all(tx, agent_id=ctx.agent_id, line_ids=list(said))
     return {
         row["memory_id"]: StoredLine(
             memory_id=row["memory_id"],

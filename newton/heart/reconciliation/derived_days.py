@@ -1,7 +1,7 @@
 """Days that follow from what texts say on a known day, and whether a text names only such days. Pure."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -31,10 +31,11 @@ _GAP = 4  # characters between a weekday and its date
 
 @dataclass(frozen=True, slots=True)
 class DerivedDays:
-    """The days and months that follow from texts."""
+    """The days and months that follow from texts, and the weekdays that they name."""
 
     days: frozenset[date]
     months: frozenset[tuple[int, int]]  # year and month
+    weekdays: frozenset[int]  # from Monday = 0
 
     def has_day(self, day: date) -> bool:
         return day in self.days
@@ -54,9 +55,11 @@ def derive_days(texts: Iterable[tuple[str, date]]) -> DerivedDays:
     """
     days, months, distances = set[date](), set[tuple[int, int]](), set[tuple[str, int]]()
     numbered, named = set[date](), set[tuple[int, int]]()
+    weekdays = set[int]()
     texts = list(texts)
     for text, said_on in texts:
         days.add(said_on)
+        weekdays |= list_weekdays(text, said_on)
         for first, end, is_dated in _iter_ranges(text, said_on):
             months |= {(day.year, day.month) for day in (first, end - DAY)}
             inner = range((end - first).days) if (end - first).days <= MAX_DAYS else (0, (end - first).days - 1)
@@ -76,7 +79,29 @@ def derive_days(texts: Iterable[tuple[str, date]]) -> DerivedDays:
     for unit, count in sorted(distances)[:MAX_DISTANCES]:
         days |= {moved for day in tuple(days) for moved in (_move(day, unit, count), _move(day, unit, -count)) if moved}
     days |= numbered
-    return DerivedDays(frozenset(days), frozenset(months | {(day.year, day.month) for day in days}))
+    months |= {(day.year, day.month) for day in days}
+    return DerivedDays(frozenset(days), frozenset(months), frozenset(weekdays))
+
+
+def list_weekdays(text: str, said_on: date) -> set[int]:
+    """Return the weekdays that a text names alone, without a date.
+
+    >>> list_weekdays("On Monday, and always on Fridays; on 22 October.", date(2026, 11, 23))
+    {0, 4}
+    """
+    named = {day.weekday() for day in _iter_other_weekdays(text, said_on)}
+    for day in (said_on, said_on + DAY):  # the weekday of the day itself has one meaning only, as "today" has
+        for start, end, ranges in _iter_mentions(text, day):
+            if _is_weekday(text[start:end], ranges):
+                named.add(ranges[0][0].weekday())
+    return named
+
+
+def _is_weekday(mention: str, ranges: Sequence[tuple[date, date]]) -> bool:
+    """Return whether an expression is the name of a weekday, which may mean the last or the next one."""
+    if len(ranges) < 2 or any(map(str.isdigit, mention)):
+        return False
+    return {end - first for first, end in ranges} == {DAY} and len({first.weekday() for first, _ in ranges}) == 1
 
 
 def parse_when(when: str) -> tuple[date, bool] | None:
@@ -96,14 +121,15 @@ def parse_when(when: str) -> tuple[date, bool] | None:
 def mask_derived_dates(text: str, said_on: date, derived: DerivedDays) -> str | None:
     """Return the text without its date expressions; None if one of them is not among the derived days.
 
-    A month or a weekday alone counts if one of the derived days has it, and
-    a weekday before a date if it is that of the date. Years that are not derived are left in the text, as numbers.
+    A month alone counts if one of the derived days has it, a weekday alone if the texts name it, and a weekday before a
+    date if it is that of the date. Years that are not derived are left in the text, as numbers.
     """
     masked = list(text)
     mentions = sorted(_iter_mentions(text, said_on))
     for n, (start, end, ranges) in enumerate(mentions):
         following = mentions[n + 1] if n + 1 < len(mentions) and mentions[n + 1][0] - end <= _GAP else None
-        if not any(_is_derived(first, last, derived) for first, last in ranges):
+        is_named = _is_weekday(text[start:end], ranges) and ranges[0][0].weekday() in derived.weekdays
+        if not is_named and not any(_is_derived(first, last, derived) for first, last in ranges):
             if all((last - first).days > MAX_MONTH for first, last in ranges):
                 continue
             if following is None or not _is_weekday_of(ranges, following[2]):

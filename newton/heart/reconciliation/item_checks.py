@@ -1,6 +1,7 @@
 """The checks of the items that a model proposes: each is kept, weakened or dropped alone. Pure."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -66,7 +67,7 @@ def check_items(proposed: Iterable[ProposedItem], batch: ReconcilingInput) -> Ch
     proposed = list(proposed)
     hidden = check_hidden(proposed, batch)
     kept_out = {*find_off_record(batch.lines), *(number for number, reason in hidden.items() if reason is None)}
-    checker = _ItemChecker(batch, LineSources(batch, frozenset(kept_out)), hidden)
+    checker = _ItemChecker(batch, LineSources(batch, frozenset(kept_out)), hidden, _find_named(proposed, batch))
     kept: list[tuple[ProposedItem, CheckedItem]] = []
     dropped: list[DroppedItem] = []
     max_kept = 2 * len(batch.lines) + len(batch.known)
@@ -96,6 +97,7 @@ class _ItemChecker:
     batch: ReconcilingInput
     sources: LineSources
     hidden: Mapping[int, DropReason | None]
+    named: Mapping[int, Sequence[KnownItem]]  # by a line, the known items that the answer names on it
 
     def check(self, item: ProposedItem) -> CheckedItem | DropReason:
         try:
@@ -248,7 +250,10 @@ class _ItemChecker:
         """Return whether a text has no inventions. Of an episode, all lines and known items are sources."""
         if op == "episode":
             return not self._widen(op).find_unsupported(text, line, self.batch.known)
-        if not text or self.sources.find_unsupported(text, line, known) or self.sources.borrows(text, line, known):
+        linked = [one for one in self.named[line.number] if one not in known and self.sources.is_about(line, one)]
+        if not text or self.sources.borrows(text, line, known):
+            return False
+        if self.sources.find_unsupported(text, line, [*known, *linked]):
             return False
         return op == "unsure" or self.sources.measure_novelty(text, line, known) <= MAX_NOVELTY
 
@@ -322,6 +327,14 @@ class _ItemChecker:
     def _speaks_for_user(self, line: NewLine, text: str) -> bool:
         """Return whether a rule or wish is of the user, now, and in words of their own."""
         return line.is_user and not line.is_imported and not is_quoted(text, line.text)
+
+
+def _find_named(proposed: Sequence[ProposedItem], batch: ReconcilingInput) -> Mapping[int, Sequence[KnownItem]]:
+    """Return the known items that items on each line name: one item may say more exactly what another ends."""
+    by_label, named = {item.label: item for item in batch.known}, defaultdict[int, list[KnownItem]](list)
+    for item in proposed:
+        named[item.line] += filter(None, map(by_label.get, item.ids))
+    return named
 
 
 def _resolve_operation(op: Operation, known: tuple[KnownItem, ...]) -> tuple[Operation, tuple[KnownItem, ...]]:

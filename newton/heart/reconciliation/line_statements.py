@@ -1,22 +1,30 @@
 """How a model's statement on a line relates to the facts that the statement parser took from the same line. Pure."""
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, NamedTuple
 from uuid import UUID
 
 from newton.heart.facts.conflicts import concerns_safety
-from newton.heart.reconciliation.same_statements import REFERENCE, has_details, is_denied, say_same
+from newton.heart.reconciliation.same_statements import (
+    REFERENCE,
+    has_details,
+    is_denied,
+    is_fragment,
+    leave_unreal,
+    say_same,
+    share_anchors,
+)
 from newton.heart.reconciliation.text_evidence import (
     list_own_names,
     list_stems,
     share_stems,
 )
-from newton.heart.statements.statement_candidates import has_verb
-from newton.languages.detection import detect_language
-from newton.languages.language_data import ENGLISH
 
 MIN_CONTAINED = 0.6  # of the words of a statement
 MIN_COVERED, MIN_COVERED_REFERENCE = 0.75, 0.6  # of the words of a stated fact, and of one with a pronoun
+
+_WORD = re.compile(r"\w+")
 
 Relation = Literal["contained", "completes", "differs"]
 
@@ -27,6 +35,17 @@ class LineStatement(NamedTuple):
     memory_id: UUID
     text: str
     subject: str | None = None
+
+
+def restore_case(stated: str, line: str) -> str:
+    """Return a stated fact that begins as the line has it: its capital letter may be the parser's, not that of a name.
+
+    >>> restore_case("Sis has moved to Graz.", "evening. sis has moved to Graz")
+    'sis has moved to Graz.'
+    """
+    words, first = set(_WORD.findall(line)), _WORD.match(stated)
+    plain = f"{stated[:1].lower()}{stated[1:]}"
+    return plain if first and first[0] not in words and plain[: first.end()] in words else stated
 
 
 def find_containing(text: str, stated: Iterable[LineStatement], *, user_names: Sequence[str]) -> LineStatement | None:
@@ -77,38 +96,46 @@ def find_resolved(
     >>> list(find_resolved([split], texts, named=(), user_names=["Kim"]).values())
     [2]
     """
-    own = list_stems(" . ".join(list_own_names(user_names)))
-    stems = [list_stems(text) - own for text in texts]
+    stems = [_list_words(text, user_names) for text in texts]
     resolved: dict[UUID, int] = {}
     for one in stated:
-        theirs = list_stems(one.text) - own
+        theirs = _list_words(one.text, user_names)
         shares = [len(share_stems(theirs, mine)) for mine in stems]
         alike = [n for n, share in enumerate(shares) if share]
-        if not alike or _stands(one.text, [(texts[n], stems[n]) for n in alike], theirs):
+        is_named, real = one.memory_id in named and not concerns_safety(one.text), leave_unreal(one.text)
+        if is_named and not alike:
+            alike = [n for n, text in enumerate(texts) if share_anchors(text, real)]
+        if not alike or _stands(one.text, [(texts[n], stems[n]) for n in alike], theirs, user_names):
             continue
         together = share_stems(theirs, frozenset[str]().union(*(stems[n] for n in alike)))
-        is_named, said = one.memory_id in named and not concerns_safety(one.text), [texts[n] for n in alike]
-        is_short = is_named or is_fragment(one.text)
+        said, is_short = [texts[n] for n in alike], is_fragment(one.text)
         is_same_way = (
             is_named or not is_denied(one.text) or any(is_denied(text) or concerns_safety(text) for text in said)
         )
         share = MIN_COVERED_REFERENCE if REFERENCE.search(one.text) else MIN_COVERED
-        is_covered = len(together) >= (1 if is_short else share * len(theirs))
-        if is_covered and is_same_way and has_details(" ".join(texts), one.text, user_names=user_names):
+        is_covered = is_named or len(together) >= (1 if is_short else share * len(theirs))
+        if is_covered and is_same_way and has_details(" ".join(texts), real, user_names=user_names):
             resolved[one.memory_id] = max(alike, key=lambda n: shares[n])
     return resolved
 
 
-def _stands(stated: str, alike: Sequence[tuple[str, frozenset[str]]], theirs: frozenset[str]) -> bool:
-    """Return whether a stated fact is understood alone, and no less than the one text that is like it."""
+def _list_words(text: str, user_names: Sequence[str]) -> frozenset[str]:
+    """Return the stems of a text without the user's names and without numbers, which are compared as such."""
+    stems = list_stems(text) - list_stems(" . ".join(list_own_names(user_names)))
+    return frozenset(stem for stem in stems if not stem[0].isdigit())
+
+
+def _stands(
+    stated: str, alike: Sequence[tuple[str, frozenset[str]]], theirs: frozenset[str], user_names: Sequence[str]
+) -> bool:
+    """Return whether a stated fact is understood alone, and contains the one text that is like it."""
     if is_fragment(stated) or REFERENCE.search(stated):
         return False
     within = [
-        mine for text, mine in alike if share_stems(mine, theirs) == mine and is_denied(text) == is_denied(stated)
+        (text, mine)
+        for text, mine in alike
+        if share_stems(mine, theirs) == mine and is_denied(text) == is_denied(stated)
     ]
-    return len(alike) == len(within) == 1 or any(share_stems(theirs, mine) == theirs for mine in within)
-
-
-def is_fragment(text: str) -> bool:
-    """Return whether an English text has no verb."""
-    return detect_language(text) == ENGLISH and not has_verb(text)
+    is_whole = any(share_stems(theirs, mine) == theirs for _, mine in within)
+    is_contained = any(relate(text, stated, user_names=user_names) == "contained" for text, _ in within)
+    return is_contained and (is_whole or len(alike) == len(within) == 1)

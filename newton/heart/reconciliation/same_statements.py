@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Sequence
+from datetime import date
 
+from newton.heart.reconciliation.derived_days import list_weekdays
 from newton.heart.reconciliation.text_evidence import (
     collect_evidence,
     find_unsupported_names,
@@ -12,6 +14,7 @@ from newton.heart.reconciliation.text_evidence import (
     share_stems,
 )
 from newton.heart.statements.change_cues import load_cues
+from newton.heart.statements.statement_candidates import has_verb
 from newton.languages.detection import detect_language
 from newton.languages.language_data import ENGLISH
 from newton.languages.patterns import is_negated
@@ -29,6 +32,15 @@ REFERENCE = re.compile(
 _SPEAKER = re.compile(
     r"\b(?:i|my|me|we|our|us|ich|mein\w*|wir|unser\w*|yo|mi|mis|nosotr[oa]s|nuestr\w+|je|mon|ma|mes|nous|notre|io|mio|mia|noi"
     r"|nostr\w|eu|meu|minha|nós|noss[oa]|ik|mijn|wij|ons|я|мой|моя|мы|наш\w*)\b",
+    re.IGNORECASE,
+)
+
+# What is not so: of a correction, a "no" before the new value and the number that is wrong; what it is compared with.
+_UNREAL = re.compile(
+    r"^\W*(?:(?:no|nope|nah|nein|nee|non|não|нет)(?:[,.!…]+\s+|\s+(?=(?:no|nein|non|не)\b|(?:the\s+)?\d+(?:st|nd|rd|th)\b)))+"
+    r"|(?:(?<=, )no|\b(?:not|nicht|pas|non|niet|não|не|instead\s+of|rather\s+than|statt|anstatt"
+    r"|en\s+(?:vez|lugar)\s+de|au\s+lieu\s+de))\s+(?:the\s+)?\d[\d.,:]*(?:st|nd|rd|th)?\b"
+    r"|\b(?:like\s+an?|wie\s+eine?|como\s+una?|comme\s+une?)\s+[\w-]+",
     re.IGNORECASE,
 )
 
@@ -51,19 +63,45 @@ def say_same(first: str, second: str, *, user_names: Sequence[str]) -> bool:
 def includes(first: str, second: str, *, user_names: Sequence[str]) -> bool:
     """Return whether two statements say the same, or the other has all details of one in a person's words.
 
-    Of such a sentence ("Na, I'm at Roda Torta anyway."), few words may be in the other.
+    Of such a sentence ("Na, I'm at Roda Torta anyway."), few words may be in the other; of a correction, its new date
+    or number.
 
     >>> includes("Dad lives out there in Graz.", "Kim's dad lives in Graz and flies in on 3 May.", user_names=["Kim"])
+    True
+    >>> includes("No no, the 22nd.", "Mia sees Dr. Weiss on 22 May at 9:30.", user_names=["Kim"])
     True
     >>> includes("Kim lives in Graz.", "Kim's brother Malte lives in Graz.", user_names=["Kim"])
     False
     """
-    if is_denied(first) != is_denied(second) or not share_stems(list_stems(first), list_stems(second)):
+    real = leave_unreal(first), leave_unreal(second)
+    corrects = any(is_fragment(text) or _UNREAL.search(text) for text in (first, second))
+    is_linked = share_stems(*map(list_stems, real)) or (corrects and share_anchors(*real))
+    if is_denied(real[0]) != is_denied(real[1]) or not is_linked:
         return False
-    has_first, has_second = (has_details(*pair, user_names=user_names) for pair in ((second, first), (first, second)))
+    has_first, has_second = (has_details(*pair, user_names=user_names) for pair in (real[::-1], real))
     if (has_first and is_spoken(first)) or (has_second and is_spoken(second)):
         return True
-    return has_first and has_second and _share_words(first, second, user_names)
+    return has_first and has_second and _share_words(*real, user_names)
+
+
+def leave_unreal(text: str) -> str:
+    """Return a statement without the value that it corrects and without comparisons, of which nothing must be kept.
+
+    >>> leave_unreal("No no, she wants 35 and not 30."), leave_unreal("He stands there like a Bavarian.")
+    ('she wants 35 and .', 'He stands there .')
+    >>> leave_unreal("No sugar for Kim in school no 17.")
+    'No sugar for Kim in school no 17.'
+    """
+    return _UNREAL.sub("", text)
+
+
+def share_anchors(first: str, second: str) -> bool:
+    """Return whether two statements have a number or a weekday in common."""
+    return bool(_list_anchors(first) & _list_anchors(second))
+
+
+def _list_anchors(text: str) -> frozenset[object]:
+    return collect_evidence([text]).numbers | list_weekdays(text, date.min.replace(year=2000))
 
 
 def says_all(text: str, other: str, *, user_names: Sequence[str]) -> bool:
@@ -82,8 +120,13 @@ def says_all(text: str, other: str, *, user_names: Sequence[str]) -> bool:
 
 
 def is_spoken(text: str) -> bool:
-    """Return whether a statement is in the words of a person, with pronouns where names could be."""
-    return bool(_SPEAKER.search(text) or REFERENCE.search(text))
+    """Return whether a statement is in a person's words: a fragment, a correction, or with pronouns for names."""
+    return is_fragment(text) or any(pattern.search(text) for pattern in (_SPEAKER, REFERENCE, _UNREAL))
+
+
+def is_fragment(text: str) -> bool:
+    """Return whether an English text has no verb."""
+    return detect_language(text) == ENGLISH and not has_verb(text)
 
 
 def has_details(text: str, other: str, *, user_names: Sequence[str]) -> bool:

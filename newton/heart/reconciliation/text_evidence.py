@@ -36,6 +36,11 @@ _GERMAN_ARTICLE = re.compile(
     r"(?: [a-zäöüß]+)?$"
 )
 _GERMAN_NOUN_ENDING = re.compile(r"(?:ung|heit|keit|schaft|tion|zeit|tag|abend|woche|monat|jahr|tum)(?:e[ns]?|s)?$")
+# Capitalized as names are, and no name that a source must have.
+_NO_NAMES = split_words("""
+afterward afterwards apparently basically currently meanwhile moreover originally previously sadly dont ive thats theres
+auntie aunty dad daddy gran grandad granddad grandma grandpa granny mom mommy mum mummy nan sis uncle
+""")
 _TIME_STEMS = split_words("day week month year hour minute today tomorrow yesterday now time")
 
 
@@ -191,7 +196,7 @@ def _iter_names(text: str, code: str, sources: TextEvidence) -> Iterator[str]:
 def _is_common(word: str, before: str, code: str, sources: TextEvidence) -> bool:
     """Return whether a capitalized word is not a name, by the language, its place and the words of the sources."""
     plain = word.lower()
-    if plain in _stopwords(code) or plain in COMMON_WORDS or plain in _date_names(code):
+    if plain in _stopwords(code) or plain in COMMON_WORDS or plain in _NO_NAMES | _date_names(code):
         return True
     starts = _SENTENCE_START.search(before) is not None
     if starts or code == "de":

@@ -54,6 +54,7 @@ class StatementCandidate(NamedTuple):
 _SENTENCE = re.compile(
     r"\S(?:[^\n.!?]|[.!?](?![\s)])|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.|(?<=\bProf)\.|(?<=\b[A-HJ-Z])\.)*[.!?)]*"
 )
+_LIST_NUMBER = re.compile(r"^\d{1,2}(?= +[^\W\d])", re.MULTILINE)
 # A question at the end of a sentence that asks whether the sentence is true.
 _TAG = re.compile(
     r"[,–—-]\s*(?:right|correct|yes|no|huh|innit|am i wrong|\w+n't (?:it|he|she|they|we|you|i))\s*\??\)?$",
@@ -171,7 +172,7 @@ def split_message(message: str) -> list[StatementCandidate]:
     """
     if len(message) > MAX_MESSAGE_CHARACTERS or not is_latin_script(message):
         return []
-    plain = _LABEL.sub(r"\1,", message.replace("’", "'").replace("\t", " "))
+    plain = _blank_numbers(_LABEL.sub(r"\1,", message.replace("’", "'").replace("\t", " ")))
     masked = _mask_material(mask_foreign_text(plain))
     found = list[StatementCandidate]()
     for number, sentence in enumerate(_SENTENCE.finditer(masked)):
@@ -183,6 +184,19 @@ def split_message(message: str) -> list[StatementCandidate]:
             if clause := _to_candidate(plain, masked, span, is_asked=is_asked):
                 found.append(clause._replace(sentence=number, clause=position))
     return found
+
+
+def _blank_numbers(message: str) -> str:
+    """Replace the numbers of a list without points by spaces. Offsets do not change.
+
+    >>> _blank_numbers("Two things\\n1 I moved\\n2 she did not\\n12 boxes are left")
+    'Two things\\n  I moved\\n  she did not\\n12 boxes are left'
+    """
+    counted = [one for n, one in enumerate(_LIST_NUMBER.finditer(message), 1) if one[0] == str(n)]
+    if len(counted) > 1:
+        for match in counted:
+            message = f"{message[: match.start()]}{' ' * len(match[0])}{message[match.end() :]}"
+    return message
 
 
 def _mask_material(masked: str) -> str:
