@@ -23,7 +23,7 @@ _FOLLOWERS = frozenset(_FOLLOWER_LIST.split())
 
 _TITLE = r"(?:(?:Mr|Mrs|Ms|Dr|St|Prof)\.? )?"
 _PARTICLES = r"(?:(?:al|bin|da|de|del|den|der|di|du|el|la|le|ter|van|von) )*"
-_NAME = rf"{_TITLE}{_PARTICLES}[A-Z][\w-]*(?: {_PARTICLES}[A-Z][\w-]*){{0,2}}"
+_NAME = rf"(?!I\b){_TITLE}{_PARTICLES}[A-Z][\w-]*(?: {_PARTICLES}[A-Z][\w-]*){{0,2}}"
 _OWNER = r"(?:[Mm]y|[Oo]ur|[Tt]he|[A-Z][\w-]*['’]s)"
 _ROLE = rf"(?P<role>{_OWNER} (?:[a-z][\w-]*\.? ){{0,3}}[a-z][\w-]*)"
 _FORMS = (
@@ -58,6 +58,8 @@ def find_appositions(text: str) -> list[NameApposition]:
 
     >>> [one.statement for one in find_appositions("Our plumber Theo charges 70 euros an hour.")]
     ['Theo is our plumber.']
+    >>> find_appositions("She saw the stair I fell on.")
+    []
     """
     matches = [match for form in _FORMS for match in form.finditer(text) if _may_end(text[match.end() :])]
     found = [_to_apposition(match) for match in matches]
