@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from newton.agent.decision_inputs import DecisionInput
 from newton.agent.field_types import CleanText, MessageContent, Name, Ref, Timestamp
-from newton.agent.inputs import ExpandInput, HostRememberInput, LessonInput, RecallInput, ToolInput
+from newton.agent.inputs import HostRememberInput, LessonInput, RecallInput, ToolInput
 from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
 from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.memory.memory import Kind
@@ -117,11 +117,6 @@ class HostRecallInput(RecallInput, ConversationInput):
         description="The conversation in which you search. Its messages are preferred, and its working memory gets the"
         " results. Default: that of the connection.",
     )
-
-
-class HostExpandInput(ExpandInput, ConversationInput):
-    """Read one memory in full by its id, with its state, source, date and trust. A long text comes in pages: each
-    result says how many characters are left, and at which offset the next page begins."""
 
 
 class HostDecisionInput(DecisionInput, ConversationInput):

@@ -1,10 +1,8 @@
-"""Inputs that select, list and edit stored memories, shared by the HTTP API, MCP and the command line."""
+"""Inputs that select, list and change stored memories, shared by the HTTP API, MCP and the command line."""
 
-from collections.abc import Mapping
-from typing import Any, Literal, cast
+from typing import Literal
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from newton.agent.field_types import CleanText, Importance, Name, Ref, Timestamp
 from newton.agent.inputs import ToolInput
@@ -13,21 +11,6 @@ from newton.memory.memory import Kind, Trust
 
 MAX_LIST_LIMIT = 200
 BulkAction = Literal["forget", "retract", "set_importance", "set_core"]
-
-# Fields that no edit may change, with the remedy.
-FIXED_FIELDS = {
-    "content": "A text is never edited; `supersede` replaces the fact by a new one.",
-    "text": "A text is never edited; `supersede` replaces the fact by a new one.",
-    "full_text": "A text is never edited; `supersede` replaces the fact by a new one.",
-    "attribute": "The attribute is part of the statement; `supersede` or `retract` the fact and store it again.",
-    "kind": "The kind is fixed; store the memory again as the other kind.",
-    "state": "The state follows from evidence; use `confirm`, `retract` or `supersede`.",
-    "quarantined": "A person's `confirm` ends the quarantine.",
-    "outcome": "`set_outcome` sets the outcome of an episode, `review` that of a decision.",
-    "confidence": "The confidence is kept as first stated; `supersede` the fact by one with another confidence.",
-    "trust": "Trust is set by the interface through which the memory came, and never changes.",
-    "origin": "The origin is set by the interface through which the memory came, and never changes.",
-}
 
 
 class MemoryFilterInput(ToolInput):
@@ -73,34 +56,6 @@ class ListMemoriesInput(MemoryFilterInput):
         max_length=500,
         description="The cursor of the page: `next` of the previous page, whose filters must be the same.",
     )
-
-
-class EditMemoryInput(ToolInput):
-    """The new values of the editable fields of a memory. A field that is omitted stays unchanged."""
-
-    importance: Importance | None = Field(
-        None, description="Importance from 0 to 10, in place of the computed one; null computes it again.", examples=[8]
-    )
-    core: bool = Field(default=False, description="Whether the fact is marked as core.")
-    subject: Name | None = Field(
-        None, description="The person or thing that the fact is about; null removes the subject."
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _reject_fixed_fields(cls, data: Any) -> Any:
-        names = list(cast("Mapping[str, object]", data)) if isinstance(data, Mapping) else list[str]()
-        for name in names:
-            if remedy := FIXED_FIELDS.get(name):
-                message = "{name} cannot be edited: {remedy}"
-                raise PydanticCustomError("fixed", message, {"name": name, "remedy": remedy.rstrip(".")})
-        return cast("object", data)
-
-    @model_validator(mode="after")
-    def _require_field(self) -> "EditMemoryInput":
-        if not self.model_fields_set:
-            raise PydanticCustomError("empty", "no field to edit is given; give importance, core or subject", {})
-        return self
 
 
 class BulkChangeInput(ToolInput):

@@ -137,7 +137,7 @@ class DecisionDetail:
     def to_fields(self, history: Sequence[TransitionRecord]) -> dict[str, Any]:
         """Return the decision with its changes of state as the JSON object that every interface shows."""
         steps = [(self.memory.created_at, "recorded", None, self.memory.origin)]
-        steps += [(one.at, one.to_state, one.reason, one.origin) for one in history]
+        steps += [(one.changed_at, one.to_state, one.reason, one.origin) for one in history]
         return {
             "decision_id": self.memory.memory_id,
             "state": self.memory.state,

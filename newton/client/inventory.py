@@ -20,10 +20,6 @@ class InventoryOperations(OperationMethods):
         """
         return await self.get("/v1/memories", filters)
 
-    async def edit_memory(self, memory_id: IdLike, **fields: object) -> JsonDict:
-        """Set `importance` (0 to 10; None computes it again), `core` or `subject` of a memory; return the memory."""
-        return await self._send("PATCH", f"/v1/memories/{memory_id}", fields)
-
     async def change_memories(self, action: str, filter: Mapping[str, object], **fields: object) -> JsonDict:
         """Change all memories that `filter` selects. `action` is forget, retract, set_importance or set_core.
 

@@ -12,6 +12,7 @@ from asyncpg import Record as Row
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
+from newton.memory.importance import MAX_IMPORTANCE
 from newton.memory.memory import Kind, Outcome, Trust, past_reason
 
 SQL = load("newton.memory", "lookup.sql")
@@ -56,7 +57,10 @@ class RelatedMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryDetail:
-    """The full record of a memory. `full_text` is decompressed if it was archived. `relatives` are related memories."""
+    """The full record of a memory, with the related ones. `full_text` is decompressed if it was archived.
+
+    `importance` is from 0 to 10 if a person set it; None if it is computed.
+    """
 
     memory_id: UUID
     kind: Kind
@@ -76,7 +80,7 @@ class MemoryDetail:
     trust: Trust
     quarantined: bool
     ref: str | None
-    relatives: tuple[RelatedMemory, ...]
+    links: tuple[RelatedMemory, ...]
 
     @property
     def is_past(self) -> bool:
@@ -114,7 +118,7 @@ class MemoryDetail:
         return [one for one in linked if not past_reason(one.kind, one.state)]
 
     def _list_linked(self, *links: str) -> list[RelatedMemory]:
-        return [one for one in self.relatives if one.type in links]
+        return [one for one in self.links if one.type in links]
 
 
 def short_id(memory_id: UUID) -> str:
@@ -201,5 +205,7 @@ async def read_memory(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> MemoryDetai
     if compressed := fields.pop("packed"):
         fields["full_text"] = zlib.decompress(compressed).decode()
     fields["full_text"] = fields["full_text"] or fields["summary"]
-    relatives = await SQL["list_related"].fetch_all(tx, agent_id=agent_id, memory_id=memory_id)
-    return MemoryDetail(**fields, relatives=tuple(RelatedMemory(*row) for row in relatives))
+    if fields["importance"] is not None:
+        fields["importance"] *= MAX_IMPORTANCE
+    related = await SQL["list_related"].fetch_all(tx, agent_id=agent_id, memory_id=memory_id)
+    return MemoryDetail(**fields, links=tuple(RelatedMemory(*row) for row in related))

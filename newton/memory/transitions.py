@@ -98,7 +98,7 @@ class TransitionRecord:
     `replaced_by` is set on the last transition of a fact that was replaced: the fact that replaced it.
     """
 
-    at: datetime
+    changed_at: datetime
     event: str
     from_state: str
     to_state: str

@@ -26,7 +26,7 @@ join moved as m on m.memory_id = s.memory_id
 returning memory_id;
 
 -- name: list_transitions(agent_id, memory_id)
-select changed_at as at, event, from_state, to_state, reason, origin
+select changed_at, event, from_state, to_state, reason, origin
 from memory.transitions
 where agent_id = $1 and memory_id = $2
 order by transition_id;

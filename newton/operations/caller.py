@@ -6,6 +6,7 @@ from uuid import UUID
 
 from newton.agent.actions.permissions import PermissionService
 from newton.agent.inventory.documents import DocumentService
+from newton.agent.inventory.memory_edits import MemoryEditor
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.scope import AgentScope
@@ -28,16 +29,21 @@ if TYPE_CHECKING:
     from newton.runtime.wiring import AgentServices
 
 
+PERSON = "the user"  # the author of what a person does without a token
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCaller:
     """The services that operations use. `trust` is the highest trust that texts from the caller can get.
 
-    `deadline` is the moment until which the memory is waited for; None gives each search the default time.
+    `author` is recorded with edits. `deadline` is the moment until which the memory is waited for; None gives each
+    search the default time.
     """
 
     newton: "AgentServices"
     origin: str
     trust: Trust = "agent"
+    author: str = PERSON
     deadline: RequestDeadline | None = None
 
     def within(self, tx: Tx) -> Self:
@@ -62,6 +68,10 @@ class OperationCaller:
     @property
     def curation(self) -> CurationService:
         return CurationService(scope=self.scope)
+
+    @property
+    def memory_editor(self) -> MemoryEditor:
+        return MemoryEditor(scope=self.scope, author=self.author)
 
     @property
     def censors(self) -> CensorService:

@@ -41,6 +41,7 @@ class OperationOptions(TypedDict, total=False):
     `text` renders the result for people, of a list each item. Of a list, `empty` is its text without items, and
     `advice` follows the items; both may name commands as `newton ...`. `is_idempotent` says that a
     repeated call changes nothing more. `question` is what the command asks before it runs, unless --yes is given.
+    `field_scopes` are the scopes that a token needs for some parameters, if they are given.
     """
 
     name: str
@@ -52,6 +53,7 @@ class OperationOptions(TypedDict, total=False):
     advice: str
     is_idempotent: bool
     question: str
+    field_scopes: Mapping[str, OperationScope]
 
 
 @dataclass(frozen=True, kw_only=True)

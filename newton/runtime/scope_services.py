@@ -10,7 +10,6 @@ from newton.agent.inventory.agent_activity import ActivityService
 from newton.agent.inventory.artifacts import ArtifactService
 from newton.agent.inventory.bulk_changes import BulkService
 from newton.agent.inventory.documents import DocumentService
-from newton.agent.inventory.memory_edits import MemoryEditor
 from newton.agent.inventory.memory_lists import MemoryListService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.history_match import HistoryMatcher
@@ -64,9 +63,6 @@ class ScopeServices:
     def action_gate(self, origin: str) -> ActionGate:
         rename = partial(rename_commands, interface=ORIGIN_INTERFACES.get(origin, "cli"))
         return ActionGate(scope=self.scope.at(origin), name_commands=rename)
-
-    def memory_editor(self, origin: str, author: str) -> MemoryEditor:
-        return MemoryEditor(scope=self.scope.at(origin), author=author)
 
     def bulk(self, origin: str, author: str) -> BulkService:
         return BulkService(scope=self.scope.at(origin), author=author)

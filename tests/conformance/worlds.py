@@ -27,6 +27,7 @@ _ID = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32}|\b[0-9a-f]{8}\b|\b[0-9a-f]{16}\b"
 )
 _ORIGIN = re.compile(r"^(?:http|cli|mcp|chat)(?= \d|$)")  # of a row, and of a confirmation with its day
+_AUTHOR = re.compile(r"^(?:the user|token .*)$")  # of an edit
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}\S*")
 
 
@@ -95,7 +96,7 @@ def to_comparable(value: Any) -> Any:
     match value:
         case str():
             text = _TIME.sub("@", _ID.sub("#", value))
-            return _ORIGIN.sub("<door>", text)
+            return _AUTHOR.sub("<author>", _ORIGIN.sub("<door>", text))
         case dict():
             fields = cast("Mapping[str, Any]", value)
             return {name: to_comparable(one) for name, one in fields.items()}

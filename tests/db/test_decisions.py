@@ -209,7 +209,7 @@ async def test_decisions_are_linked_by_hand(tx: Tx) -> None:
     await decisions.link(tx, one, "depends_on", two, ctx=teller())
     whole = await queries.get_decision(tx, two, agent_id=ANA)
     assert [(edge.memory_id, edge.link, edge.other_id) for edge in whole.links] == [(one, "depends_on", two)]
-    assert [relative.type for relative in whole.memory.relatives] == ["is depended on by"]
+    assert [relative.type for relative in whole.memory.links] == ["is depended on by"]
     await decisions.link(tx, one, "depends_on", two, ctx=LATER_ON)
     assert await tx.fetchval("select count(*) from brain.decision_records where kind = 'link'") == 1, "it is said once"
     with pytest.raises(InputError, match="to itself"):

@@ -151,7 +151,7 @@ async def test_of_what_was_forgotten_the_note_is_found(mind: Mind) -> None:
 async def test_a_fact_shows_what_it_is_about(mind: Mind) -> None:
     until = mind.clock.now() + timedelta(days=30)
     await mind.verbs.remember(FactDraft(content="Ana is away", subject="Ana", attribute="status", until=until))
-    _, _, told = await curation(mind).get(await named(mind, "Ana is away"))
+    told = (await curation(mind).get(await named(mind, "Ana is away"))).fact
     assert told == {"subject": "Ana", "attribute": "status", "until": f"{until:%Y-%m-%d %H:%M}"}
 
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
-from newton.agent.inventory.memory_edits import MemoryEditor
+from newton.agent.inventory.memory_edits import FieldChanges, MemoryEditor
 from newton.agent.llm import usage
 from newton.agent.llm.usage import UsageRecord
-from newton.agent.memory_inputs import EditMemoryInput
 from newton.agent.services.memories import FactDraft
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.pipeline import ContextBuilder
@@ -155,7 +154,7 @@ DOORS: dict[str, Door] = {
     "recall": lambda mind, _: mind.verbs.recall("ferry", limit=1),
     "read": lambda mind, fact: mind.verbs.record_access([fact]),
     "confirm": lambda mind, fact: curation(mind).confirm(str(fact)),
-    "mark": lambda mind, fact: editor(mind).edit(str(fact), EditMemoryInput(core=True)),
+    "mark": lambda mind, fact: editor(mind).edit(str(fact), FieldChanges(core=True)),
     "supersede": lambda mind, fact: curation(mind).supersede(str(fact), "It is called Hermes."),
     "retract": lambda mind, fact: curation(mind).retract(str(fact)),
     "forget": lambda mind, fact: curation(mind).forget([str(fact)], include_derived=False, reason="a test"),

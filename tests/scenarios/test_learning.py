@@ -187,12 +187,12 @@ async def test_the_outcome_of_an_episode_is_set_and_no_model_replaces_it(mind: M
     curation = CurationService(scope=mind.scope)
     for outcome in ("failure", "partial"):
         await curation.set_outcome(episode.memory_id.hex, outcome)
-    memory, _, _ = await curation.get(episode.memory_id.hex)
+    memory = await curation.get(episode.memory_id.hex)
     assert (memory.outcome, memory.summary) == ("partial", "[2026-11-21] (partial) The trip: We sailed to Oslo.")
     async with mind.db.transaction(mind.agent_id) as tx:
         summary = EpisodeSummary(title="Sailing", summary="All went well.", outcome="success")
         await set_summary(tx, episode.memory_id, summary, ctx=teller(mind.agent_id))
-    assert (await curation.get(episode.memory_id.hex))[0].outcome == "partial"
+    assert (await curation.get(episode.memory_id.hex)).outcome == "partial"
     fact = await mind.verbs.remember(FactDraft(content="The boat is red."))
     with pytest.raises(InputError, match="is not an episode; its kind is fact"):
         await curation.set_outcome(fact.memory_id.hex, "success")

@@ -78,7 +78,7 @@ async def test_edits_come_back_as_the_word_of_the_person(mirror: MirrorImporter,
         "Ben swims on Mondays.": "Ben",
     }
     (changed,) = [edit.line.ref for edit in plan.changed]
-    memory, _, _ = await mirror.curation.get(changed or "")
+    memory = await mirror.curation.get(changed or "")
     assert memory.state == "SUPERSEDED"
     assert "Ana lives in Braga." in memory.replaced_by[0].micro
     assert [one.text for one in (await mirror.identity.get()).by_priority] == [

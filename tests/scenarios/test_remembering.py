@@ -90,10 +90,10 @@ async def test_a_fact_that_returns_replaces_its_successor(mind: Mind, own: Agent
     six, eight, again = await tell(mind, here, *said)
     assert again.result.memory_id == six.result.memory_id
     assert [one.memory_id for one in again.replaced] == [eight.result.memory_id]
-    _, changes, _ = await own.curation("cli").get(short_id(eight.result.memory_id))
+    changes = (await own.curation("cli").get(short_id(eight.result.memory_id))).changes
     assert changes[-1].replaced_by is not None
     assert changes[-1].replaced_by.memory_id == six.result.memory_id
-    _, changes, _ = await own.curation("cli").get(short_id(six.result.memory_id))
+    changes = (await own.curation("cli").get(short_id(six.result.memory_id))).changes
     assert changes[-1].replaced_by is None, "it is current again"
 
 
@@ -120,7 +120,7 @@ async def test_a_person_is_warned_where_a_model_is_refused(mind: Mind, own: Agen
 async def test_what_a_host_read_is_quarantined_unless_it_says_that_the_user_said_it(own: AgentServices) -> None:
     read = await run_tool(own, "remember", {"content": "The museum opens at ten."})
     said = await run_tool(own, "remember", {"content": "Ana wants a window seat.", "source": "own"})
-    details = [(await own.curation("cli").get(str(one.fields["memory_id"])))[0] for one in (read, said)]
+    details = [await own.curation("cli").get(str(one.fields["memory_id"])) for one in (read, said)]
     assert [(one.trust, one.quarantined) for one in details] == [("tool", True), ("agent", False)]
     assert "quarantine" in str(read.fields["hint"]) and "hint" not in said.fields
 

@@ -68,13 +68,13 @@ def test_an_edit_is_printed_and_found_in_the_history(run: Run) -> None:
     remember(run, "The nut allergy is serious", subject="Ana")
     memory = str(listed(run, "--text", "allergy")[0]["memory_id"])
     said = ok(run("edit", memory[-8:], "--importance", "9", "--core", "--subject", "Ben"))
-    assert said.startswith(f"Edited {memory[-8:]}: importance 9, subject Ben, core yes (state CORE).")
+    assert said.startswith(f"Edited {memory[-8:]}: importance 9, subject, core yes (state CORE).")
     assert "nothing changed" in ok(run("edit", memory, "--importance", "9"))
     history = ok(run("history", memory))
     assert "importance: unset → 9  (by the user, cli)" in history
     assert "subject: Ana → Ben" in history
-    assert "names nothing to change" in run("edit", memory).stderr
-    assert "--importance" in run("edit", memory, "--importance", "11").stderr
+    assert "Nothing to change is given" in run("edit", memory).stderr
+    assert "importance" in run("edit", memory, "--importance", "11").stderr
 
 
 def test_many_are_forgotten_only_with_the_code_of_the_preview(run: Run) -> None:

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 from typing import NamedTuple
-from uuid import UUID
 
-from newton.agent.memory_inputs import EditMemoryInput
 from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.errors import ConflictError, InputError
@@ -12,10 +10,35 @@ from newton.heart.facts import fact_edits
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory.importance import MAX_IMPORTANCE, normalize_importance
 from newton.memory.inventory import edits
-from newton.memory.inventory.edits import EditableField, EditableMemory, MemoryEdit
+from newton.memory.inventory.edits import EditableField, EditableMemory
 from newton.memory.inventory.memory_list import ListedMemory, read_rows
 from newton.memory.lookup import resolve_id, short_id
 from newton.memory.memory import past_reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldChanges:
+    """The new values of fields of a memory; None changes nothing.
+
+    With `derive_importance`, the importance is computed again; with `remove_subject`, the fact has no subject any more.
+    """
+
+    importance: float | None = None
+    derive_importance: bool = False
+    core: bool | None = None
+    subject: str | None = None
+    remove_subject: bool = False
+
+    def check(self) -> None:
+        """Raise InputError if nothing is changed, or one field in two ways."""
+        if self.importance is not None and self.derive_importance:
+            what = "`importance` and `derive_importance` exclude each other."
+            raise InputError(what, hint="Give `importance` or `derive_importance`.", param="importance")
+        if self.subject is not None and self.remove_subject:
+            what = "`subject` and `remove_subject` exclude each other."
+            raise InputError(what, hint="Give `subject` or `remove_subject`.", param="subject")
+        if self == FieldChanges():
+            raise InputError("Nothing to change is given.", hint="Give `importance`, `core` or `subject`.")
 
 
 class EditResult(NamedTuple):
@@ -32,32 +55,30 @@ class MemoryEditor:
     scope: AgentScope
     author: str
 
-    async def edit(self, memory_ref: str, changes: EditMemoryInput) -> EditResult:
+    async def edit(self, memory_ref: str, changes: FieldChanges) -> EditResult:
         """Set the given fields of a memory; return the memory and the changed fields. An equal value is no change.
 
-        Raises InputError if the kind of the memory has no such field, and ConflictError if a superseded or retracted
-        fact is to be marked as core.
+        Raises InputError as FieldChanges.check and if the kind of the memory has no such field, and ConflictError if a
+        superseded or retracted fact is to be marked as core.
         """
+        changes.check()
         async with self.scope.write() as (tx, ctx):
             memory_id = await resolve_id(tx, memory_ref, agent_id=ctx.agent_id)
             (memory,) = await edits.lock_memories(tx, [memory_id], agent_id=ctx.agent_id)
             (before,) = await read_rows(tx, [memory_id], agent_id=ctx.agent_id)
-            given, changed = changes.model_fields_set, list[EditableField]()
-            if "importance" in given and await self._set_importance(tx, memory, changes.importance, ctx):
+            changed = list[EditableField]()
+            sets_importance = changes.importance is not None or changes.derive_importance
+            if sets_importance and await self._set_importance(tx, memory, changes.importance, ctx):
                 changed.append("importance")
-            if "subject" in given and await self._set_subject(tx, before, changes.subject, ctx):
+            sets_subject = changes.subject is not None or changes.remove_subject
+            if sets_subject and await self._set_subject(tx, before, changes.subject, ctx):
                 changed.append("subject")
-            if "core" in given and await self._set_core(tx, before, ctx, is_core=changes.core):
+            if changes.core is not None and await self._set_core(tx, before, ctx, is_core=changes.core):
                 changed.append("core")
             if changed:
                 self.scope.publish("memory.edited", {"memory_id": str(memory_id), "fields": changed})
             (after,) = await read_rows(tx, [memory_id], agent_id=ctx.agent_id)
             return EditResult(after, tuple(changed))
-
-    async def list_edits(self, memory_id: UUID) -> list[MemoryEdit]:
-        """Return the recorded edits of a memory, oldest first."""
-        async with self.scope.transaction() as tx:
-            return await edits.list_edits(tx, memory_id, agent_id=self.scope.agent_id)
 
     async def _set_importance(
         self, tx: Tx, memory: EditableMemory, importance: float | None, ctx: LifecycleContext

@@ -178,7 +178,7 @@ async def recall(toolset: AgentToolset, args: inputs.RecallInput) -> ToolResult:
 
 
 async def expand(toolset: AgentToolset, args: inputs.ExpandInput) -> ToolResult:
-    memory, _, fact = await toolset.curation.get(args.memory_id)
+    memory = await toolset.curation.get(args.memory_id)
     page = cut_page(memory.full_text, offset=args.offset, limit=args.limit)
     fields = {
         "memory_id": short_id(memory.memory_id),
@@ -188,7 +188,7 @@ async def expand(toolset: AgentToolset, args: inputs.ExpandInput) -> ToolResult:
         "occurred_at": memory.occurred_at.isoformat(),
         "remaining_chars": page.remaining_chars,
         **({"next_offset": page.offset + len(page.text)} if page.remaining_chars else {}),
-        **({"fact": fact} if fact else {}),
+        **({"fact": memory.fact} if memory.fact else {}),
         "text": page.text,
     }
     await toolset.memories.record_reading([memory.memory_id])

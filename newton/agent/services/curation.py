@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -20,6 +20,7 @@ from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
 from newton.memory.forgetting import ForgetPlan, forget, plan_forgetting
 from newton.memory.hygiene import clean_name, clean_text, validate_time
+from newton.memory.inventory.edits import MemoryEdit, list_edits
 from newton.memory.lookup import MemoryDetail, MemoryMention, read_memory, resolve_id, short_id
 from newton.memory.memory import Kind
 from newton.memory.transitions import AppliedTransition, TransitionRecord, list_applied_since, list_transitions
@@ -36,31 +37,47 @@ class FactEffects(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRecord(MemoryDetail):
+    """A memory with its state changes and edits, the oldest first, and the further fields of a fact.
+
+    `remaining_chars` is the number of characters of the text that follow after `full_text`.
+    """
+
+    fact: dict[str, str] = field(default_factory=dict[str, str])
+    changes: Sequence[TransitionRecord]
+    edits: Sequence[MemoryEdit]
+    remaining_chars: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CurationService:
     """Curation of the memories of one agent. A memory is identified by its id or the end of its id."""
 
     scope: AgentScope
 
-    async def get(self, memory_ref: str) -> tuple[MemoryDetail, list[TransitionRecord], dict[str, str]]:
-        """Return a memory in full, its state changes, and the further fields of a fact (empty for other kinds)."""
+    async def get(self, memory_ref: str) -> MemoryRecord:
+        """Return a memory in full. Raises as `resolve`."""
+        agent_id, fact = self.scope.agent_id, dict[str, str]()
         async with self.scope.transaction() as tx:
-            memory_id = await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
-            memory = await read_memory(tx, memory_id, agent_id=self.scope.agent_id)
-            changes = await list_transitions(tx, agent_id=self.scope.agent_id, memory_id=memory_id)
-            if memory.kind != "fact":
-                return memory, changes, {}
-            memory = await self._add_adjacent_values(tx, memory)
-            if memory.replaced_by and changes and changes[-1].to_state == "SUPERSEDED":
-                changes[-1] = replace(changes[-1], replaced_by=memory.replaced_by[0].mention)
-            return memory, changes, await fact_store.read_details(tx, memory_id, agent_id=self.scope.agent_id)
+            memory_id = await resolve_id(tx, memory_ref, agent_id=agent_id)
+            memory = await read_memory(tx, memory_id, agent_id=agent_id)
+            changes = await list_transitions(tx, agent_id=agent_id, memory_id=memory_id)
+            edits = await list_edits(tx, memory_id, agent_id=agent_id)
+            if memory.kind == "fact":
+                memory = await self._add_adjacent_values(tx, memory)
+                fact = await fact_store.read_details(tx, memory_id, agent_id=agent_id)
+        if memory.replaced_by and changes and changes[-1].to_state == "SUPERSEDED":
+            changes[-1] = replace(changes[-1], replaced_by=memory.replaced_by[0].mention)
+        detail = {one.name: getattr(memory, one.name) for one in fields(memory)}
+        return MemoryRecord(**detail, fact=fact, changes=changes, edits=edits)
 
     async def _add_adjacent_values(self, tx: Tx, memory: MemoryDetail) -> MemoryDetail:
         """Return the fact with the earlier and later values of its attribute added to its relatives."""
-        linked = {(one.type, one.memory_id) for one in memory.relatives}
+        linked = {(one.type, one.memory_id) for one in memory.links}
         agent_id, now = self.scope.agent_id, self.scope.now()
         values = await fact_store.list_adjacent_values(tx, memory.memory_id, agent_id=agent_id, now=now)
         new = [one for one in values if (one.type, one.memory_id) not in linked]
-        return replace(memory, relatives=(*memory.relatives, *new))
+        return replace(memory, links=(*memory.links, *new))
 
     async def resolve(self, memory_ref: str, *, kind: Kind | None = None) -> UUID:
         """Return the full id of a memory.
@@ -73,7 +90,7 @@ class CurationService:
 
     async def find_effects(self, memory_id: UUID) -> FactEffects:
         """Return the facts that this fact replaces, those that it may contradict, and whether it is quarantined."""
-        memory, _, _ = await self.get(memory_id.hex)
+        memory = await self.get(memory_id.hex)
         replaced, contested = [one.mention for one in memory.replaced], [one.mention for one in memory.contested]
         return FactEffects(replaced, contested, memory.quarantined)
 

@@ -88,14 +88,6 @@ class SyncClient(SyncAgentOperations):
         body = {"input": input, "max_tokens": max_tokens, **fields}
         return self.post("/v1/context", body, timeout_seconds=timeout_seconds)
 
-    def expand(self, memory_id: IdLike, *, offset: int = 0, limit: int | None = None) -> dict[str, Any]:
-        """Return a memory in full, with its links and state changes.
-
-        `full_text` begins at the character `offset` and has at most `limit` characters; `remaining_chars` is the number
-        of characters after this part. Raises ApiError `not_found`.
-        """
-        return self.get(f"/v1/memories/{memory_id}", {"offset": offset, **({"limit": limit} if limit else {})})
-
     def append_messages(
         self,
         session: str,

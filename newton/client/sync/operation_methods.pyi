@@ -175,6 +175,18 @@ class SyncOperationMethods(SyncDaemonConnection):
         idempotency_key: str | None = None,
     ) -> JsonDict:
         "Permanently delete a document with its passages and the memories derived from them."
+    def edit_memory(
+        self,
+        memory_id: IdLike,
+        *,
+        importance: float | None = None,
+        derive_importance: bool = False,
+        core: bool | None = None,
+        subject: str | None = None,
+        remove_subject: bool = False,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Set the importance or the subject of a memory, or mark a fact as core."
     def entities(self, *, session: str | None = None, limit: int = 20) -> JsonDict:
         "List the people and things (entities) that are mentioned most, or those that a session mentions."
     def session_entities(self, session: str, *, limit: int = 20) -> JsonDict:
@@ -187,6 +199,12 @@ class SyncOperationMethods(SyncDaemonConnection):
         "Merge a person or thing (entity) into another one that is the same."
     def entity(self, name: str, *, depth: int = 1, limit: int = 20) -> JsonDict:
         "Show a person or thing (entity): its names, properties and relations, and the latest memories that mention it."
+    def expand(
+        self, memory_id: IdLike, *, offset: int = 0, limit: int | None = None, session: str | None = None
+    ) -> JsonDict:
+        "Show a memory in full, with its state, source, date, trust, links and changes."
+    def history(self, memory_id: IdLike) -> JsonDict:
+        "Show all state changes and edits of a memory with their time, reason and origin."
     def censors(self) -> JsonDict:
         "List the censors (prohibitions) and how often each matched."
     def add_censor(

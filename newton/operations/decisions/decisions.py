@@ -134,7 +134,7 @@ async def show_decision(caller: "OperationCaller", decision_id: DecisionRef) -> 
     Example: newton decisions show 3f9c2a71
     """
     detail = await caller.decisions.get(decision_id)
-    _, history, _ = await caller.curation.get(str(detail.memory.memory_id))
+    history = (await caller.curation.get(str(detail.memory.memory_id))).changes
     return detail.to_fields(history)
 
 

@@ -118,7 +118,12 @@ def _describe(info: FieldInfo) -> dict[str, Any]:
 async def _respond(
     operation: Operation, given: ToolInput, sender: AuthenticatedCaller, request: Request, key: str | None
 ) -> Response:
-    caller = OperationCaller(newton=sender.newton, origin=ORIGIN, trust="user", deadline=sender.deadline)
+    for name, scope in operation.options.get("field_scopes", {}).items():
+        if getattr(given, name) is not None:
+            sender.require_scope(scope)
+    caller = OperationCaller(
+        newton=sender.newton, origin=ORIGIN, trust="user", author=sender.author, deadline=sender.deadline
+    )
     keyed = key and IdempotentRequest(caller.scope.agent_id, key, await hash_request(request))
     recorder = RequestRecorder(caller=caller, request=keyed or None, status=operation.status)
     outcome = await run_operation(operation, given, caller, recorder=recorder)

@@ -34,15 +34,21 @@ TOP_LEVEL_COMMANDS = {
         "Store documents (any text, Office, HTML, PDF, e-mail) as passages.",
     ),
     "list": ("memory.memory_lists:list_memories", "List the stored memories, with filters."),
-    "show": ("memory.curation:show_memory", "Show one memory in full."),
-    "history": ("memory.curation:show_history", "Show all state changes and edits of a memory."),
+    "show": ("operation_commands:memories.records.show_memory", "Show one memory in full."),
+    "history": (
+        "operation_commands:memories.records.show_history",
+        "Show all state changes and edits of a memory.",
+    ),
     "confirm": ("operation_commands:memories.curation.confirm_fact", "Confirm that a fact is true."),
     "supersede": (
         "operation_commands:memories.curation.supersede_fact",
         "Replace a fact that was true until now.",
     ),
     "retract": ("operation_commands:memories.curation.retract_fact", "Mark a fact as never true."),
-    "edit": ("memory.edits:edit_memory", "Set the importance or the subject of a memory, or mark a fact as core."),
+    "edit": (
+        "operation_commands:memories.edits.edit_memory",
+        "Set the importance or the subject of a memory, or mark a fact as core.",
+    ),
     "outcome": (
         "operation_commands:memories.curation.set_outcome",
         "Set the outcome of an episode: whether it succeeded.",

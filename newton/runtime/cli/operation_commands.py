@@ -86,7 +86,8 @@ def _to_parameter(operation: "Operation", name: str) -> Parameter:
     infos: list[FieldInfo] = [one for one in get_args(hint) if getattr(one, "description", None)]
     is_option = declared.kind is Parameter.KEYWORD_ONLY
     plain = unwrap(hint)
-    described = cyclopts.Parameter(help=infos[-1].description, negative=())
+    is_switch = plain == bool | None  # `--core` and `--no-core`; without both, nothing changes
+    described = cyclopts.Parameter(help=infos[-1].description, negative=None if is_switch else ())
     is_time = datetime in (plain, *get_args(plain))
     annotation = Annotated[plain, StartTime, described] if is_time else Annotated[plain, described]
     kind = Parameter.KEYWORD_ONLY if is_option else Parameter.POSITIONAL_OR_KEYWORD

@@ -184,7 +184,6 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "recall": _reader(context_inputs.HostRecallInput, _agent_tool("recall")),
     "context": _reader(context_inputs.HostContextInput, memory_tools.build_context),
     "list_memories": _reader(ListMemoriesInput, memory_tools.list_memories),
-    "expand": _reader(context_inputs.HostExpandInput, _agent_tool("expand")),
     "note_lesson": McpTool(context_inputs.HostLessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
     "ingest_document": _writer(IngestDocumentInput, document_tools.ingest_document, is_idempotent=True),
     "working_memory": _reader(context_inputs.WorkingMemoryInput, memory_tools.show_working_memory),

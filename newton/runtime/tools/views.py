@@ -26,13 +26,6 @@ class ViewModel(BaseModel):
         return cls.model_validate({name: getattr(source, name) for name in names} | fields)
 
 
-class MemoryMentionInfo(ViewModel):
-    """A memory that a result refers to."""
-
-    memory_id: UUID
-    text: str
-
-
 class BundleInfo(ViewModel):
     """A bundle (a stored context) in a list."""
 

@@ -1,30 +1,24 @@
-"""Endpoints of single memories: store, read and edit."""
+"""Endpoints that store facts, process new memories and undo changes."""
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import Field
 
 from newton.agent.field_types import Importance, Timestamp
 from newton.agent.inputs import RememberInput
-from newton.agent.memory_inputs import EditMemoryInput
 from newton.agent.services.memories import FactDraft
 from newton.errors import NotFoundError
-from newton.memory.importance import MAX_IMPORTANCE
-from newton.memory.inventory.edits import EditableField
-from newton.memory.lookup import cut_page
-from newton.memory.memory import Kind, Outcome, Trust
+from newton.memory.lookup import MemoryMention
 from newton.operations.results import ItemList
-from newton.runtime.api.auth import ReadAccess, WriteAccess
+from newton.runtime.api.auth import WriteAccess
 from newton.runtime.api.base_models import ORIGIN, RequestModel, ResponseModel, with_example
 from newton.runtime.api.idempotency import WriteAction, replace_body
-from newton.runtime.api.path_ids import MemoryId
 from newton.runtime.chat_backend.view_models import UndoneChangeView, to_undone_views
-from newton.runtime.tools.views import MemoryMentionInfo
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
@@ -48,8 +42,8 @@ class RememberResponse(ResponseModel):
     started_at: datetime = Field(
         description="Time at which the request began. Pass it as `since` to `POST /v1/memories/process`."
     )
-    replaced: list[MemoryMentionInfo] = Field(default=[], description="Stored facts that the new fact superseded.")
-    contested: list[MemoryMentionInfo] = Field(
+    replaced: list[MemoryMention] = Field(default=[], description="Stored facts that the new fact superseded.")
+    contested: list[MemoryMention] = Field(
         default=[],
         description="Current facts that may contradict the new fact. `GET /v1/conflicts` lists such conflicts.",
     )
@@ -59,86 +53,6 @@ class RememberResponse(ResponseModel):
     warning: str | None = Field(
         default=None, description="A warning if the text matches a censor. The fact is stored nevertheless."
     )
-
-
-class MemoryLinkInfo(ResponseModel):
-    """A link to another memory. `micro` is the shortest form of the other memory's text."""
-
-    type: str = Field(examples=["supersedes"])
-    memory_id: UUID
-    kind: Kind
-    state: str
-    micro: str
-
-
-class StateChangeInfo(ResponseModel):
-    """A change of the state of a memory."""
-
-    changed_at: datetime
-    from_state: str
-    to_state: str
-    event: str
-    reason: str
-    origin: str
-    replaced_by: MemoryMentionInfo | None = Field(None, description="The fact that superseded the memory.")
-
-
-class MemoryEditInfo(ResponseModel):
-    """A change of one field by a person. Null stands for a field that is not set."""
-
-    edited_at: datetime
-    field: EditableField
-    old_value: str | None
-    new_value: str | None
-    origin: str
-    author: str = Field(description="Who made the edit: `token` and its name, `operator`, or the trust of the caller.")
-
-
-class MemoryResponse(ResponseModel):
-    """A memory with its full text, source, links, state changes and edits."""
-
-    memory_id: UUID
-    kind: Kind
-    state: str = Field(examples=["ACTIVE"])
-    micro: str
-    summary: str
-    full_text: str
-    remaining_chars: int = Field(description="The number of characters of the text that follow after `full_text`.")
-    confidence: float | None
-    importance: float | None = Field(
-        description="The importance from 0 to 10 if a person set it; null if it is computed."
-    )
-    outcome: Outcome | None
-    confirmations: int
-    uses: int
-    occurred_at: datetime
-    created_at: datetime
-    confirmed_at: datetime | None
-    origin: str
-    trust: Trust
-    quarantined: bool
-    ref: str | None
-    fact: dict[str, str] = Field(description="Subject, attribute and validity of a fact. Empty for other kinds.")
-    links: list[MemoryLinkInfo]
-    changes: list[StateChangeInfo]
-    edits: list[MemoryEditInfo]
-
-
-class EditMemoryRequest(EditMemoryInput):
-    """The new values of fields of a memory. Omitted fields are not changed."""
-
-    model_config = with_example(importance=8)
-
-
-class EditResponse(ResponseModel):
-    """The memory after the edit. `changed` names the fields that have a new value."""
-
-    memory_id: UUID
-    state: str
-    importance: float = Field(description="The importance, from 0 to 10.")
-    is_importance_set: bool
-    is_core: bool
-    changed: list[EditableField]
 
 
 class ProcessPendingRequest(RequestModel):
@@ -200,8 +114,8 @@ async def _add_effects(newton: AgentServices, stored: RememberResponse, *, warni
     # not stored for a repetition of the request: it is text of the user
     return RememberResponse.from_source(
         stored,
-        replaced=list(map(MemoryMentionInfo.from_source, effects.replaced)),
-        contested=list(map(MemoryMentionInfo.from_source, effects.contested)),
+        replaced=list(effects.replaced),
+        contested=list(effects.contested),
         warning=warning,
     )
 
@@ -227,51 +141,5 @@ async def undo_changes(body: UndoChangesRequest, act: WriteAction) -> Response:
 
     async def work(newton: AgentServices) -> ItemList[UndoneChangeView]:
         return ItemList(items=to_undone_views(await newton.curation(ORIGIN).undo_changes(body.since)))
-
-    return await act.run_once(work)
-
-
-@router.get("/{memory_id}")
-async def get_memory(
-    memory_id: MemoryId,
-    caller: ReadAccess,
-    offset: Annotated[int, Query(ge=0, description="The first character of `full_text` to return.")] = 0,
-    limit: Annotated[int | None, Query(ge=1, description="Maximum characters of `full_text`. Default: all.")] = None,
-) -> MemoryResponse:
-    """Return a memory with its full text, or with a part of the text."""
-    detail, changes, fact = await caller.newton.curation(ORIGIN).get(memory_id.hex)
-    links = [MemoryLinkInfo.from_source(one) for one in detail.relatives]
-    history = [
-        StateChangeInfo.from_source(
-            one, changed_at=one.at, replaced_by=one.replaced_by and MemoryMentionInfo.from_source(one.replaced_by)
-        )
-        for one in changes
-    ]
-    edits = await caller.newton.memory_editor(ORIGIN, caller.author).list_edits(memory_id)
-    page = cut_page(detail.full_text, offset=offset, limit=limit or len(detail.full_text))
-    return MemoryResponse.from_source(
-        detail,
-        full_text=page.text,
-        remaining_chars=page.remaining_chars,
-        fact=fact,
-        links=links,
-        changes=history,
-        importance=None if detail.importance is None else MAX_IMPORTANCE * detail.importance,
-        edits=[MemoryEditInfo.from_source(one) for one in edits],
-    )
-
-
-@router.patch("/{memory_id}", response_model=EditResponse)
-async def edit_memory(memory_id: MemoryId, body: EditMemoryRequest, act: WriteAction) -> Response:
-    """Edit the importance, the core mark or the subject of a memory. Use `supersede` to change the text.
-
-    The core mark needs a token with the scope admin: no later statement of a program supersedes a core fact.
-    """
-    if "core" in body.model_fields_set:
-        act.caller.require_scope("admin")
-
-    async def work(newton: AgentServices) -> EditResponse:
-        edited = await newton.memory_editor(ORIGIN, act.caller.author).edit(memory_id.hex, body)
-        return EditResponse.from_source(edited.memory, changed=list(edited.changed))
 
     return await act.run_once(work)

@@ -99,9 +99,10 @@ async def set_outcome(page: PageRequest) -> Response:
 async def edit_memory(page: PageRequest) -> Response:
     """Set the importance, the core mark or the subject of a memory."""
     memory_id = page.path("memory_id")
-    body: dict[str, object] = {"importance": page.field("importance") or None}
+    importance, subject = page.field("importance"), page.field("subject")
+    body: dict[str, object] = {"importance": importance} if importance else {"derive_importance": True}
     if page.field("kind") == "fact":
-        body |= {"core": page.field("core") == "on", "subject": page.field("subject") or None}
+        body |= {"core": page.field("core") == "on", **({"subject": subject} if subject else {"remove_subject": True})}
     result = await page.api.patch(f"/v1/memories/{memory_id}", body)
     changed = ", ".join(result["changed"])
     return page.redirect(f"{MEMORIES}/{memory_id}", f"Changed: {changed}." if changed else "Nothing changed.")

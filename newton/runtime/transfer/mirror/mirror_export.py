@@ -70,7 +70,7 @@ class MirrorExporter:
         async for fact in self._list_facts():
             text = fact.summary
             if ELLIPSIS in text:  # a long fact, of which the list has the beginning
-                text = (await self.curation.get(str(fact.memory_id)))[0].full_text
+                text = (await self.curation.get(str(fact.memory_id))).full_text
             subject = fact.subject or NO_SUBJECT
             titles.setdefault(subject.casefold(), subject)
             by_subject[subject.casefold()].append(MirrorLine(short_id(fact.memory_id), text, subject))
