@@ -113,7 +113,7 @@ def _list_tools() -> Iterator[Operation]:
 
 
 # The tool with whose result a prompt begins.
-PROMPT_TOOLS = {"with-memory": "context", "review-decisions": "decisions", "weekly-report": "growth"}
+PROMPT_TOOLS = {"with-memory": "context", "review-decisions": "decisions"}
 
 
 def _read_fields(schema: Schema) -> tuple[Parameter, ...]:

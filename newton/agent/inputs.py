@@ -119,12 +119,6 @@ class MetricsInput(ToolInput):
     days: int = Field(7, ge=1, le=3_650, description="Length of the period in days.")
 
 
-class GrowthInput(ToolInput):
-    """Report how the agent's decisions, procedures and facts developed, compared with the period before."""
-
-    weeks: int = Field(1, ge=1, le=520, description="Length of the period in weeks.")
-
-
 class ListBundlesInput(ToolInput):
     """List the stored contexts (bundles), newest first: the input, the kind of task (frame) and the tokens of each."""
 

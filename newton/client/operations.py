@@ -55,10 +55,6 @@ class AgentOperations(SessionOperations):
         """Return the quality metrics of the contexts of the last `days` days, with their targets."""
         return await self.get("/v1/metrics", {"days": days})
 
-    async def growth(self, *, weeks: int = 1) -> JsonDict:
-        """Return how the agent developed in the last `weeks` weeks, compared with the weeks before."""
-        return await self.get("/v1/growth", {"weeks": weeks})
-
     async def sessions(self, **fields: str | int) -> list[JsonDict]:
         """Return one page of the sessions (conversations), the last used one last."""
         return await self.get_items("/v1/sessions", **fields)

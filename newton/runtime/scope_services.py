@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from newton.agent.inventory.agent_activity import ActivityService
 from newton.agent.inventory.artifacts import ArtifactService
@@ -26,9 +25,6 @@ from newton.agent.services.sessions import BriefService
 from newton.agent.session_data.tasks import TaskService
 from newton.cognition.metrics.service import MetricsService
 from newton.runtime.hint_names import ORIGIN_INTERFACES, rename_commands
-
-if TYPE_CHECKING:
-    from newton.agent.growth.service import GrowthService
 
 T = TypeVar("T")
 
@@ -66,9 +62,6 @@ class ScopeServices:
 
     def bulk(self, origin: str, author: str) -> BulkService:
         return BulkService(scope=self.scope.at(origin), author=author)
-
-    def growth(self) -> "GrowthService":
-        return import_module("newton.agent.growth.service").GrowthService(scope=self.scope)
 
     def metrics(self) -> MetricsService:
         return MetricsService(agent_id=self.scope.agent_id, db=self.scope.db, clock=self.scope.clock)

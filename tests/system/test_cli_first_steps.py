@@ -26,7 +26,7 @@ READING = [
     "censors",
     "tokens",
     "calibration",
-    "growth",
+    "metrics",
     "tokens create laptop",
     "export -",
 ]

@@ -20,11 +20,9 @@ MODULES_OF_AGENTS = OPENING | {"newton.agent.scope", "newton.cognition.pipeline"
         (("doctor",), "commands with the settings below, and made these checks"),
         (("doctor", "--verify", "--json"), "the decision log is unchanged (0 records)"),
         (("dashboard",), "/dashboard/sign-in?code="),
-        (("growth", "--weeks", "2", "--html", "page.html", "--json"), '"periods"'),
+        (("metrics", "--days", "3", "--html", "page.html", "--json"), '"turns"'),
         (("calibration", "--html", "page.html"), ""),
-        pytest.param(("growth", "--since", "last month", "--html", "page.html"), "", marks=pytest.mark.slow),
         pytest.param(("calibration", "--relevance", "--html", "page.html"), "", marks=pytest.mark.slow),
-        pytest.param(("metrics", "--days", "3", "--html", "page.html"), "", marks=pytest.mark.slow),
     ],
 )
 def test_a_command_beside_a_daemon_opens_no_agent(
@@ -50,7 +48,7 @@ def test_a_server_is_tested_by_the_daemon_as_it_is_listed_now(served: Daemon, ho
 
 
 def test_what_the_daemon_refuses_is_told_by_the_command(served: Daemon, house: Path) -> None:
-    done, modules = loaded(house, "growth", "--html", "page.html", "--agent", "nobody")
+    done, modules = loaded(house, "metrics", "--html", "page.html", "--agent", "nobody")
     assert done.returncode != 0
     assert "There is no agent 'nobody'." in done.stderr
     assert modules & MODULES_OF_AGENTS == set()
@@ -59,7 +57,7 @@ def test_what_the_daemon_refuses_is_told_by_the_command(served: Daemon, house: P
 @pytest.mark.slow
 def test_other_settings_are_named_and_used_in_the_own_process(served: Daemon, house: Path) -> None:
     served.begins("used")
-    done, modules = loaded(house, "growth", "--html", "own.html", "--agent", "used", NEWTON_PACK="support")
+    done, modules = loaded(house, "metrics", "--html", "own.html", "--agent", "used", NEWTON_PACK="support")
     assert (done.returncode, (house / "own.html").exists()) == (0, True)
     assert "started with another value of pack" in done.stderr
     assert modules >= OPENING - {"onnxruntime", "mcp", "fastapi"}

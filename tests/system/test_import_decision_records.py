@@ -4,18 +4,16 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
-from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from newton.brain import decisions, growth_queries, queries
+from newton.brain import decisions, queries
 from newton.brain.codec import DecisionReview
 from newton.brain.draft import TrackRecord
 from newton.brain.queries import DecisionFilter
 from newton.db.pool import Database
-from newton.memory.times.time_expressions import ReportPeriods
 from newton.runtime.transfer.exports.decision_records import read_record_lines, read_records
 from newton.runtime.transfer.exports.export_lines import JsonObject, convert_lines
 from newton.runtime.transfer.import_source import ImportReport, ImportSource
@@ -200,9 +198,6 @@ async def test_a_reviewed_record_is_not_part_of_the_calibration(db: Database, ag
         assert await queries.list_reviewed_decisions(tx, agent_id=agent) == []
         category = "architecture"
         assert await queries.get_track_record(tx, agent_id=agent, category=category, now=NOON) == TrackRecord()
-        periods = ReportPeriods(NOON - timedelta(days=8_000), NOON - timedelta(days=4_000), NOON)
-        growth = await growth_queries.read_growth(tx, periods, agent_id=agent)
-        assert (growth.reviewed, growth.now.made, growth.before.made) == ((), 0, 0)
 
 
 async def test_a_link_names_the_decision_with_exactly_its_ref(db: Database, agent: UUID) -> None:

@@ -94,7 +94,7 @@ QUIET = (
     "attributes list",
     "sessions entries s",
     "jobs run lifecycle --dry-run",
-    "growth",
+    "metrics",
     "erase --subject Ana",
 )
 

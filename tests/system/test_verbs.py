@@ -194,7 +194,6 @@ async def test_tasks_are_finished_with_a_result(client: Client) -> None:
 
 async def test_reports_are_read_everywhere(client: Client, api: Api) -> None:
     assert (await client.metrics(days=3))["turns"] == (await tool(client, "metrics", days=3))["turns"] == 0
-    assert (await client.growth())["periods"].keys() == (await tool(client, "growth"))["periods"].keys()
     with pytest.raises(ApiError, check=has_code("forbidden")):
         await client.agents()
     async with api.client(OPERATOR) as operator:
@@ -232,7 +231,6 @@ READING: Mapping[str, str] = {
     "/identity": "",
     "/bundles": "",
     "/metrics": "30",
-    "/growth": "2",
     "/preview": "0.6 Hand the keys to the neighbour",
 }
 

@@ -19,6 +19,7 @@ from newton.cognition.metrics.metrics import (
     MetricVerdict,
     QualityMetric,
     QualityReport,
+    RatedUseCounts,
     TurnSample,
     compute_report,
 )
@@ -34,6 +35,8 @@ from tests.support import NOON
 ITEMS = (ItemSample(0.9, 0.5, True), ItemSample(0.5, 0.3, False))
 SESSION = UUID(int=1)
 KNOWN = FactConfirmationCounts(total=10, confirmed=3)
+USES = RatedUseCounts(matches=20, false_positives=4, successes=6, failures=2)
+UNUSED = RatedUseCounts(0, 0, 0, 0)
 
 
 def context(number: int, **changed: object) -> ContextSample:
@@ -63,7 +66,9 @@ def turn(number: int, held: ContextSample | None, **changed: object) -> TurnSamp
     return replace(plain, **changed)  # pyright: ignore[reportArgumentType]  # named fields
 
 
-def found(*turns: TurnSample, facts: FactConfirmationCounts = KNOWN, cost: int = 0) -> QualityReport:
+def found(
+    *turns: TurnSample, facts: FactConfirmationCounts = KNOWN, uses: RatedUseCounts = USES, cost: int = 0
+) -> QualityReport:
     made = {date(2026, 11, 20): {"fact": 10, "exchange": 25}}
     return compute_report(
         MetricPeriod(
@@ -72,6 +77,7 @@ def found(*turns: TurnSample, facts: FactConfirmationCounts = KNOWN, cost: int =
             turns=turns,
             memories_by_day=made,
             facts=facts,
+            uses=uses,
             model_tokens=cost,
         )
     )
@@ -100,6 +106,8 @@ WELL = [
         ("memories a day", 35 / 7, 35),
         ("facts confirmed", 0.3, 10),
         ("mean cosine", 0.4, 4),
+        ("censors right", 0.8, 20),
+        ("procedures succeeded", 0.75, 8),
         ("contexts with additions only", 0.0, 11),
         ("context share of tokens", 12 * 700 / 20_000, 12),
     ],
@@ -129,11 +137,12 @@ def test_contexts_that_are_made_anew_at_each_turn_are_too_many_and_few_confirmat
     often = found(*(turn(n, context(n)) for n in range(12)), facts=FactConfirmationCounts(10, 2))
     assert figure("refresh rate", often).verdict == "high"
     assert figure("facts confirmed", often).verdict == "low"
+    assert figure("censors right", often).verdict == "low"
     assert figure("facts confirmed", found(facts=FactConfirmationCounts(4, 0))).verdict == "too few"
 
 
 def test_an_empty_period_has_no_figures_and_no_advice() -> None:
-    nothing = found(facts=FactConfirmationCounts(0, 0))
+    nothing = found(facts=FactConfirmationCounts(0, 0), uses=UNUSED)
     assert {one.verdict for one in nothing.metrics if one.target} == {"too few"}
     assert "What may help" not in "\n".join(format_metrics(nothing))
 
@@ -222,13 +231,13 @@ def test_the_page_shows_each_target_and_no_empty_row() -> None:
     page = render_html(reported, agent="<ana>")
     titles = re.findall(r"<h2>(.*?)</h2>", page)
     with_target = [metric.name.capitalize() for metric in reported.metrics if metric.target]
-    assert (len(with_target), titles[:7]) == (7, with_target)
-    assert titles[7:] == ["Without a target", "New memories by day", "By frame", "By profile", "By day"]
+    assert (len(with_target), titles[:8]) == (8, with_target)
+    assert titles[8:] == ["Without a target", "New memories by day", "By frame", "By profile", "By day"]
     assert "&lt;ana&gt;" in page and "<ana>" not in page
     assert not re.search(r"<script|https?://|url\(|@import", page), "the page loads nothing"
     assert page.count('id="metric-0-title"') == 1, "a metric that is measured by day on two days has a chart"
     assert "70 %" in page and "Target: 50 % to 90 %" in page
-    empty = render_html(found(facts=FactConfirmationCounts(0, 0)), agent="ana")
+    empty = render_html(found(facts=FactConfirmationCounts(0, 0), uses=UNUSED), agent="ana")
     assert "There was no turn" in empty and "<code>newton chat</code>" in empty
     assert re.findall(r"<h2>(.*?)</h2>", empty) == [*with_target, "Without a target", "New memories by day"]
     assert not re.search(r"<td[^>]*>(0|–|0 %)</td>", empty), "what is not measured has no row"

@@ -71,7 +71,7 @@ def test_what_every_interface_must_have() -> None:
         *("remember", "recall", "expand", "forget", "supersede", "confirm", "retract", "context", "working_memory"),
         *("decide", "think", "done", "review", "outcomes", "decisions", "calibration", "bundles", "why", "sessions"),
         *("tasks", "procedures", "procedure_outcome", "censors", "add_censor", "retire_censor", "false_positive"),
-        *("metrics", "growth", "identity", "propose_identity"),
+        *("metrics", "identity", "propose_identity"),
     }
     rows = {row.name: row for row in VERBS}
     assert {

@@ -54,10 +54,6 @@ class SyncAgentOperations(SyncSessionOperations):
         """Return the quality metrics of the contexts of the last `days` days, with their targets."""
         return self.get("/v1/metrics", {"days": days})
 
-    def growth(self, *, weeks: int = 1) -> JsonDict:
-        """Return how the agent developed in the last `weeks` weeks, compared with the weeks before."""
-        return self.get("/v1/growth", {"weeks": weeks})
-
     def sessions(self, **fields: str | int) -> list[JsonDict]:
         """Return one page of the sessions (conversations), the last used one last."""
         return self.get_items("/v1/sessions", **fields)

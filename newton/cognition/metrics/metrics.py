@@ -12,7 +12,7 @@ from newton.cognition.bundles.bundle import RefreshMethod
 MetricVerdict = Literal["ok", "low", "high", "too few"]
 MetricUnit = Literal["share", "score", "ms", "count"]
 
-MIN_TURNS, MIN_FACTS = 10, 5
+MIN_TURNS, MIN_FACTS, MIN_RATED_USES = 10, 5, 5
 COLD_START_PERCENTILE = 0.95  # reported for cold starts
 
 
@@ -64,6 +64,15 @@ class FactConfirmationCounts(NamedTuple):
 
     total: int
     confirmed: int
+
+
+class RatedUseCounts(NamedTuple):
+    """The matches of censors in a period and the false ones of them, and the uses of procedures with a rated result."""
+
+    matches: int
+    false_positives: int
+    successes: int
+    failures: int
 
 
 class PrefixSample(NamedTuple):
@@ -136,6 +145,7 @@ class MetricPeriod:
     turns: Sequence[TurnSample]
     memories_by_day: Mapping[date, Mapping[str, int]]
     facts: FactConfirmationCounts
+    uses: RatedUseCounts
     model_tokens: int
     prefixes: Sequence[PrefixSample] = ()
 
@@ -172,6 +182,8 @@ def compute_report(period: MetricPeriod) -> QualityReport:
             measure_cold_start(turns),
             _measure_memories_per_day(period),
             _measure_fact_confirmation(period.facts),
+            _measure_censors(period.uses),
+            _measure_procedures(period.uses),
             measure_update_rate(turns),
             measure_cosine(turns),
             measure_wrong_frames(turns),
@@ -297,6 +309,23 @@ def _measure_fact_confirmation(facts: FactConfirmationCounts) -> QualityMetric:
         target=MetricTarget(above=0.2),
         min_samples=MIN_FACTS,
     )
+
+
+def _measure_censors(uses: RatedUseCounts) -> QualityMetric:
+    return QualityMetric(
+        name="censors right",
+        value=1 - uses.false_positives / uses.matches if uses.matches else None,
+        n=uses.matches,
+        sample_unit="matches",
+        target=MetricTarget(above=0.85),
+        min_samples=MIN_RATED_USES,
+    )
+
+
+def _measure_procedures(uses: RatedUseCounts) -> QualityMetric:
+    rated = uses.successes + uses.failures
+    share = uses.successes / rated if rated else None
+    return QualityMetric(name="procedures succeeded", value=share, n=rated, sample_unit="rated uses")
 
 
 def _list_contexts(turns: Sequence[TurnSample]) -> list[ContextSample]:

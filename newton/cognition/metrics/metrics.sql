@@ -57,6 +57,17 @@ confirmed as (
 select stored.facts - repeated.facts as total, confirmed.facts as confirmed
 from stored, repeated, confirmed;
 
+-- name: count_rated_uses(agent_id, since, until)
+-- Matches of censors, and uses of procedures by their result.
+select
+    count(*) filter (where m.kind = 'censor') as matches,
+    count(*) filter (where m.kind = 'censor' and a.result = 'false_positive') as false_positives,
+    count(*) filter (where m.kind = 'procedure' and a.result = 'success') as successes,
+    count(*) filter (where m.kind = 'procedure' and a.result = 'failure') as failures
+from heart.activations as a
+join memory.memories as m on m.agent_id = $1 and m.memory_id = a.memory_id
+where a.agent_id = $1 and a.activated_at >= $2 and a.activated_at <= $3;
+
 -- name: sum_turn_tokens(agent_id, since, until)
 -- LLM tokens used by the turns of a period.
 select coalesce(sum(input_tokens + output_tokens), 0)::bigint as tokens

@@ -17,6 +17,7 @@ from newton.cognition.metrics.metrics import (
     MetricPeriod,
     PrefixSample,
     QualityReport,
+    RatedUseCounts,
     TurnSample,
     compute_report,
 )
@@ -60,13 +61,15 @@ async def _load_period(tx: Tx, since: datetime, until: datetime, *, agent_id: UU
     cost = await SQL["sum_turn_tokens"].fetch_one(tx, **between)
     assert cost is not None
     facts = await SQL["count_facts"].fetch_one(tx, agent_id=agent_id, until=until)
-    assert facts is not None
+    uses = await SQL["count_rated_uses"].fetch_one(tx, **between)
+    assert facts is not None and uses is not None
     return MetricPeriod(
         since=since,
         until=until,
         turns=await _load_turns(tx, await SQL["list_turns"].fetch_all(tx, **between), agent_id=agent_id),
         memories_by_day=_group_by_day(await SQL["count_created"].fetch_all(tx, **between)),
         facts=FactConfirmationCounts(**facts),
+        uses=RatedUseCounts(**uses),
         model_tokens=cost["tokens"],
         prefixes=[PrefixSample(**row) for row in await SQL["list_prefixes"].fetch_all(tx, **between)],
     )

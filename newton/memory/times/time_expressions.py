@@ -52,20 +52,6 @@ class TimeRange(NamedTuple):
         return (self.start is None or self.start <= moment) and (self.end is None or moment < self.end)
 
 
-class ReportPeriods(NamedTuple):
-    """The period of a report, from `start` to `now`, and the equally long one before it, from `before` to `start`."""
-
-    before: datetime
-    start: datetime
-    now: datetime
-
-    def is_current(self, moment: datetime) -> bool:
-        return self.start <= moment <= self.now
-
-    def is_previous(self, moment: datetime) -> bool:
-        return self.before <= moment < self.start
-
-
 def find_time_ranges(text: str, *, now: datetime) -> list[TimeRange]:
     """Return the distinct times that a text mentions, at most MAX_TIMES, in order, relative to `now` and in its zone.
 

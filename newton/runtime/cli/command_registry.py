@@ -70,7 +70,6 @@ TOP_LEVEL_COMMANDS = {
         "judgement.reports:show_calibration",
         "Compare the confidence stated in decisions with their outcomes.",
     ),
-    "growth": ("judgement.reports:report_growth", "Report how the agent developed, compared with the period before."),
     "metrics": ("judgement.reports:show_metrics", "Show quality metrics of the contexts, each with its target."),
     "working-memory": (
         "conversations.working_memory:show_working_memory",
@@ -338,7 +337,7 @@ HELP_GROUPS = {
     ),
     "Decisions": ("decide", "think", "done", "review", "outcomes", "decisions", "guard", "calibration"),
     "Conversations": ("sessions", "prompt", "tasks", "artifacts", "working-memory"),
-    "Contexts and rules": ("bundles", "why", "replay", "diff", "frames", "profiles", "censors", "growth", "metrics"),
+    "Contexts and rules": ("bundles", "why", "replay", "diff", "frames", "profiles", "censors", "metrics"),
     "Operations": (
         "serve",
         "dashboard",

@@ -152,8 +152,8 @@ def format_figure(value: object) -> object:
 def format_code(text: str) -> Markup:
     """Return a text in which what stands between backquotes is marked as code.
 
-    >>> format_code("`newton growth` shows <it>")
-    Markup('<code>newton growth</code> shows &lt;it&gt;')
+    >>> format_code("`newton metrics` shows <it>")
+    Markup('<code>newton metrics</code> shows &lt;it&gt;')
     """
     parts = text.split("`")
     if len(parts) % 2 == 0:

@@ -1,9 +1,7 @@
-"""Jobs on decisions: review reminders, calibration snapshots, the weekly growth report and ledger verification."""
+"""Jobs on decisions: review reminders, calibration snapshots and ledger verification."""
 
 from collections.abc import Sequence
 
-from newton.agent.growth.report import GrowthMetrics
-from newton.agent.growth.rules import GrowthAssessment, assess
 from newton.brain import queries
 from newton.brain.calibration import snapshots
 from newton.brain.hash_chain import BrokenLink
@@ -59,20 +57,6 @@ def find_snapshot_reason(reviewed_count: int, snapshot_count: int) -> str | None
         return None
     reviewed = format_count(reviewed_count, "decision")
     return f"{reviewed} reviewed; the last calibration snapshot includes {snapshot_count:,}"
-
-
-async def report_growth(newton: AgentServices) -> JobOutcome:
-    report = await newton.growth().report_weeks()
-    return to_growth_outcome(report.metrics, assess(report))
-
-
-def to_growth_outcome(metrics: GrowthMetrics, assessment: GrowthAssessment) -> JobOutcome:
-    """Return the job outcome with the week's figures. Sentences are only counted, because they may name procedures."""
-    counts = {name: len(sentences) for name, sentences in assessment._asdict().items()}
-    week = {name: getattr(metrics, name).now for name in ("made", "judged", "overdue", "learnt", "confirmed")}
-    result: RunResult = {**counts, **{name: value for name, value in week.items() if value is not None}}
-    summary = ", ".join(format_count(number, name.removesuffix("s")) for name, number in counts.items())
-    return JobOutcome(reason=f"report of the last week: {summary}; `newton growth` shows the report", result=result)
 
 
 async def verify_ledger(newton: AgentServices) -> JobOutcome:

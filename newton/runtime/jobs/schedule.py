@@ -50,7 +50,6 @@ _TABLE = (
         daily(4),
         decisions.take_calibration_snapshot,
     ),
-    Job("growth", "Reports the agent's growth metrics.", weekly("Monday", 6), decisions.report_growth),
     Job("verify", "Verifies that no record of the decision log was changed.", daily(4, 30), decisions.verify_ledger),
     Job("retain", "Deletes old contexts, working memory and job runs.", daily(3, 40), retention.apply_retention),
     Job("check-vacuum", "Lists database tables that need a vacuum.", weekly("Sunday", 5), retention.check_vacuum),

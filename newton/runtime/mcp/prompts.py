@@ -9,8 +9,7 @@ from mcp.types import GetPromptResult, ListPromptsResult, Prompt, PromptArgument
 from pydantic import Field
 
 from newton.agent.field_types import CleanText, Name, Ref
-from newton.agent.growth.rules import assess
-from newton.agent.inputs import GrowthInput, ToolInput
+from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import parse_input
 from newton.brain.queries import DecisionFilter, DecisionSummary
 from newton.deadline import RequestDeadline
@@ -18,7 +17,6 @@ from newton.errors import NotFoundError
 from newton.memory.lookup import short_id
 from newton.runtime.api.middleware import request_limits
 from newton.runtime.mcp.request_errors import check_result
-from newton.runtime.reports.growth import render_markdown
 from newton.runtime.tools.tool_registry import CallOptions, run_tool
 from newton.runtime.wiring import AgentServices
 
@@ -37,10 +35,6 @@ class ReviewDecisionsInput(ToolInput):
     """Review the decisions without an outcome: those whose review date has passed, or else the latest ones."""
 
     category: Name | None = Field(None, description="Only decisions of this category.")
-
-
-class WeeklyReportInput(GrowthInput):
-    """Summarize how the agent's decisions, procedures and facts developed since the week before."""
 
 
 class PromptTemplate(NamedTuple):
@@ -105,15 +99,6 @@ async def _write_review(newton: AgentServices, args: ReviewDecisionsInput) -> st
     )
 
 
-async def _write_report(newton: AgentServices, args: WeeklyReportInput) -> str:
-    growth = await newton.growth().report_weeks(args.weeks)
-    report = render_markdown(growth, assess(growth), agent=newton.settings.agent)
-    return (
-        f"{CONTEXT_NOTE}\n\n{report}\n\n---\n\nSummarize this report in a few sentences: what improved, what got worse,"
-        " and what I should do next. Draw no conclusion from a row with too few data."
-    )
-
-
 def _format_decision(decision: DecisionSummary) -> str:
     due = f", review due {decision.look_again_at:%Y-%m-%d}" if decision.look_again_at else ""
     made = f"{decision.decided_at:%Y-%m-%d}, confidence {decision.confidence:.0%}{due}"
@@ -131,5 +116,4 @@ def _describe_prompt(name: str, prompt: PromptTemplate) -> Prompt:
 PROMPTS: Mapping[str, PromptTemplate] = {
     "with-memory": PromptTemplate("Ask with memory", WithMemoryInput, _write_with_memory),
     "review-decisions": PromptTemplate("Review decisions", ReviewDecisionsInput, _write_review),
-    "weekly-report": PromptTemplate("Weekly report", WeeklyReportInput, _write_report),
 }

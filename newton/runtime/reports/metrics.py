@@ -24,6 +24,8 @@ ADVICE_BY_VERDICT: Mapping[tuple[str, str], str] = {
         "low",
     ): "Prompts change from turn to turn, so the model's server reads them again. `newton prompt` says"
     " why. Often a caller's system message differs with each request, or the window is small.",
+    ("censors right", "low"): "Censors match what they do not mean: `newton censors list` shows which, and"
+    " `newton censors relax` weakens one.",
     ("facts confirmed", "low"): "Few facts were confirmed: `newton confirm` confirms a fact, and `newton jobs run"
     " lifecycle` merges facts of the same meaning.",
 }
@@ -36,6 +38,8 @@ MEANINGS: Mapping[str, str] = {
     "recall precision": "share of the memories in contexts that replies used",
     "cold start, p95": "95 % of the contexts were built within this time",
     "facts confirmed": "share of the known facts that were stated more than once",
+    "censors right": "share of the matches of censors that nobody reported as wrong",
+    "procedures succeeded": "share of the rated uses of procedures that succeeded",
     "memories a day": "memories stored per day",
     "contexts with additions only": "share of the later turns of a session whose context only gained memories",
     "mean cosine": "mean cosine similarity of the memories in contexts to their inputs",

@@ -1,11 +1,9 @@
 """Tools on stored contexts and reports."""
 
 from newton.agent import inputs
-from newton.agent.growth.rules import assess
 from newton.agent.loop.tools import ToolResult
 from newton.operations.caller import OperationCaller
 from newton.runtime.hint_names import ORIGIN_INTERFACES, rename_advice
-from newton.runtime.reports.growth import report_to_json
 from newton.runtime.reports.metrics import metrics_to_json
 from newton.runtime.tools.views import BundleInfo
 
@@ -13,12 +11,6 @@ from newton.runtime.tools.views import BundleInfo
 async def report_metrics(caller: OperationCaller, args: inputs.MetricsInput) -> ToolResult:
     report = metrics_to_json(await caller.newton.metrics().report(args.days))
     return ToolResult(rename_advice(report, ORIGIN_INTERFACES.get(caller.origin, "mcp")))
-
-
-async def report_growth(caller: OperationCaller, args: inputs.GrowthInput) -> ToolResult:
-    report = await caller.newton.growth().report_weeks(args.weeks)
-    as_json = report_to_json(report, assess(report))
-    return ToolResult(rename_advice(as_json, ORIGIN_INTERFACES.get(caller.origin, "mcp")))
 
 
 async def list_bundles(caller: OperationCaller, args: inputs.ListBundlesInput) -> ToolResult:

@@ -218,7 +218,6 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "bundles": _reader(inputs.ListBundlesInput, judgement_tools.list_bundles),
     "why": _reader(inputs.ExplainInput, judgement_tools.explain_bundle),
     "metrics": _reader(inputs.MetricsInput, judgement_tools.report_metrics),
-    "growth": _reader(inputs.GrowthInput, judgement_tools.report_growth),
 }
 TOOLS: Mapping[str, McpTool] = {
     **OWN_TOOLS,

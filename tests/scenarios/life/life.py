@@ -18,7 +18,7 @@ from tests.scenarios.life.interfaces import Voice, open_voices
 from tests.scenarios.life.story import Interface, Line, Matter, Session
 
 FREQUENT = ("embed", "extract", "embed", "summarize")
-WEEKLY = ("growth", "check-vacuum")
+WEEKLY = ("check-vacuum",)
 WHEEL = SkillFile(
     name="true-wheel",
     description="Help me true a wheel.",

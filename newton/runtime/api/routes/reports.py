@@ -1,21 +1,19 @@
-"""Endpoints of reports on calibration, on the quality of contexts, and on growth."""
+"""Endpoints of reports on calibration and on the quality of contexts."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
-from pydantic import Field
 
-from newton.agent.growth.rules import assess
-from newton.agent.inputs import GrowthInput, MetricsInput
+from newton.agent.inputs import MetricsInput
 from newton.brain.calibration.filters import filter_decisions
 from newton.brain.calibration.json_format import to_json
 from newton.brain.calibration.report import build_calibration
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN
 from newton.runtime.hint_names import rename_advice
-from newton.runtime.reports import growth, html_page, metrics_page
+from newton.runtime.reports import html_page, metrics_page
 from newton.runtime.reports import relevance as relevance_report
 from newton.runtime.reports.metrics import metrics_to_json
 
@@ -28,12 +26,6 @@ PAGE_RESPONSES: dict[int | str, dict[str, Any]] = {
         "content": {"text/html": {"schema": {"type": "string"}}},
     }
 }
-
-
-class GrowthQuery(GrowthInput):
-    """The period of a report on the growth of an agent."""
-
-    since: datetime | None = Field(None, description="Start of the period, instead of `weeks`.")
 
 
 @router.get("/calibration", response_model=None, responses=PAGE_RESPONSES)
@@ -77,20 +69,6 @@ async def get_quality_metrics(
     if _wants_page(request):
         return HTMLResponse(metrics_page.render_html(report, agent=caller.newton.settings.agent))
     return rename_advice(metrics_to_json(report), "http")
-
-
-@router.get("/growth", response_model=None, responses=PAGE_RESPONSES)
-async def get_growth(
-    request: Request, caller: ReadAccess, query: Annotated[GrowthQuery, Query()]
-) -> dict[str, Any] | HTMLResponse:
-    """Return how decisions, censors, procedures and facts developed, compared with the period before."""
-    service = caller.newton.growth()
-    since = query.since and query.since.replace(tzinfo=query.since.tzinfo or UTC)
-    report = await (service.report_since(since) if since else service.report_weeks(query.weeks))
-    assessment = assess(report)
-    if _wants_page(request):
-        return HTMLResponse(growth.render_html(report, assessment, agent=caller.newton.settings.agent))
-    return rename_advice(growth.report_to_json(report, assessment), "http")
 
 
 def _wants_page(request: Request) -> bool:

@@ -1,1 +1,1 @@
-"""Commands on calibration, prohibitions, decision rules, the growth report and quality metrics."""
+"""Commands on calibration, prohibitions, decision rules and quality metrics."""

@@ -1,4 +1,4 @@
-"""Commands `newton calibration`, `newton growth` and `newton metrics`: reports as text, JSON or an HTML page.
+"""Commands `newton calibration` and `newton metrics`: reports as text, JSON or an HTML page.
 
 The daemon renders a page, and this process writes the file. The other modules of a report are loaded without a daemon.
 """
@@ -10,7 +10,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.errors import InputError
 from newton.runtime.cli.daemon_requests import connect_daemon
 from newton.runtime.cli.options import AgentOption, JsonOption, StartTime, load_settings
 from newton.runtime.cli.printing import say, to_json
@@ -52,35 +51,6 @@ async def show_calibration(
         await module.print_relevance(settings, html, json=json)
     else:
         await module.print_calibration(settings, html, json=json, category=category, since=since)
-
-
-async def report_growth(
-    *,
-    weeks: Annotated[int | None, Parameter(help="Length of the period in weeks (default: 1).")] = None,
-    since: Annotated[
-        datetime | None,
-        StartTime,
-        Parameter(help="Start of the period, instead of --weeks: a day, a time or words such as 'last month'."),
-    ] = None,
-    html: PageOption = None,
-    agent: AgentOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Report how the agent developed: decisions, repeated mistakes, prohibitions, procedures, facts.
-
-    Each metric is shown with its value in the period before and its sample size.
-
-    Example: newton growth --weeks 4 --html growth.html
-    """
-    if weeks is not None and since is not None:
-        raise InputError("--weeks and --since exclude each other.", hint="Give --weeks or --since.")
-    settings = load_settings(agent)
-    if html is not None and await _write_page_of_daemon(
-        settings, html, "/v1/growth", json=json, weeks=weeks, since=since
-    ):
-        return
-    module = import_module("newton.runtime.cli.judgement.growth")
-    await module.print_growth(settings, html, json=json, weeks=weeks, since=since)
 
 
 async def show_metrics(

@@ -106,7 +106,6 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
     ),
     "/bundles": SlashCommand("bundles", ("limit",), "list the stored contexts"),
     "/metrics": SlashCommand("metrics", ("days",), "show quality metrics of the contexts"),
-    "/growth": SlashCommand("growth", ("weeks",), "show how the agent developed"),
 }
 
 

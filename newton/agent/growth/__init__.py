@@ -1,1 +1,0 @@
-"""The growth report: how an agent's decisions and memory developed over a period."""
