@@ -43,7 +43,7 @@ class GatedModel:
         if is_summary(wire):
             self.asked.append("summary")
             return await self.summarize(wire)
-        self.asked.append("answer")
+        self.asked.append("answer" if "tools" in wire.body else "reading")
         await self.answers.wait()
         return await says(["All ", "is well."])(wire)
 
