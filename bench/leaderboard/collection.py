@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.dataset import DatasetConversation, hash_dataset
-from bench.leaderboard.page import ReceiptsBySplit, RowReceipts
 from bench.leaderboard.public_sets import LoadedDataset, Split
-from bench.leaderboard.receipts import ContextReceipt, ReceiptFile, ReceiptHeader, ReceiptStore, select_receipts
+from bench.leaderboard.receipts import ReceiptFile, ReceiptHeader, ReceiptStore, select_receipts
 from bench.leaderboard.summary import MeasuredRows, SplitResults, summarize_split
 from bench.leaderboard.systems import SYSTEM_TITLES
 
@@ -16,10 +15,9 @@ SPLITS: tuple[Split, ...] = ("held out", "tuned on", "unknown")
 
 @dataclass(frozen=True, slots=True)
 class CollectedResults:
-    """The results by split, their receipts, and what the headers of the receipts say about the measurements."""
+    """The results by split, and what the headers of the receipts say about the measurements."""
 
     results: list[SplitResults]
-    receipts: ReceiptsBySplit
     about: Mapping[str, str]
     titles: frozenset[str]
 
@@ -29,18 +27,16 @@ def collect_results(store: ReceiptStore, datasets: Sequence[LoadedDataset], budg
 
     Raises InputError for receipts that contradict the data.
     """
-    results, receipts = list[SplitResults](), dict[tuple[str, str], RowReceipts]()
-    headers = list[ReceiptHeader]()
+    results, headers = list[SplitResults](), list[ReceiptHeader]()
     for loaded in datasets:
         for split in SPLITS:
             own = [one for one in loaded.conversations if loaded.dataset.find_split(one.name) == split]
             measured = [*_iter_measured(store, loaded.dataset.folder, own, budgets)] if own else []
             if measured:
                 results.append(summarize_split(loaded.dataset, split, own, measured))
-                receipts[loaded.dataset.folder, split] = _group_receipts(measured)
                 headers += [header for one in measured for header in one.headers]
     titles = frozenset(SYSTEM_TITLES[header.system] for header in headers)
-    return CollectedResults(results, receipts, _describe_headers(headers), titles)
+    return CollectedResults(results, _describe_headers(headers), titles)
 
 
 def _iter_measured(
@@ -64,14 +60,6 @@ def _read_valid(
     """Return the stored receipts; None if there are none, or they are those of other data."""
     file = store.read(dataset, system, conversation)
     return file if file and file.header.fingerprint["data"] == hash_dataset([conversation]) else None
-
-
-def _group_receipts(measured: Iterable[MeasuredRows]) -> RowReceipts:
-    grouped = dict[tuple[str, str], list[ContextReceipt]]()
-    for system in measured:
-        for receipt in system.receipts:
-            grouped.setdefault((system.system, receipt.variant), []).append(receipt)
-    return grouped
 
 
 def _describe_headers(headers: Sequence[ReceiptHeader]) -> dict[str, str]:

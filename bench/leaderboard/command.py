@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from bench.environment import AtLeastOne, BenchEnvironment, open_environment
 from bench.leaderboard.collection import CollectedResults, collect_results
 from bench.leaderboard.measurement import LeaderboardRun
-from bench.leaderboard.page import render_markdown, render_page
+from bench.leaderboard.page import render_markdown
 from bench.leaderboard.public_sets import DatasetSelection, LoadedDataset, Split, describe_missing, load_datasets
 from bench.leaderboard.receipts import ReceiptStore
 from bench.leaderboard.report import LeaderboardReport, report_to_json
@@ -53,7 +53,7 @@ async def run_benchmark(
 ) -> None:
     """Measure Newton, plain baselines and other memory libraries on public data sets, and write one page.
 
-    It writes leaderboard.html, leaderboard.md, leaderboard.json and a receipt of every context. Results that are
+    It writes leaderboard.md, leaderboard.json and a receipt of every context. Results that are
     stored are kept, so an interrupted run continues. It uses a temporary database, not your memories.
 
     Example: python -m bench leaderboard ./data ./leaderboard --split "held out" --rivals ./.venv-rivals
@@ -100,7 +100,7 @@ async def run_benchmark(
         missing=missing,
         not_measured=absent,
     )
-    _write_files(output, report, collected)
+    _write_files(output, report)
     if json:
         formatting.print_json(report_to_json(report))
 
@@ -188,9 +188,8 @@ def _describe_run(collected: CollectedResults, command: str) -> dict[str, str]:
     return {"command": command, "tokens counted with": tokens, "page written with": libraries, **collected.about}
 
 
-def _write_files(output: Path, report: LeaderboardReport, collected: CollectedResults) -> None:
+def _write_files(output: Path, report: LeaderboardReport) -> None:
     files = {
-        "leaderboard.html": render_page(report, collected.receipts),
         "leaderboard.md": render_markdown(report),
         "leaderboard.json": json_format.dumps(report_to_json(report), ensure_ascii=False, indent=1) + "\n",
     }
@@ -202,4 +201,4 @@ def _write_files(output: Path, report: LeaderboardReport, collected: CollectedRe
         except OSError as error:
             hint = "Give a folder that you may write."
             raise InputError(f"{path} cannot be written: {error.strerror}.", hint=hint) from None
-    formatting.print_notice(f"Written to {output / 'leaderboard.html'}, with leaderboard.md and leaderboard.json.")
+    formatting.print_notice(f"Written to {output / 'leaderboard.md'}, with leaderboard.json.")

@@ -1,4 +1,4 @@
-"""The leaderboard as sections of text and tables, which the page, the Markdown and the JSON share."""
+"""The leaderboard as sections of text and tables, which the Markdown shows, and as JSON."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -53,13 +53,11 @@ class ReportTable(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReportSection:
-    """A section with paragraphs, tables, and tables that are folded; `results` is the split that it shows."""
+    """A section with paragraphs and tables."""
 
     title: str
     notes: tuple[str, ...] = ()
     tables: tuple[ReportTable, ...] = ()
-    folded: tuple[ReportTable, ...] = ()
-    results: SplitResults | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +99,6 @@ def _split_section(results: SplitResults) -> ReportSection:
     if better:
         caption = f"Where another system is better than Newton (the {MAX_LISTED} clearest)"
         tables.append(_better_table(better[:MAX_LISTED], caption))
-    folded = [_type_table(results, budget) for budget in budgets if budget != middle]
-    folded.append(_budget_table("Of which the context has 80 % of the words", rows, _verbatim))
-    if len(better) > MAX_LISTED:
-        folded.append(_better_table(better, "All figures at which another system is better than Newton"))
     source = f", from {results.dataset.source}" if results.dataset.source else ""
     notes = (
         f"{SPLIT_NOTES[results.split]} {results.dataset.tuning}".strip(),
@@ -114,7 +108,7 @@ def _split_section(results: SplitResults) -> ReportSection:
         *_describe_rows(results),
     )
     title = f"{results.dataset.title}, {results.split}"
-    return ReportSection(title, notes, tuple(tables), tuple(folded), results)
+    return ReportSection(title, notes, tuple(tables))
 
 
 def _describe_better(better: Sequence[BetterRival]) -> str:
@@ -152,14 +146,10 @@ def _format_difference(difference: tuple[float, float, float]) -> str:
 def _budget_table(caption: str, rows: Sequence[SystemRow], format_score: Callable[[BudgetScore], str]) -> ReportTable:
     budgets = list(rows[0].budgets)
     best = {budget: best_titles(rows, budget) for budget in budgets}
-    is_ranked = format_score is not _verbatim
     cells = [
         (
             row.title,
-            *(
-                format_score(score) + " ★" * (is_ranked and row.title in best[budget])
-                for budget, score in row.budgets.items()
-            ),
+            *(format_score(score) + " ★" * (row.title in best[budget]) for budget, score in row.budgets.items()),
         )
         for row in rows
     ]
@@ -210,10 +200,6 @@ def _with_interval(score: BudgetScore) -> str:
 
 def _with_tokens(score: BudgetScore) -> str:
     return f"{score.evidence:.3f} in {score.tokens:,.0f}"
-
-
-def _verbatim(score: BudgetScore) -> str:
-    return f"{score.verbatim:.3f}"
 
 
 def report_to_json(report: LeaderboardReport) -> dict[str, Any]:

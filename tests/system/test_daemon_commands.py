@@ -169,7 +169,7 @@ def test_the_caller_loads_nothing_heavy(served: Daemon, house: Path) -> None:
 
 def test_what_needs_the_files_or_the_terminal_of_the_caller_runs_in_its_process(served: Daemon, house: Path) -> None:
     for words in (
-        ("metrics", "--html", "metrics.html"),
+        ("artifacts", "save", "log", "log.txt"),
         ("ask", "Which ferry?", "--daemon", served.url),
         ("decisions", "verify", "00000000"),
         ("export", "-"),
@@ -178,7 +178,7 @@ def test_what_needs_the_files_or_the_terminal_of_the_caller_runs_in_its_process(
     ):
         done = in_daemon(house, *words)
         assert (done.returncode, done.stdout, done.stderr) == (NOT_IN_DAEMON, "", ""), words
-    assert not (house / "metrics.html").exists()
+    assert not (house / "log.txt").exists()
     for words in (("forget", "00000000"), ("erase", "--everything", "--agent", "default"), ("decide", "--agent", "no")):
         screen, line = pty.openpty()
         command = [sys.executable, "-c", IN_DAEMON, *words]

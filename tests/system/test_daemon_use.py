@@ -20,21 +20,15 @@ MODULES_OF_AGENTS = OPENING | {"newton.agent.scope", "newton.cognition.pipeline"
         (("doctor",), "commands with the settings below, and made these checks"),
         (("doctor", "--verify", "--json"), "the decision log is unchanged (0 records)"),
         (("dashboard",), "/dashboard/sign-in?code="),
-        (("metrics", "--days", "3", "--html", "page.html", "--json"), '"turns"'),
-        (("calibration", "--html", "page.html"), ""),
-        pytest.param(("calibration", "--relevance", "--html", "page.html"), "", marks=pytest.mark.slow),
     ],
 )
 def test_a_command_beside_a_daemon_opens_no_agent(
     served: Daemon, house: Path, words: tuple[str, ...], shown: str
 ) -> None:
     served.begins("used")
-    page = house / "page.html"
-    page.unlink(missing_ok=True)
     done, modules = loaded(house, *words, *(() if words[0] == "dashboard" else ("--agent", "used")))
     assert (done.returncode in {0, 1}, modules & MODULES_OF_AGENTS) == (True, set()), done.stderr
     assert shown in done.stdout
-    assert ("--html" in words) == (page.exists() and page.read_text().startswith("<!doctype html>"))
 
 
 def test_a_server_is_tested_by_the_daemon_as_it_is_listed_now(served: Daemon, house: Path) -> None:
@@ -47,20 +41,12 @@ def test_a_server_is_tested_by_the_daemon_as_it_is_listed_now(served: Daemon, ho
     (house / "data" / "mcp.json").unlink()
 
 
-def test_what_the_daemon_refuses_is_told_by_the_command(served: Daemon, house: Path) -> None:
-    done, modules = loaded(house, "metrics", "--html", "page.html", "--agent", "nobody")
-    assert done.returncode != 0
-    assert "There is no agent 'nobody'." in done.stderr
-    assert modules & MODULES_OF_AGENTS == set()
-
-
 @pytest.mark.slow
 def test_other_settings_are_named_and_used_in_the_own_process(served: Daemon, house: Path) -> None:
-    served.begins("used")
-    done, modules = loaded(house, "metrics", "--html", "own.html", "--agent", "used", NEWTON_PACK="support")
-    assert (done.returncode, (house / "own.html").exists()) == (0, True)
+    done, modules = loaded(house, "mcp", "test", "absent", NEWTON_PACK="support")
+    assert done.returncode != 0
     assert "started with another value of pack" in done.stderr
-    assert modules >= OPENING - {"onnxruntime", "mcp", "fastapi"}
+    assert "newton.runtime.mcp_servers.server_check" in modules
 
 
 def test_the_token_is_sent_only_to_a_socket_of_this_user(served: Daemon, house: Path, tmp_path: Path) -> None:

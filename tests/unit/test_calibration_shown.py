@@ -18,7 +18,7 @@ from newton.brain.calibration.report import build_calibration
 from newton.brain.draft import ReviewedDecision
 from newton.brain.outcomes import Verdict
 from newton.errors import InputError
-from newton.runtime.reports import calibration_text, html_page
+from newton.runtime.reports import calibration_text, html_sections
 from tests.support import examples
 from tests.unit.judging import PAIRS, as_record, drawn, judged, record
 
@@ -89,21 +89,20 @@ class Page(HTMLParser):
         self.attributes.update(name for name, _ in attrs)
 
 
-def test_the_page_needs_nothing_else() -> None:
+def test_the_sections_need_nothing_else() -> None:
     known = [judged(place, 0.9, "failure", category=NASTY) for place in range(60)]
-    html = html_page.render_calibration(build_calibration(known), agent=NASTY)
+    html = html_sections.render_calibration_sections(build_calibration(known))
     read = Page()
     read.feed(html)
     assert not read.tags & {"script", "link", "img", "iframe", "object", "image", "use"}
     assert not read.attributes & {"src", "href", "srcset", "style", "onload", "onclick"}
     assert not re.search(r"https?://|url\(|@import", html)
-    assert "prefers-color-scheme: dark" in html
     assert "<script" not in html
-    assert html.count("&lt;script&gt;") == 3  # title, heading, category
+    assert html.count("&lt;script&gt;") == 1  # the category
 
 
 def test_each_plot_says_what_it_shows() -> None:
-    html = html_page.render_calibration(build_calibration(overconfident(300)), agent="ana")
+    html = html_sections.render_calibration_sections(build_calibration(overconfident(300)))
     shown = drawings(html)
     assert len(shown) == 3
     for drawing in shown:
@@ -116,7 +115,7 @@ def test_each_plot_says_what_it_shows() -> None:
 
 
 def test_no_count_is_behind_a_dot() -> None:
-    diagram = drawings(html_page.render_calibration(build_calibration(overconfident(300)), agent="ana"))[0]
+    diagram = drawings(html_sections.render_calibration_sections(build_calibration(overconfident(300))))[0]
     tops = [float(dot.get("cy", "")) - float(dot.get("r", "")) for dot in diagram.iter("circle")]
     counts = [text for text in diagram.iter("text") if text.get("class") == "count"]
     assert len(counts) == len(tops) > 3
@@ -126,12 +125,12 @@ def test_no_count_is_behind_a_dot() -> None:
 
 
 def test_a_table_names_its_columns_in_each_cell_for_narrow_screens() -> None:
-    html = html_page.render_table(("group", "n"), [("<b>", "3")], numeric_columns={1})
+    html = html_sections.render_table(("group", "n"), [("<b>", "3")], numeric_columns={1})
     assert '<td data-label="group">&lt;b&gt;</td><td class="number" data-label="n">3</td>' in html
 
 
 def test_every_mark_lies_inside_its_drawing() -> None:
-    for drawing in drawings(html_page.render_calibration(build_calibration(overconfident(300)), agent="ana")):
+    for drawing in drawings(html_sections.render_calibration_sections(build_calibration(overconfident(300)))):
         left, top, wide, high = (float(part) for part in str(drawing.get("viewBox")).split())
         for mark in drawing.iter():
             for x, y in (("cx", "cy"), ("x", "y"), ("x1", "y1")):
@@ -146,7 +145,7 @@ def test_every_record_makes_a_page_and_json(pairs: list[tuple[float, Verdict]]) 
     whole = build_calibration(record(pairs))
     told = json.loads(json.dumps(to_json(whole), allow_nan=False))
     assert told["n"] == len(pairs)
-    assert len(drawings(html_page.render_calibration(whole, agent="ana"))) == (
+    assert len(drawings(html_sections.render_calibration_sections(whole))) == (
         0 if not pairs else 3 if len(pairs) >= 40 else 2
     )
 

@@ -28,7 +28,6 @@ from newton.runtime.cli.command_registry import COMMAND_GROUPS, TOP_LEVEL_COMMAN
 from newton.runtime.cli.judgement.metrics import format_metrics
 from newton.runtime.dashboard.pages.overview import draw_metric
 from newton.runtime.reports.metrics import ADVICE_BY_VERDICT, metrics_to_json
-from newton.runtime.reports.metrics_page import render_html
 from newton.settings import Settings
 from tests.support import NOON
 
@@ -224,23 +223,6 @@ def test_advice_names_only_what_there_is() -> None:
 def test_a_context_below_its_relevance_is_told_what_decides_what_is_loaded() -> None:
     said = ADVICE_BY_VERDICT["context relevance", "low"]
     assert "`relevance_floor`" in said and "NEWTON_CONTEXT_TOKENS" not in said
-
-
-def test_the_page_shows_each_target_and_no_empty_row() -> None:
-    reported = found(turn(0, context(1)), turn(1, context(2), created_at=NOON - timedelta(days=2)))
-    page = render_html(reported, agent="<ana>")
-    titles = re.findall(r"<h2>(.*?)</h2>", page)
-    with_target = [metric.name.capitalize() for metric in reported.metrics if metric.target]
-    assert (len(with_target), titles[:8]) == (8, with_target)
-    assert titles[8:] == ["Without a target", "New memories by day", "By frame", "By profile", "By day"]
-    assert "&lt;ana&gt;" in page and "<ana>" not in page
-    assert not re.search(r"<script|https?://|url\(|@import", page), "the page loads nothing"
-    assert page.count('id="metric-0-title"') == 1, "a metric that is measured by day on two days has a chart"
-    assert "70 %" in page and "Target: 50 % to 90 %" in page
-    empty = render_html(found(facts=FactConfirmationCounts(0, 0), uses=UNUSED), agent="ana")
-    assert "There was no turn" in empty and "<code>newton chat</code>" in empty
-    assert re.findall(r"<h2>(.*?)</h2>", empty) == [*with_target, "Without a target", "New memories by day"]
-    assert not re.search(r"<td[^>]*>(0|–|0 %)</td>", empty), "what is not measured has no row"
 
 
 def test_the_overview_draws_the_days_from_the_first_to_the_last() -> None:

@@ -67,10 +67,10 @@ TOP_LEVEL_COMMANDS = {
     "outcomes": ("operation_commands:decisions.decisions.list_outcomes", "List the outcomes and lessons of decisions."),
     "review": ("operation_commands:decisions.decisions.review_decision", "Record the outcome of a decision."),
     "calibration": (
-        "judgement.reports:show_calibration",
+        "judgement.calibration:show_calibration",
         "Compare the confidence stated in decisions with their outcomes.",
     ),
-    "metrics": ("judgement.reports:show_metrics", "Show quality metrics of the contexts, each with its target."),
+    "metrics": ("judgement.metrics:show_metrics", "Show quality metrics of the contexts, each with its target."),
     "working-memory": (
         "conversations.working_memory:show_working_memory",
         "Show the memories that a session stored, showed or read.",

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from newton.client.http_messages import decode_json, encode_fields, to_error, unreachable_error
+from newton.client.http_messages import decode_json, to_error, unreachable_error
 from newton.environment import read_sources
 from newton.runtime.chat_backend.daemon_errors import convert_api_errors
 from newton.runtime.cli.printing import say
@@ -23,17 +23,6 @@ class DaemonRequests:
     """Sends requests about one agent to the daemon. Each raises the NewtonError that the daemon reports."""
 
     http: httpx2.AsyncClient
-
-    async def get(self, path: str, **params: object) -> Any:
-        """Return the JSON of a resource. Parameters that are None are left out."""
-        with convert_api_errors():
-            return decode_json(await self._send("GET", path, params=encode_fields(params)))
-
-    async def get_page(self, path: str, **params: object) -> str:
-        """Return the HTML page of a report."""
-        with convert_api_errors():
-            response = await self._send("GET", path, params=encode_fields(params), headers={"Accept": "text/html"})
-            return response.text
 
     async def post(self, path: str, body: Mapping[str, object]) -> Any:
         """Send a JSON body and return the JSON of the response."""
@@ -53,14 +42,6 @@ class DaemonRequests:
             except httpx2.TransportError as error:
                 raise unreachable_error(self.http.base_url, error) from error
 
-    async def upload(self, path: str, content: bytes, **params: object) -> Any:
-        """Send a file and return the JSON of the response."""
-        headers = {"Content-Type": "application/octet-stream"}
-        with convert_api_errors():
-            return decode_json(
-                await self._send("POST", path, content=content, params=encode_fields(params), headers=headers)
-            )
-
     async def _send(self, method: str, path: str, **request: Any) -> httpx2.Response:
         try:
             response = await self.http.request(method, path, **request)
@@ -72,17 +53,17 @@ class DaemonRequests:
 
 
 @asynccontextmanager
-async def connect_daemon(settings: Settings, *, for_agent: bool = True) -> AsyncGenerator[DaemonRequests | None]:
-    """Yield requests to the daemon of the data folder about the agent of `settings`, or about none.
+async def connect_daemon(settings: Settings) -> AsyncGenerator[DaemonRequests | None]:
+    """Yield requests to the daemon of the data folder that are about no agent.
 
     Yield None if no daemon runs, or if it was started with other settings, which is printed: the command then opens the
     agent in its own process.
     """
-    daemon = find_daemon(settings.home) if settings.agent.isascii() else None  # a header holds no other name
+    daemon = find_daemon(settings.home)
     if daemon is None:
         yield None
         return
-    async with daemon.open_client(settings.agent if for_agent else None, seconds=SECONDS) as http:
+    async with daemon.open_client(seconds=SECONDS) as http:
         differing = await read_differences(daemon)
         if differing:
             names = ", ".join(differing)

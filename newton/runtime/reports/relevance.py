@@ -8,7 +8,7 @@ from newton.agent.maintenance.relevance_fitter import RelevanceReport
 from newton.brain.calibration.json_format import scores_to_json
 from newton.brain.calibration.scores import CalibrationScores
 from newton.cognition.corrections.answer_correction import MIN_CONTEXTS, MIN_ITEMS, MIN_USED, CorrectionFit
-from newton.runtime.reports import calibration_text, html_page, phrases, svg
+from newton.runtime.reports import calibration_text, html_sections, phrases, svg
 
 TITLE = "Relevance: share of items used by probability"
 NOTHING_JUDGED = (
@@ -70,7 +70,7 @@ def render_sections(report: RelevanceReport) -> str:
         return f"<p>{escape(NOTHING_JUDGED)}</p>"
     head = ("", "shipped", "corrected") if report.corrected else ("", "shipped")
     rows = [row[: len(head)] for row in _list_scores(report)]
-    table = html_page.render_table(head, rows, numeric_columns={1, 2})
+    table = html_sections.render_table(head, rows, numeric_columns={1, 2})
     parts = [("of the shipped model", report.shipped), ("with the correction", report.corrected)]
     figures = [
         f"<figure>{_draw_reliability(scores, n)}"
@@ -78,8 +78,8 @@ def render_sections(report: RelevanceReport) -> str:
         for n, (which, scores) in enumerate(parts)
         if scores
     ]
-    cards = [html_page.render_card("Relevance", figure) for figure in figures]
-    cards.append(html_page.render_card("Scores of relevance", table))
+    cards = [html_sections.render_card("Relevance", figure) for figure in figures]
+    cards.append(html_sections.render_card("Scores of relevance", table))
     return f'<p>{escape(_describe_sample(report))}</p><div class="cards">{"".join(cards)}</div>'
 
 

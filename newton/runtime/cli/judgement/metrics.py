@@ -1,27 +1,35 @@
-"""The report of `newton metrics`: quality of the contexts compared with targets."""
+"""The command `newton metrics`: quality of the contexts compared with targets."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from newton.cognition.metrics.metrics import MetricGroup, QualityMetric, QualityReport
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
+from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.cli.private_files import write_page
-from newton.runtime.reports import metrics_page
 from newton.runtime.reports.metrics import find_advice, metrics_to_json
-from newton.settings import Settings
 
 
-async def print_metrics(settings: Settings, html: Path | None, *, json: bool, days: int) -> None:
-    """Print the quality metrics of the contexts of the last `days`, or write them as an HTML page."""
-    async with open_agent(settings) as newton:
+async def show_metrics(
+    *,
+    days: Annotated[int, Parameter(help="Length of the period in days.")] = 7,
+    agent: AgentOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show quality metrics of the contexts: relevance, budget use, rebuilds, share of items used in replies, speed.
+
+    Each metric is shown with its target and its sample size.
+
+    Example: newton metrics --days 30
+    """
+    async with open_agent(load_settings(agent)) as newton:
         report = await newton.metrics().report(days)
-    if html is not None:
-        write_page(html, metrics_page.render_html(report, agent=settings.agent))
     if json:
         formatting.print_json(metrics_to_json(report))
-    elif html is None:
+    else:
         say("\n".join(format_metrics(report)))
 
 

@@ -96,7 +96,7 @@ async def test_server(name: ServerName, *, json: JsonOption = False) -> int:
     Example: newton mcp test files
     """
     settings = load_settings()
-    async with connect_daemon(settings, for_agent=False) as daemon:
+    async with connect_daemon(settings) as daemon:
         if daemon is None:
             report = await import_module("newton.runtime.mcp_servers.server_check").check_server(settings, name)
             tested = report.model_dump(mode="json")

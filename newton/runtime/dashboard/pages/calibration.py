@@ -7,7 +7,7 @@ from newton.brain.calibration.filters import filter_decisions
 from newton.brain.calibration.report import build_calibration
 from newton.runtime.api.base_models import ORIGIN
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
-from newton.runtime.reports import html_page, phrases
+from newton.runtime.reports import html_sections, phrases
 from newton.runtime.reports import relevance as relevance_report
 
 
@@ -20,7 +20,7 @@ async def show_calibration(page: PageRequest) -> Response:
     report = build_calibration(filter_decisions(reviewed, category=category or None, since=None))
     return page.render(
         "calibration.html",
-        sections=Markup(html_page.render_calibration_sections(report)),
+        sections=Markup(html_sections.render_calibration_sections(report)),
         relevance=Markup(relevance_report.render_sections(await caller.newton.relevance_fitter().report())),
         advice=phrases.advise_on_calibration(report),
         categories=sorted({one.category for one in reviewed}),

@@ -1,4 +1,4 @@
-"""The calibration report as an HTML page without scripts, and functions that build such pages."""
+"""The calibration report as sections of a page of the dashboard, and functions that build such sections."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -6,51 +6,6 @@ from html import escape
 from newton.brain.calibration.report import CalibrationGroup, CalibrationReport
 from newton.brain.calibration.trend import CalibrationTrend
 from newton.runtime.reports import phrases, svg
-from newton.runtime.reports.chart_style import CHART_STYLE
-
-STYLE = """
-:root { color-scheme: light dark; --page: #fbfbf9; --ink: #1d2228; --soft: #5b6570; --line: #d9dcdf;
-  --main: #1f5fa8; --other: #b3480e; --card: #ffffff }
-@media (prefers-color-scheme: dark) { :root { --page: #14171a; --ink: #e6e8ea; --soft: #a0a9b2; --line: #343a41;
-  --main: #7db4f2; --other: #f0a26b; --card: #1b1f24 } }
-* { box-sizing: border-box }
-body { margin: 0 auto; max-width: 62rem; padding: 1.5rem 1rem 3rem; background: var(--page); color: var(--ink);
-  font: 16px/1.5 system-ui, sans-serif }
-h1 { font-size: 1.5rem; margin: 0 0 .25rem } h2 { font-size: 1.05rem; margin: 0 0 .5rem }
-p { margin: .25rem 0 .75rem; overflow-wrap: anywhere } .soft { color: var(--soft); font-size: .875rem }
-.cards { columns: 2 26rem; column-gap: 1rem; margin-top: 1rem }
-section { break-inside: avoid; margin-bottom: 1rem; background: var(--card);
-  border: 1px solid var(--line); border-radius: 8px; padding: 1rem; min-width: 0 }
-table { border-collapse: collapse; width: 100%; font-size: .875rem; font-variant-numeric: tabular-nums }
-th, td { padding: .25rem .5rem .25rem 0; text-align: left; border-bottom: 1px solid var(--line);
-  vertical-align: top } tr:last-child > * { border-bottom: 0 }
-th { font-weight: 600 } td.number, th.number { text-align: right } td.number { white-space: nowrap }
-td:first-child { overflow-wrap: break-word; max-width: 14rem }
-section > :last-child { margin-bottom: 0 }
-ul { margin: .25rem 0; padding-left: 1.1rem } li { margin-bottom: .35rem; overflow-wrap: anywhere }
-code { font-size: .85em } table + p { margin-top: .75rem } thead td { border-bottom: 1px solid var(--line) }
-@media (max-width: 40rem) { .stack, .stack tbody, .stack tr, .stack td { display: block; width: 100% }
-  .stack thead { position: absolute; left: -999rem }
-  .stack tr { border-bottom: 1px solid var(--line); padding: .4rem 0 } .stack tr:last-child { border: 0 }
-  .stack td, .stack td.number { border: 0; padding: .1rem 0; text-align: left; white-space: normal; max-width: none }
-  .stack td:empty { display: none } .stack td { overflow-wrap: anywhere }
-  .stack td[data-label]::before { content: attr(data-label) " "; color: var(--soft); margin-right: .3rem } }
-"""
-
-
-def render_calibration(report: CalibrationReport, *, agent: str) -> str:
-    """Return the calibration report on the named agent as an HTML page."""
-    return render_document(f"Calibration of {agent}", render_calibration_sections(report))
-
-
-def render_document(title: str, content: str) -> str:
-    """Return an HTML page with a title. `content` is HTML markup."""
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}{CHART_STYLE}</style></head>"
-        f"<body><main><h1>{escape(title)}</h1>{content}</main></body></html>\n"
-    )
 
 
 def render_calibration_sections(report: CalibrationReport) -> str:
