@@ -26,6 +26,8 @@ REGULARIZATION = {"vectors": 0.02, "plain": 0.05}  # the inverse of its strength
 FEATURE_SCALE, CLAUSE_SCALE, MESSAGE_SCALE = 0.5, 6.0, 4.0  # of standardized features and of unit vectors
 FIRST_MIN, PLAIN_FIRST_MIN, OTHER_MIN = 0.6, 0.65, 0.5
 ANNOUNCED_WEIGHT = 0.05
+# Added to the log odds of a plain sentence about what it names. It isn't fitted: labelled messages have hardly any.
+PLAIN_NAMED_WEIGHT = 0.8
 FOLDS = 6
 BLOCK = 5  # neighbouring messages are often variants of each other, and belong to one fold
 MIN_LABELLED, MIN_WHOLE = 0.5, 0.8  # share of a clause that facts cover, or of a fact that a clause covers
@@ -89,7 +91,7 @@ class ClauseMatrix:
     """The features of clauses, standardized, with and without their vectors."""
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
-        self.names = sorted(rows[0]["features"])
+        self.names = sorted(rows[0]["features"].keys() - {"plain_named"})
         values = np.array([[row["features"][name] for name in self.names] for row in rows])
         self.mean, deviation = values.mean(0), values.std(0)
         self.scale = FEATURE_SCALE / np.where(deviation, deviation, 1.0)
@@ -110,7 +112,8 @@ class ClauseMatrix:
         """Return the intercept and the weights for features that are not standardized."""
         weights = model.coef_[0][: len(self.names)] * self.scale
         base = float(model.intercept_[0] - weights @ self.mean)
-        return round(base, 4), {name: round(float(weight), 4) for name, weight in zip(self.names, weights, strict=True)}
+        named = {name: round(float(weight), 4) for name, weight in zip(self.names, weights, strict=True)}
+        return round(base, 4), named | {"plain_named": PLAIN_NAMED_WEIGHT}
 
 
 def split(rows: list[dict[str, Any]]) -> list[tuple[Any, Any]]:

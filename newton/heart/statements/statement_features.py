@@ -113,10 +113,14 @@ def load_cues() -> Mapping[str, re.Pattern[str]]:
     return {name: re.compile(rf"(?<!\w)(?:{one})(?!\w)", re.IGNORECASE) for name, one in parse_trusted(text).items()}
 
 
+# Cues that make a statement about a named thing or person less than plain.
+_UNPLAIN_CUES = _words("assistant exclaim fiction hedge just moment opinion reported technical unreal want you")
+
+
 def extract_features(candidates: Sequence[StatementCandidate], position: int) -> dict[str, float]:
     """Return the features, by name, of the clause at `position` among the clauses of its message."""
     one = candidates[position]
-    return {
+    features = {
         **{f"cue_{name}": float(len(pattern.findall(one.text))) for name, pattern in load_cues().items()},
         **_head_features(one.words, one.verb),
         **_verb_features(one.words, one.verb),
@@ -124,6 +128,15 @@ def extract_features(candidates: Sequence[StatementCandidate], position: int) ->
         **_place_features(candidates, position),
         **_context_features(candidates, position),
     }
+    return features | {"plain_named": float(_is_plainly_about_name(one, features))}
+
+
+def _is_plainly_about_name(one: StatementCandidate, features: Mapping[str, float]) -> bool:
+    """Return whether a clause is a whole message that says something lasting of what it names, without a reserve."""
+    subject = one.words[: max(one.verb, 1)]
+    is_named = any(word.is_capitalized for word in subject) and classify_word(subject[0]) in _NAMED_KINDS
+    unplain = (*(f"cue_{name}" for name in _UNPLAIN_CUES), "passing_state", "exclamation")
+    return is_named and features["is_only"] == 1 and not any(features[name] for name in unplain)
 
 
 def _head_features(words: Sequence[WordToken], verb: int) -> dict[str, float]:
@@ -281,6 +294,7 @@ def _classify_form(text: str) -> str:
     return "verb" if lemmatize(text) in VERB_LEMMAS else "other"
 
 
+_NAMED_KINDS = ("name", "the", "a", "other", "number", "verb", "ing")  # of the first word
 _WORD_TABLES = {"wh": _WH, "unless": vocabulary.CLAUSE_MARKERS, "marker": vocabulary.MARKERS}
 _PREFIX_KINDS = {NUMBER_PREFIX: "number", TIME_PREFIX: "time", "~": "feature"}
 _PRONOUN_KINDS = {

@@ -58,6 +58,12 @@ _CLEFT = re.compile(
     r"(?:who|that) (?=(?!i\b|you\b|we\b)\w)",
     re.IGNORECASE,
 )
+# A form in -ing that is the subject, as in "parking there is free": it lacks no "I am".
+_GERUND_SUBJECT = re.compile(
+    r"\w+ing(?: (?!(?:and|as|because|but|he|how|i|if|it|she|since|so|that|they|we|what|when|where|which|while|who"
+    r"|you)\b)[\w'’-]+){0,6}? (?:is|are|was|were|costs?|takes?|starts?|begins?|ends?)\b",
+    re.IGNORECASE,
+)
 _FORGOTTEN_APOSTROPHE = re.compile(r"^i(m|ve)\b", re.IGNORECASE)
 
 
@@ -260,7 +266,8 @@ def _complete(text: str, words: Sequence[WordToken]) -> str:
     if kind == "past" or _BARE_VERB.match(text):
         return f"I {rest}"
     follows_verb = len(words) > 1 and (words[1].text in vocabulary.AUXILIARIES or words[1].text == "'s")
-    return f"I am {rest}" if kind == "ing" and not follows_verb else text
+    is_subject = follows_verb or _GERUND_SUBJECT.match(text)
+    return f"I am {rest}" if kind == "ing" and not is_subject else text
 
 
 def _find_name(text: str) -> str | None:
