@@ -7,8 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
 
-import yaml
-from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from newton.content.package_data import data_folder
 from newton.content.recency_decay import RecencyDecay
@@ -20,7 +19,7 @@ from newton.content.yaml_models import (
     get_by_name,
     read_folder,
 )
-from newton.errors import ConfigError, ConflictError
+from newton.errors import ConfigError
 
 ItemOrder = Literal["best_first", "best_last", "edges", "chronological", "clustered"]
 OverflowMode = Literal["stop", "skip", "downgrade"]
@@ -57,9 +56,6 @@ class FeatureWeights(StrictModel):
         """Return the weights that are not 0, by feature."""
         features: dict[str, float] = dict(self)
         return {feature: weight for feature, weight in features.items() if weight}
-
-
-FEATURES = tuple(FeatureWeights.model_fields)
 
 
 class OutcomeFactors(StrictModel):
@@ -241,27 +237,6 @@ def load_profiles(extra: Path | None = None, check: ExpressionCheck | None = Non
 @functools.cache
 def _load_shipped_profiles() -> Mapping[str, Profile]:
     return read_folder(data_folder("profiles"), Profile)
-
-
-def write_profile(profile: Profile, folder: Path) -> Path:
-    """Write the profile to a new file in the folder; return its path.
-
-    Raises ConflictError if the file exists, and ConfigError for an invalid name or folder.
-    """
-    fields = profile.model_dump(mode="json", exclude_defaults=True)
-    path = folder.expanduser() / f"{profile.name}.yaml"
-    try:
-        Profile.model_validate(fields)
-        with path.open("x", encoding="utf-8") as file:
-            yaml.safe_dump(fields, file, sort_keys=False, allow_unicode=True, width=120)
-    except ValidationError:
-        hint = "Use lower-case letters, digits, - and _, beginning with a letter."
-        raise ConfigError(f"{profile.name!r} is not a valid name of a profile.", hint=hint) from None
-    except FileExistsError:
-        raise ConflictError(f"{path} already exists.", hint="Choose another name, or delete the file.") from None
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}.", hint="Choose another folder.") from None
-    return path
 
 
 def _check_references(profile: Profile, known: Mapping[str, Profile]) -> None:

@@ -58,7 +58,6 @@ from newton.settings import Settings
 
 if TYPE_CHECKING:
     from newton.agent.llm.structured import StructuredLLM
-    from newton.agent.maintenance.profile_fitting import ProfileFitter
     from newton.agent.maintenance.relevance_fitter import RelevanceFitter
     from newton.agent.services.guardrails import GuardrailService
     from newton.agent.services.ingest import IngestService
@@ -136,10 +135,6 @@ class AgentServices(ScopeServices):
 
     def prompts(self) -> PromptService:
         return PromptService(scope=self.scope)
-
-    def profile_fitter(self) -> "ProfileFitter":
-        module = import_module("newton.agent.maintenance.profile_fitting")
-        return module.ProfileFitter(scope=self.scope, profiles=self.profiles, frames=self.frames)
 
     def relevance_fitter(self) -> "RelevanceFitter":
         module = import_module("newton.agent.maintenance.relevance_fitter")

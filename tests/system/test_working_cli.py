@@ -42,8 +42,6 @@ def test_what_is_at_hand_can_be_seen_and_explained(home: Path) -> None:
         (["working-memory", "--agent", "nobody"], "No session has a working memory"),
         (["working-memory", "--agent", "early", "--why", "--stats"], "exclude each other"),
         (["profiles", "show", "newtn"], "Did you mean 'newton'?"),
-        (["profiles", "fit"], "Each answer of a model"),
-        (["profiles", "fit", "--save", "mine"], "Set NEWTON_PROFILES_DIR"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_a_remedy(home: Path, words: list[str], said: str) -> None:

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from newton.cognition.scoring.score import check_expression
 from newton.content.package_data import data_folder
 from newton.content.profiles import (
-    FEATURES,
     FeatureWeights,
     ItemOrder,
     OutcomeFactors,
@@ -23,11 +22,10 @@ from newton.content.profiles import (
     get_profile,
     load_profiles,
     select_profile,
-    write_profile,
 )
 from newton.content.recency_decay import DECAY_PRESETS
 from newton.content.yaml_models import read_folder
-from newton.errors import ConfigError, ConflictError, InputError, NotFoundError
+from newton.errors import ConfigError, InputError, NotFoundError
 
 GOOD = """\
 name: mine
@@ -155,7 +153,7 @@ def test_balanced_multiplies_importance_with_freshness(profiles: dict[str, Profi
 
 
 def test_every_feature_may_be_weighed() -> None:
-    weights = FeatureWeights(**dict.fromkeys(FEATURES, 0.5))
+    weights = FeatureWeights(**dict.fromkeys(FeatureWeights.model_fields, 0.5))
     assert list(weights.nonzero) == [
         *("similarity", "lexical", "type_priority", "recency", "importance", "salience"),
         *("outcome", "usage", "confidence", "success_rate", "depth"),
@@ -342,19 +340,6 @@ def test_an_expression_that_cannot_be_computed_names_its_line(tmp_path: Path) ->
         load_profiles(tmp_path, check_expression)
     (tmp_path / "mine.yaml").write_text(own.replace("importence", "importance"), encoding="utf-8")
     assert load_profiles(tmp_path, check_expression)["mine"].expression == "importance * 2"
-
-
-@pytest.mark.parametrize("name", sorted(load_profiles()))
-def test_what_is_written_is_read_again(tmp_path: Path, profiles: dict[str, Profile], name: str) -> None:
-    mine = profiles[name].model_copy(update={"name": "mine"})
-    path = write_profile(mine, tmp_path)
-    assert load_profiles(tmp_path)["mine"] == mine
-    with pytest.raises(ConflictError, match="already exists"):
-        write_profile(mine, tmp_path)
-    with pytest.raises(ConfigError, match="is not a valid name"):
-        write_profile(mine.model_copy(update={"name": "Not One"}), tmp_path)
-    with pytest.raises(ConfigError, match="cannot be written"):
-        write_profile(mine, path / "nowhere")
 
 
 def test_the_document_tells_of_every_profile_decay_and_order(profiles: dict[str, Profile]) -> None:  # S000-24

@@ -100,7 +100,7 @@ SKILL_COMMANDS = {
 PROFILE_COMMANDS = {
     "list": ("talk.profiles:list_profiles", "List the profiles."),
     "show": ("talk.profiles:show_profile", "Show how a profile scores memories."),
-    "fit": ("talk.profiles:fit_profile", "Fit scoring weights and relevance to the memories that replies used."),
+    "fit": ("talk.profiles:fit_relevance", "Correct the relevance of memories by those that replies used."),
     "reset": ("talk.profiles:reset_relevance", "Remove the correction of relevance that was fitted to the replies."),
 }
 JOB_COMMANDS = {
