@@ -1,7 +1,7 @@
 """Changes of facts in less usual orders: restated, retracted, returned, planned, and many in a row."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -16,7 +16,7 @@ from newton.content.yaml_source import parse_trusted
 from newton.dialogue import session_close, sessions
 from newton.dialogue.messages import Message
 from newton.heart.facts import fact_store
-from newton.heart.facts.fact_comparison import compare_facts
+from newton.heart.facts.fact_comparison import KnownFact, UncomparedFact, compare_facts, find_changes, read_changes
 from newton.heart.lifecycle.engine import run_lifecycle
 from newton.heart.statements.change_detection import detect_change
 from newton.ids import derive_model_id
@@ -77,6 +77,36 @@ async def test_a_classifier_does_not_doubt_what_a_model_wrote_beside_the_facts_i
             await insert_changes(tx, [LineChange("learnt", newer, None)], ctx=ctx)
     await compare_all(mind)
     assert await outcome(mind, older, newer) == ("compatible" if is_read else "unsure")
+
+
+@pytest.mark.parametrize("days", [0, 2])
+def test_what_a_model_told_apart_in_one_line_replaces_only_what_was_said_before(days: int) -> None:
+    said_at = datetime(2026, 11, 27, 12, tzinfo=UTC)
+    known = KnownFact(
+        canonical_id=UUID(int=1),
+        text="Nora's rent is 820 euros.",
+        cosine=0.8,
+        mergeable=False,
+        is_current=True,
+        state="NEW",
+        trust="user",
+        since=said_at - timedelta(days=days),
+        is_multi_valued=False,
+        is_vouched=False,
+        vector=None,
+    )
+    fact = UncomparedFact(
+        memory_id=UUID(int=2),
+        text="Nora's rent is 850 euros.",
+        state="NEW",
+        trust="user",
+        since=said_at,
+        is_vouched=False,
+        is_reconciled=True,
+        vector=None,
+        candidates=(known,),
+    )
+    assert find_changes(fact, read_changes([fact])).supersedes == ((UUID(int=1),) if days else ())
 
 
 async def test_an_agent_may_change_what_it_said_twice_but_not_what_a_person_confirmed(

@@ -247,9 +247,13 @@ def find_changes(fact: UncomparedFact, readings: Readings = NO_READINGS) -> Fact
 
 
 def _list_compared(fact: UncomparedFact) -> list[KnownFact]:
-    """Return the current facts that a new one is compared with, the nearest first."""
+    """Return the current facts that a new one is compared with, the nearest first.
+
+    What a model told apart in the same line does not replace each other.
+    """
     compared = [k for k in fact.candidates if k.is_current and not k.is_multi_valued][:MAX_COMPARED]
-    return [known for known in compared if known.canonical_id != fact.memory_id]
+    apart = [one for one in compared if not (fact.is_reconciled and one.since == fact.since)]
+    return [known for known in apart if known.canonical_id != fact.memory_id]
 
 
 def _in_order(fact: UncomparedFact, known: KnownFact) -> tuple[UncomparedFact | KnownFact, UncomparedFact | KnownFact]:
