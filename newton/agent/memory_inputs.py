@@ -1,16 +1,13 @@
-"""Inputs that select, list and change stored memories, shared by the HTTP API, MCP and the command line."""
-
-from typing import Literal
+"""Inputs that select and list stored memories, shared by the HTTP API, MCP and the command line."""
 
 from pydantic import Field
 
-from newton.agent.field_types import CleanText, Importance, Name, Ref, Timestamp
+from newton.agent.field_types import CleanText, Name, Ref, Timestamp
 from newton.agent.inputs import ToolInput
 from newton.memory.inventory.memory_list import SortKey, SortOrder
 from newton.memory.memory import Kind, Trust
 
 MAX_LIST_LIMIT = 200
-BulkAction = Literal["forget", "retract", "set_importance", "set_core"]
 
 
 class MemoryFilterInput(ToolInput):
@@ -55,25 +52,4 @@ class ListMemoriesInput(MemoryFilterInput):
         None,
         max_length=500,
         description="The cursor of the page: `next` of the previous page, whose filters must be the same.",
-    )
-
-
-class BulkChangeInput(ToolInput):
-    """A change of all memories that a filter selects. A call without a token returns a preview and a token; a call with
-    that token makes the change."""
-
-    action: BulkAction = Field(description="The change to make to each memory.")
-    filter: MemoryFilterInput = Field(description="The memories to change; at least one condition is required.")
-    importance: Importance | None = Field(
-        None, description="For set_importance: a number from 0 to 10; null computes the importance again."
-    )
-    core: bool = Field(default=True, description="For set_core: whether the facts are marked as core.")
-    include_derived: bool = Field(
-        default=False, description="For forget: also delete the memories derived from the selected ones."
-    )
-    reason: CleanText = Field("requested", max_length=500, description="For forget: the reason, which stays stored.")
-    token: str | None = Field(
-        None,
-        max_length=100,
-        description="The token of the preview. It confirms the change of exactly the previewed memories.",
     )

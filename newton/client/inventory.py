@@ -20,14 +20,6 @@ class InventoryOperations(OperationMethods):
         """
         return await self.get("/v1/memories", filters)
 
-    async def change_memories(self, action: str, filter: Mapping[str, object], **fields: object) -> JsonDict:
-        """Change all memories that `filter` selects. `action` is forget, retract, set_importance or set_core.
-
-        Without the field `token`, nothing is changed, and the response is a preview with the token that confirms it.
-        `fields` are the other fields of `POST /v1/memories/bulk`.
-        """
-        return await self._send("POST", "/v1/memories/bulk", {"action": action, "filter": filter, **fields})
-
     async def upload_document(self, name: str, content: str | bytes, **fields: object) -> JsonDict:
         """Store a document; its file name says its format. Return its id and the counts of its passages.
 

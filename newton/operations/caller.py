@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
 from newton.agent.actions.permissions import PermissionService
+from newton.agent.inventory.bulk_changes import BulkService
 from newton.agent.inventory.documents import DocumentService
 from newton.agent.inventory.memory_edits import MemoryEditor
 from newton.agent.loop.action_gate import ActionGate
@@ -72,6 +73,10 @@ class OperationCaller:
     @property
     def memory_editor(self) -> MemoryEditor:
         return MemoryEditor(scope=self.scope, author=self.author)
+
+    @property
+    def bulk(self) -> BulkService:
+        return BulkService(scope=self.scope, author=self.author)
 
     @property
     def censors(self) -> CensorService:

@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from newton.agent.inventory.agent_activity import ActivityService
 from newton.agent.inventory.artifacts import ArtifactService
-from newton.agent.inventory.bulk_changes import BulkService
 from newton.agent.inventory.documents import DocumentService
 from newton.agent.inventory.memory_lists import MemoryListService
 from newton.agent.loop.action_gate import ActionGate
@@ -59,9 +58,6 @@ class ScopeServices:
     def action_gate(self, origin: str) -> ActionGate:
         rename = partial(rename_commands, interface=ORIGIN_INTERFACES.get(origin, "cli"))
         return ActionGate(scope=self.scope.at(origin), name_commands=rename)
-
-    def bulk(self, origin: str, author: str) -> BulkService:
-        return BulkService(scope=self.scope.at(origin), author=author)
 
     def metrics(self) -> MetricsService:
         return MetricsService(agent_id=self.scope.agent_id, db=self.scope.db, clock=self.scope.clock)

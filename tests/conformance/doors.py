@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, NamedTuple, cast
 
 from newton.agent.loop.turn import TurnRunner
@@ -18,7 +19,7 @@ from newton.runtime.chat_backend.remote import RemoteAgent
 from newton.runtime.cli.app import run_hosted_command
 from newton.runtime.cli.command_context import CommandContext, TerminalStyle, use_context
 from newton.runtime.cli.command_server import DaemonHost
-from newton.runtime.cli.operation_commands import to_option
+from newton.runtime.cli.operation_commands import list_options
 from newton.runtime.cli.talk import tool_commands
 from newton.runtime.wiring import AgentServices
 from tests.system.served import Api
@@ -111,11 +112,11 @@ def to_command_line(operation: Operation, arguments: Arguments) -> list[str]:
     """The words of the command with these arguments."""
     assert operation.command is not None
     words = operation.command.split()
-    for name, value in arguments.items():
-        if name not in operation.positional:
-            option = f"--{to_option(operation, name).replace('_', '-')}"
+    for option, path in list_options(operation).items():
+        value = reduce(lambda known, name: known.get(name, []), path, arguments)
+        if path[0] not in operation.positional:
             for one in _to_list(value):
-                words += [option] if one is True else [option, str(one)]
+                words += [f"--{option.replace('_', '-')}", *([] if one is True else [str(one)])]
     return [*words, *(str(arguments[name]) for name in operation.positional if name in arguments)]
 
 

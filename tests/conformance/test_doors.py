@@ -19,7 +19,7 @@ from newton.operations.declaration import EXAMPLE, Operation, load_operations
 from newton.operations.runner import TOKEN
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.cli.app import expand_default_command, parse_command_line
-from newton.runtime.cli.operation_commands import to_option
+from newton.runtime.cli.operation_commands import to_arguments
 from tests.conformance.doors import MODELS, PERSONS, DoorCall, DoorFunction, Outcome, PlacedDoor, call_http, call_mcp
 from tests.conformance.worlds import begin_world, list_changes, to_comparable
 from tests.stored_rows import read_rows
@@ -61,8 +61,7 @@ def read_example(operation: Operation) -> dict[str, Any]:
     """The arguments of the example in the help, as the command line parses it."""
     text = " ".join((operation.run.__doc__ or "").split()).partition(f"{EXAMPLE} newton ")[2]
     _, bound = parse_command_line(expand_default_command(shlex.split(text)))
-    options = {name: to_option(operation, name) for name in operation.parameters}
-    return {name: bound.arguments[option] for name, option in options.items() if option in bound.arguments}
+    return to_arguments(operation, bound.arguments)
 
 
 def fill_ids(operation: Operation, arguments: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:

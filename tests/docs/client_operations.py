@@ -90,7 +90,7 @@ def describe_type(name: str, hint: Any) -> str:
         return f"Literal[{', '.join(map(repr, parts))}]"
     if origin in (Union, UnionType):
         return " | ".join("None" if one is NoneType else describe_type(name, one) for one in parts)
-    if isinstance(origin, type) and issubclass(origin, Mapping):
+    if hasattr(hint, "model_fields") or (isinstance(origin, type) and issubclass(origin, Mapping)):
         return "JsonDict"
     if origin is not None:
         return f"Sequence[{describe_type(name, parts[0])}]"

@@ -121,8 +121,8 @@ TEXTS: Mapping[str, Any] = {
     "max_tokens": 500,
     "strategy": "threshold",
     "profile": "coding",
-    "bulk.filter": {"kinds": ["fact"]},
-    "bulk.action": "forget",
+    "change_memories.filter": {"kinds": ["fact"]},
+    "change_memories.action": "forget",
     "tag": "cache",
     "reason": "a test",
     "content": "Cups are white.",
@@ -135,7 +135,7 @@ TEXTS: Mapping[str, Any] = {
 
 # What a preview is made of, where the schema requires nothing.
 PREVIEWED: Mapping[str, Mapping[str, Any]] = {
-    **{name: {"kind": ["fact"]} for name in ("bulk core", "bulk forget", "bulk importance", "bulk retract")},
+    "bulk": {"action": "forget", "kind": ["fact"]},
     "ask": {"input": "where is the kettle?"},
     "decide": {"description": "Boil the kettle", "confidence": 0.8, "reason": ["analysis:tea needs it"]},
     "erase": {"subject": "Mira"},

@@ -181,7 +181,7 @@ async def test_a_change_of_many_needs_a_filter_and_memories_to_which_it_applies(
 
 async def test_nobody_lists_edits_or_deletes_what_another_agent_stores(api: Api, ana: Client, ben: Client) -> None:
     (memory_id,) = await told(ana, "Ana likes tea", subject="Ana")
-    await ana.append_messages("talk", [{"role": "user", "content": "Ana likes tea"}])
+    await ana.append_messages("talk", [{"role": "user", "content": "Where is the tea?"}])
     for wanted in ({}, {"subject": "Ana"}, {"text": "tea"}, {"sort": "uses"}, {"sort": "occurred"}):
         assert (await ben.list_memories(**wanted))["items"] == []
     for wanted in ({"session": "talk"}, {"source": memory_id}):

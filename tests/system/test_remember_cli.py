@@ -15,7 +15,7 @@ def test_what_a_fact_replaced_is_printed_and_found_in_its_history(home: Path) ->
     assert said.splitlines()[1] == f"  Replaced: {old} Ana lives in Porto."
     new = said.splitlines()[0].partition("(")[2].rstrip(")")
     assert f"superseded by: {new} Ana lives in Bergen." in ok(typed(home, "history", old))
-    changes = json.loads(ok(typed(home, "history", old, "--json")))
+    changes = json.loads(ok(typed(home, "history", old, "--json")))["changes"]
     assert changes[-1]["replaced_by"]["text"] == "Ana lives in Bergen."
 
 

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 from uuid import UUID
 
 from newton.agent.inventory.memory_edits import format_flag, format_importance
 from newton.agent.inventory.memory_lists import resolve_filter
-from newton.agent.memory_inputs import BulkChangeInput
+from newton.agent.memory_inputs import MemoryFilterInput
 from newton.agent.scope import AgentScope
 from newton.agent.services.confirmation import hash_preview, verify_preview
 from newton.db.pool import Tx
@@ -22,6 +23,23 @@ from newton.memory.inventory.memory_list import ListedMemory, ListOrder, count_m
 from newton.memory.memory import past_reason
 
 MAX_BULK = 1_000  # memories of one change
+BulkAction = Literal["forget", "retract", "set_importance", "set_core"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkChange:
+    """A change of all memories that a filter selects.
+
+    Each action uses one of the other fields: the `importance` from 0 to 10 (None: computed again), whether the facts
+    are `core`, or whether to delete derived memories too, and why.
+    """
+
+    action: BulkAction
+    filter: MemoryFilterInput
+    importance: float | None = None
+    core: bool = True
+    include_derived: bool = False
+    reason: str = "requested"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,19 +49,20 @@ class BulkPlan:
     `token` is a hash of the change and of the present state of the memories; it confirms exactly this plan.
     """
 
-    change: BulkChangeInput
+    change: BulkChange
     agent_id: UUID
     memories: Sequence[ListedMemory]
     derived_ids: Sequence[UUID] = ()
 
     @property
     def token(self) -> str:
-        change = self.change.model_dump_json(exclude={"token", "filter", "reason"})
+        change = self.change
+        wanted = f"{change.action} {change.importance} {change.core} {change.include_derived}"
         states = [
             f"{one.memory_id} {one.state} {one.quarantined} {one.importance} {one.is_importance_set} {one.is_core}"
             for one in self.memories
         ]
-        return hash_preview(str(self.agent_id), change, *states, *map(str, self.derived_ids))
+        return hash_preview(str(self.agent_id), wanted, *states, *map(str, self.derived_ids))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -58,27 +77,27 @@ class BulkService:
     scope: AgentScope
     author: str
 
-    async def plan(self, change: BulkChangeInput) -> BulkPlan:
+    async def plan(self, change: BulkChange) -> BulkPlan:
         """Return the memories that the change would affect. Raises as `carry_out`, but needs no token."""
         async with self.scope.transaction() as tx:
             return await self._plan(tx, change)
 
-    async def carry_out(self, change: BulkChangeInput) -> BulkPlan:
-        """Make the change that its token confirms; return the plan that was carried out.
+    async def carry_out(self, change: BulkChange, *, token: str) -> BulkPlan:
+        """Make the change that the token confirms; return the plan that was carried out.
 
         Raises ConflictError if the affected memories differ from those of the preview, and InputError for a filter
         without a condition, for too many memories, and for memories to which the action does not apply.
         """
         async with self.scope.write() as (tx, ctx):
             plan = await self._plan(tx, change)
-            verify_preview(change.token, plan.token)
+            verify_preview(token, plan.token)
             if plan.memories:
                 await self._apply(tx, plan, ctx)
                 ids = [str(one.memory_id) for one in plan.memories]
                 self.scope.publish("memory.bulk_changed", {"action": change.action, "memory_ids": ids})
             return plan
 
-    async def _plan(self, tx: Tx, change: BulkChangeInput) -> BulkPlan:
+    async def _plan(self, tx: Tx, change: BulkChange) -> BulkPlan:
         if change.filter.is_empty:
             hint = "Give a filter, such as `kinds`; `newton agents delete NAME` deletes an agent with all its memories."
             raise InputError("The filter is empty, which would select every memory.", hint=hint, param="filter")
@@ -126,7 +145,7 @@ class BulkService:
         await edits.record_edits(tx, field, changed, new, author=self.author, ctx=ctx)
 
 
-def _check_applicable(change: BulkChangeInput, memories: Sequence[ListedMemory]) -> None:
+def _check_applicable(change: BulkChange, memories: Sequence[ListedMemory]) -> None:
     """Raise InputError if the action does not apply to one of the memories."""
     if change.action == "forget" and any(one.kind == "decision" for one in memories):
         hint = "Set `kinds` to other kinds; `newton decisions erase ID` deletes the text of one decision."

@@ -130,6 +130,19 @@ class SyncOperationMethods(SyncDaemonConnection):
         self, name: str, *, single: bool = False, multi: bool = False, idempotency_key: str | None = None
     ) -> JsonDict:
         "Declare that an attribute has one current value, or several."
+    def change_memories(
+        self,
+        action: Literal["forget", "retract", "set_importance", "set_core"],
+        filter: JsonDict,
+        *,
+        importance: float | None = None,
+        core: bool = True,
+        include_derived: bool = False,
+        reason: str = "requested",
+        token: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Forget, retract or edit all memories that filters select, at most 1,000, in one transaction."
     def conflicts(self, *, limit: int = 50, cursor: str | None = None) -> JsonDict:
         "List pairs of facts that may contradict each other, the newer fact of each pair first."
     def settle_conflict(

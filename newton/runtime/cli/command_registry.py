@@ -53,6 +53,10 @@ TOP_LEVEL_COMMANDS = {
         "operation_commands:memories.curation.set_outcome",
         "Set the outcome of an episode: whether it succeeded.",
     ),
+    "bulk": (
+        "operation_commands:memories.bulk_changes.change_memories",
+        "Forget, retract or edit all memories that filters select.",
+    ),
     "forget": ("operation_commands:memories.deletion.forget_memory", "Delete a memory permanently."),
     "erase": (
         "memory.erase:erase_subject_or_agent",
@@ -169,12 +173,6 @@ SESSION_COMMANDS = {
         "Show the tokens of a session by part, its compactions and its latest context.",
     ),
 }
-BULK_COMMANDS = {
-    "forget": ("memory.bulk:forget_memories", "Permanently delete all memories that the filters select."),
-    "retract": ("memory.bulk:retract_facts", "Mark all facts that the filters select as never true."),
-    "importance": ("memory.bulk:set_importance", "Set the importance of all memories that the filters select."),
-    "core": ("memory.bulk:set_core", "Mark all facts that the filters select as core, or remove the mark."),
-}
 ARTIFACT_COMMANDS = {
     "list": ("conversations.artifacts:list_artifacts", "List the artifacts of a session, or the versions of one."),
     "show": ("conversations.artifacts:show_artifact", "Show lines of an artifact, or those that a search finds."),
@@ -288,7 +286,6 @@ OPERATION_MODULES: dict[str, tuple[str, ...]] = {
 
 COMMAND_GROUPS: tuple[tuple[str, str, dict[str, tuple[str, str]]], ...] = (
     ("identity", "The identity: lines that state who the agent is and what always applies.", {}),
-    ("bulk", "Change all memories that filters select, after a preview.", BULK_COMMANDS),
     ("documents", "List, show and delete ingested documents.", {}),
     ("artifacts", "Long tool outputs, pasted texts and files of a session.", ARTIFACT_COMMANDS),
     ("items", "JSON values that programs store under a namespace and a key.", ITEM_COMMANDS),

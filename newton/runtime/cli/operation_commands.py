@@ -12,7 +12,15 @@ import cyclopts
 
 from newton.runtime.cli.command_context import current_terminal, require_own_process
 from newton.runtime.cli.operation_index import OPERATIONS_PACKAGE
-from newton.runtime.cli.options import AgentOption, JsonOption, StartTime, YesOption, load_settings, require_yes
+from newton.runtime.cli.options import (
+    AgentOption,
+    EndTime,
+    JsonOption,
+    StartTime,
+    YesOption,
+    load_settings,
+    require_yes,
+)
 from newton.runtime.cli.printing import print_notice, say, to_json
 
 if TYPE_CHECKING:
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
     from newton.operations.declaration import Operation
 
 ORIGIN = "cli"
+END = "until"  # of the name of a time that ends a period
 TOKEN = "token"  # the parameter that confirms a preview
 _COMMON = {"agent": (AgentOption, None), "json": (JsonOption, False)}
 _CONFIRMED = {"yes": (YesOption, False)}  # of what asks
@@ -58,10 +67,9 @@ def build_command(module: object, function: str) -> Callable[..., Awaitable[int]
         options = CommandOptions(given["agent"], as_json=given["json"], says_yes=given.get("yes", False))
         if question:
             require_yes(question, yes=options.says_yes)
-        arguments = {name: given[to_option(operation, name)] for name in operation.parameters}
-        return await _run(operation, arguments, options)
+        return await _run(operation, to_arguments(operation, given), options)
 
-    parameters = [_to_parameter(operation, name) for name in operation.parameters]
+    parameters = [_to_parameter(operation, option, path) for option, path in list_options(operation).items()]
     parameters += [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, (annotation, default) in (_COMMON | (_CONFIRMED if asks else {})).items()
@@ -73,7 +81,31 @@ def build_command(module: object, function: str) -> Callable[..., Awaitable[int]
     return command
 
 
-def to_option(operation: "Operation", name: str) -> str:
+def list_options(operation: "Operation") -> dict[str, tuple[str, ...]]:
+    """Return the path in the input of each argument and option of a command: a parameter, or a field of its model."""
+    options = dict[str, tuple[str, ...]]()
+    for name in operation.parameters:
+        fields: Mapping[str, FieldInfo] = getattr(unwrap(operation.hints[name]), "model_fields", {})
+        for field, info in fields.items():
+            is_list = get_origin(unwrap(info.annotation)) is list
+            options[field.removesuffix("s") if is_list else field] = (name, field)
+        if not fields:
+            options[_to_option(operation, name)] = (name,)
+    return options
+
+
+def to_arguments(operation: "Operation", given: Mapping[str, object]) -> dict[str, Any]:
+    """Return the input of an operation from the values of its command; of a model, empty fields are left out."""
+    arguments = dict[str, Any]()
+    for option, (name, *inner) in list_options(operation).items():
+        if inner:
+            arguments.setdefault(name, {}).update({inner[0]: given[option]} if given.get(option) else {})
+        elif option in given:
+            arguments[name] = given[option]
+    return arguments
+
+
+def _to_option(operation: "Operation", name: str) -> str:
     """Return the name of a parameter in a command: that of its CommandOption; else an id by what it identifies."""
     from newton.operations.fields import CommandOption  # noqa: PLC0415 (slow)
 
@@ -81,17 +113,21 @@ def to_option(operation: "Operation", name: str) -> str:
     return own[0].replace("-", "_") if own else "confirm" if name == TOKEN else name.removesuffix("_id")
 
 
-def _to_parameter(operation: "Operation", name: str) -> Parameter:
+def _to_parameter(operation: "Operation", option: str, path: tuple[str, ...]) -> Parameter:
+    """Return an argument or option of a command as a parameter that cyclopts understands."""
+    name, *inner = path
     declared, hint = operation.parameters[name], operation.hints[name]
+    default, is_option = declared.default, declared.kind is Parameter.KEYWORD_ONLY
     infos: list[FieldInfo] = [one for one in get_args(hint) if getattr(one, "description", None)]
-    is_option = declared.kind is Parameter.KEYWORD_ONLY
+    if inner:
+        infos = [unwrap(hint).model_fields[inner[0]]]
+        hint, default = infos[0].annotation, infos[0].default
     plain = unwrap(hint)
-    is_switch = plain == bool | None  # `--core` and `--no-core`; without both, nothing changes
+    is_switch = plain == bool | None or default is True  # `--core` and `--no-core`
     described = cyclopts.Parameter(help=infos[-1].description, negative=None if is_switch else ())
-    is_time = datetime in (plain, *get_args(plain))
-    annotation = Annotated[plain, StartTime, described] if is_time else Annotated[plain, described]
+    time = (EndTime if option.endswith(END) else StartTime,) if datetime in (plain, *get_args(plain)) else ()
     kind = Parameter.KEYWORD_ONLY if is_option else Parameter.POSITIONAL_OR_KEYWORD
-    return Parameter(to_option(operation, name), kind, default=declared.default, annotation=annotation)
+    return Parameter(option, kind, default=default, annotation=Annotated[plain, *time, described])
 
 
 def unwrap(hint: Any) -> Any:

@@ -17,8 +17,6 @@ from newton.runtime.cli.command_context import current_context, current_terminal
 from newton.runtime.cli.printing import visible
 from newton.settings import Settings, load
 
-PERSON = "the user"  # the author of what a command changes
-
 AgentOption = Annotated[str | None, Parameter("--agent", help="Name of the agent to use. Agents share no data.")]
 JsonOption = Annotated[bool, Parameter("--json", negative=(), help="Print the result as JSON.")]
 DebugOption = Annotated[

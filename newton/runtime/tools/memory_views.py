@@ -7,8 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from newton.agent.inventory.bulk_changes import BulkPlan
-from newton.agent.memory_inputs import BulkAction, ListMemoriesInput
+from newton.agent.memory_inputs import ListMemoriesInput
 from newton.memory.inventory.memory_list import ListedMemory, ListOrder, ListPosition
 from newton.memory.memory import Kind, Outcome, Trust
 from newton.operations.cursors import decode_cursor, encode_cursor, invalid_cursor_error
@@ -41,7 +40,6 @@ MemoryField = Literal[
     "confirmed_at",
 ]
 MEMORY_FIELDS: tuple[MemoryField, ...] = get_args(MemoryField)
-MAX_SAMPLE = 5  # memories of a preview
 SEPARATOR = "|"  # of the parts of a cursor
 
 
@@ -126,43 +124,3 @@ def _decode_position(cursor: str | None, ordered: ListOrder) -> ListPosition | N
     if (sort, order) != ordered:
         raise invalid_cursor_error()
     return position
-
-
-class BulkSampleItem(ViewModel):
-    """One of the memories that a change would affect."""
-
-    memory_id: UUID
-    kind: Kind
-    state: str
-    text: str
-
-
-class BulkChangeResponse(ViewModel):
-    """The counts of memories that a change has affected or, in a preview, would affect.
-
-    A preview also has a sample of the memories, and the `token` that confirms the change.
-    """
-
-    action: BulkAction
-    is_done: bool
-    count: int = Field(description="The number of memories that the filter selects.")
-    counts: dict[str, int] = Field(description="The number of the selected memories by kind.")
-    derived: int = Field(
-        description="The number of memories derived from the selected ones, which `include_derived` deletes too."
-    )
-    sample: list[BulkSampleItem] = Field(description="The first selected memories; empty when the change is done.")
-    token: str | None
-
-
-def to_bulk_result(plan: BulkPlan, *, is_done: bool) -> BulkChangeResponse:
-    """Return the preview of a change or, if `is_done`, its result, which contains no text of memories."""
-    sample = () if is_done else plan.memories[:MAX_SAMPLE]
-    return BulkChangeResponse(
-        action=plan.change.action,
-        is_done=is_done,
-        count=len(plan.memories),
-        counts=plan.counts,
-        derived=len(plan.derived_ids),
-        sample=[BulkSampleItem.from_source(one, text=one.summary) for one in sample],
-        token=None if is_done else plan.token,
-    )

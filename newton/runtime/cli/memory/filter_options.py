@@ -1,4 +1,4 @@
-"""Options that select memories, shared by `newton list` and `newton bulk`."""
+"""Options of `newton list` that select memories."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,6 @@ from cyclopts import Parameter
 from pydantic import ValidationError
 
 from newton.agent.inputs import ToolInput
-from newton.agent.memory_inputs import MemoryFilterInput
 from newton.errors import InputError
 from newton.memory.memory import Kind, Trust
 from newton.runtime.cli.options import EndTime, StartTime
@@ -86,9 +85,6 @@ class FilterOptions:
             "created_until": self.created_until and self.created_until.isoformat(),
         }
         return {name: value for name, value in fields.items() if value}
-
-    def to_filter(self) -> MemoryFilterInput:
-        return parse_options(MemoryFilterInput, self.to_fields())
 
 
 NO_FILTER = FilterOptions()
