@@ -79,7 +79,6 @@ EVENT_TYPES: Mapping[str, str] = {
     "session.appended": "messages are appended to a session",
     "session.events_recorded": "events are recorded in a session",
     "session.branched": "a new session branches off another one",
-    "session.checkpointed": "a position in a session is saved as a checkpoint",
     "session.closed": "a session is closed, and its messages become an episode",
     "session.brief_closed": "an item of the brief of a session is closed by a person",
     "session.compacted": "summaries replace old messages in what a model gets of a session",

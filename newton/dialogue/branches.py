@@ -1,4 +1,4 @@
-"""Branches of sessions, named positions (checkpoints), and messages of one session injected into another.
+"""Branches of sessions, and messages of one session injected into another.
 
 A branch copies no messages: its view includes the messages of the sessions from which it was branched.
 """
@@ -18,14 +18,6 @@ from newton.ids import new_id
 from newton.memory.memory import WriteContext
 
 SQL = load("newton.dialogue", "branches.sql")
-
-
-class SessionCheckpoint(NamedTuple):
-    """A named position in a session: the position of the message after which it was set."""
-
-    name: str
-    position: int
-    at: datetime
 
 
 class BranchSummary(NamedTuple):
@@ -51,32 +43,12 @@ class SessionExcerpt:
     last: int
 
 
-async def create_checkpoint(tx: Tx, name: str, *, session_id: UUID, ctx: WriteContext) -> SessionCheckpoint:
-    """Create a named checkpoint after the last message of a session.
-
-    Raises ConflictError if the session has a checkpoint of this name, and InputError if it has no messages.
-    """
-    await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
-    position = await _last_position(tx, session_id=session_id, ctx=ctx)
-    row = {"agent_id": ctx.agent_id, "session_id": session_id, "name": name, "position": position, "now": ctx.now}
-    if await SQL["insert_checkpoint"].fetch_one(tx, **row) is None:
-        raise ConflictError(
-            f"The session already has a checkpoint {name!r}.", hint="Choose another name for the checkpoint."
-        )
-    return SessionCheckpoint(name, position, ctx.now)
-
-
-async def list_checkpoints(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[SessionCheckpoint]:
-    rows = await SQL["list_checkpoints"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
-    return [SessionCheckpoint(*row) for row in rows]
-
-
 async def create_branch(
     tx: Tx, ref: str, *, parent_id: UUID, from_position: str | int | None, ctx: WriteContext
 ) -> UUID:
     """Create a session that continues from a message of its parent, and return its id.
 
-    `from_position` is the name of a checkpoint, a message number, or None for the last message. Raises ConflictError if
+    `from_position` is the number of a message, or None for the last one. Raises ConflictError if
     a session `ref` exists, NotFoundError for an unknown position, and InputError if the parent has no messages.
     """
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=parent_id)
@@ -157,12 +129,10 @@ async def list_branches(tx: Tx, *, agent_id: UUID) -> list[BranchSummary]:
 async def _resolve_position(tx: Tx, from_position: str | int | None, *, session_id: UUID, ctx: WriteContext) -> int:
     end = await _last_position(tx, session_id=session_id, ctx=ctx)
     if isinstance(from_position, str):
-        rows = await list_checkpoints(tx, agent_id=ctx.agent_id, session_id=session_id)
-        checkpoints = {checkpoint.name: checkpoint.position for checkpoint in rows}
-        if from_position not in checkpoints and not from_position.isdecimal():
-            hint = f"Give the number of a message, or one of the checkpoints: {', '.join(checkpoints) or 'none'}."
-            raise NotFoundError(f"The session has no checkpoint {from_position!r}.", hint=hint)
-        from_position = checkpoints[from_position] if from_position in checkpoints else int(from_position)
+        if not from_position.isdecimal():
+            hint = f"Give the number of a message, from 0 to {end}."
+            raise NotFoundError(f"The session has no message {from_position!r}.", hint=hint)
+        from_position = int(from_position)
     position = end if from_position is None else from_position
     if not 0 <= position <= end:
         raise NotFoundError(

@@ -16,18 +16,6 @@ from dialogue.sessions as s
 where s.agent_id = $1 and s.session_id = $3 and coalesce(s.parent_position + 1, 0) <= $4
 returning agent_id;
 
--- name: insert_checkpoint(agent_id, session_id, name, position, now)
-insert into dialogue.checkpoints (agent_id, session_id, name, position, created_at)
-values ($1, $2, $3, $4, $5)
-on conflict do nothing
-returning name;
-
--- name: list_checkpoints(agent_id, session_id)
-select name, position, created_at
-from dialogue.checkpoints
-where agent_id = $1 and session_id = $2
-order by position, name;
-
 -- name: insert_injection(agent_id, session_id, injection_id, place, other_id, first, last, tokens, now)
 insert into dialogue.injections (
     agent_id, session_id, injection_id, position, source_session_id, first_position, last_position, tokens, created_at

@@ -17,7 +17,6 @@ APPEND_ONLY = {
     "dialogue.compaction_entries",
     "dialogue.entry_restorations",
     "dialogue.lineage",
-    "dialogue.checkpoints",
     "dialogue.injections",
     "dialogue.injection_removals",
     "dialogue.compaction_runs",

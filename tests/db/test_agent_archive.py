@@ -21,7 +21,13 @@ from newton.errors import ConflictError, InputError
 from newton.memory import agents
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.fakes import HashEmbedder
-from newton.runtime.transfer.export_file import EXCLUDED_TABLES, AgentArchive, ArchiveTrailer, verify_archive
+from newton.runtime.transfer.export_file import (
+    EXCLUDED_TABLES,
+    REMOVED_TABLES,
+    AgentArchive,
+    ArchiveTrailer,
+    verify_archive,
+)
 from tests.db.world import contexts, live
 from tests.support import NOON, agent_scope
 
@@ -152,6 +158,17 @@ async def test_a_file_that_fits_its_hash_and_not_the_database_leaves_nothing(
     with pytest.raises(InputError):
         await carrier(db, ben, "ben", tmp_path).restore(io.BytesIO(bad))
     assert (await exported(db, ben, tmp_path)).count(b"\n") == 2
+
+
+async def test_a_file_of_an_earlier_version_is_taken_over_without_the_rows_of_a_removed_table(
+    db: Database, tmp_path: Path
+) -> None:
+    good = await exported(db, await agents.get_or_create_agent(db, "ana", now=NOON), tmp_path)
+    ben = await agents.get_or_create_agent(db, "ben", now=NOON)
+    (part,) = REMOVED_TABLES
+    earlier = forged(good, b'{"table":"' + part.encode() + b'","row":{"name": "tea"}}\n', counts=part)
+    header = await carrier(db, ben, "ben", tmp_path).restore(io.BytesIO(earlier))
+    assert (header.counts[part], (await exported(db, ben, tmp_path)).count(b"\n")) == (1, 2)
 
 
 @pytest.mark.slow

@@ -11,14 +11,10 @@ from newton.dialogue.branches import SessionExcerpt
 from newton.dialogue.compaction import entry_store
 from newton.errors import ConflictError, InputError, NotFoundError
 from tests.db.conversing import append, branch, entry, forgets, keep, restore, session, texts, view
-from tests.support import ANA, NOON, count, teller
+from tests.support import ANA, count, teller
 from tests.talks import calls, gives, says, turn
 
 TALK = [*turn(0, work=1), *turn(1, work=1), *turn(2, work=1)]
-
-
-async def checkpoint(tx: Tx, session_id: UUID, name: str) -> int:
-    return (await branches.create_checkpoint(tx, name, session_id=session_id, ctx=teller())).position
 
 
 async def inject(tx: Tx, session_id: UUID, other_id: UUID, first: int, last: int) -> int:
@@ -126,31 +122,9 @@ async def test_a_call_of_the_parent_is_answered_in_its_branch_and_there_alone(tx
 # --- places ---
 
 
-async def test_a_checkpoint_names_the_place_behind_the_last_line(tx: Tx) -> None:
-    parent = await session(tx, "parent", *TALK[:4])
-    assert await checkpoint(tx, parent, "before") == 3
-    await append(tx, parent, *TALK[4:])
-    assert await checkpoint(tx, parent, "after") == 11
-    await branches.create_checkpoint(tx, "5", session_id=parent, ctx=teller())
-    assert len(await view(tx, await branch(tx, parent, "by number", at="7"))) == 8
-    assert len(await view(tx, await branch(tx, parent, "by name", at="5"))) == 12, "a name comes before a number"
-    child = await branch(tx, parent, "child", at="before")
-    assert await texts(tx, child) == [line.content for line in TALK[:4]]
-    found = await branches.list_checkpoints(tx, agent_id=ANA, session_id=parent)
-    assert [(one.name, one.position, one.at) for one in found] == [
-        ("before", 3, NOON),
-        ("5", 11, NOON),
-        ("after", 11, NOON),
-    ]
-
-
 async def test_a_name_is_given_once(tx: Tx) -> None:
     parent = await session(tx, "parent", *TALK)
-    await checkpoint(tx, parent, "here")
-    with pytest.raises(ConflictError, match="already has a checkpoint 'here'"):
-        await checkpoint(tx, parent, "here")
-    child = await branch(tx, parent, "child")
-    assert await checkpoint(tx, child, "here") == 11, "another session has names of its own"
+    assert len(await view(tx, await branch(tx, parent, "child", at="7"))) == 8
     for taken in ("parent", "child"):
         with pytest.raises(ConflictError, match="already"):
             await branch(tx, parent, taken)
@@ -163,8 +137,6 @@ async def test_a_place_that_is_not_there_is_refused(tx: Tx) -> None:
             await branch(tx, parent, "child", at=at)
     with pytest.raises(InputError, match="has no messages"):
         await branch(tx, empty, "child")
-    with pytest.raises(InputError, match="has no messages"):
-        await checkpoint(tx, empty, "here")
 
 
 async def test_every_session_is_listed_with_where_it_leaves_its_parent(tx: Tx) -> None:

@@ -309,7 +309,6 @@ async def test_a_holder_that_died_is_waited_for_no_longer_than_it_asked(db: Data
         "delete from dialogue.entry_restorations",
         "update dialogue.compaction_runs set tokens_after = 0",
         "delete from dialogue.lineage",
-        "delete from dialogue.checkpoints",
         "delete from dialogue.injections",
         "delete from dialogue.leases",
     ],

@@ -14,7 +14,7 @@ from newton.brain.hash_chain import ChainHead
 from newton.clock import ManualClock
 from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database
-from newton.dialogue import branches, context_injections, long_messages, response_store, session_close, sessions, tasks
+from newton.dialogue import context_injections, long_messages, response_store, session_close, sessions, tasks
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.messages import Message
 from newton.errors import ConflictError, InputError
@@ -155,16 +155,6 @@ async def a_session(db: Database, agent: UUID) -> None:
             await sessions.ensure_session(tx, agent_id=agent, ref=ref, now=NOON)
 
 
-async def a_checkpoint(db: Database, agent: UUID) -> None:
-    ctx = teller(agent)
-    async with db.transaction(agent) as tx:
-        session_id = await sessions.ensure_session(tx, agent_id=agent, ref="desk", now=NOON)
-        said = Message(role="user", content="Good morning.", said_at=NOON)
-        await sessions.append(tx, [said], session_id=session_id, ctx=ctx)
-        for name in ("before Mira came", "after Mira left", "lunch"):
-            await branches.create_checkpoint(tx, name, session_id=session_id, ctx=ctx)
-
-
 async def a_label(db: Database, agent: UUID) -> None:
     ctx = teller(agent)
     async with db.transaction(agent) as tx:
@@ -195,7 +185,7 @@ async def a_reason_to_forget(db: Database, agent: UUID) -> None:
 @pytest.mark.parametrize(
     "place",
     [
-        *(a_goal, a_reason, a_part, a_title, an_item, an_input, a_session, a_checkpoint, a_label, an_injection),
+        *(a_goal, a_reason, a_part, a_title, an_item, an_input, a_session, a_label, an_injection),
         a_reason_to_forget,
     ],
 )
@@ -210,8 +200,8 @@ async def test_what_stands_in_no_memory_is_erased_as_well(
     left = "\n".join(await everything(db, agent))
     assert "mira" not in left.lower() and "Warm the pot" not in left and "jam" not in left
     assert ("desk" in left, "lunch" in left) == (
-        place in (a_goal, a_reason, a_checkpoint, a_label, an_injection),
-        place in (a_checkpoint, an_injection),
+        place in (a_goal, a_reason, a_label, an_injection),
+        place is an_injection,
     )
     assert going.related or going.memories
     async with db.transaction(agent) as tx:

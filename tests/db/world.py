@@ -247,8 +247,7 @@ async def conversing(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
     assert await leases.acquire(tx, made.entry_id, "turn", seconds=60, **of)
     await entry_store.record_run(tx, CompactionRun("threshold", NOON, 1.5, 100, 10), **of)
     await briefed(tx, session_id, ctx)
-    await branches.create_checkpoint(tx, "tea", session_id=session_id, ctx=ctx)
-    branch_id = await branches.create_branch(tx, "cellar", parent_id=session_id, from_position="tea", ctx=ctx)
+    branch_id = await branches.create_branch(tx, "cellar", parent_id=session_id, from_position=None, ctx=ctx)
     await response_store.store(tx, RESPONSE, [], session_id=branch_id, agent_id=ctx.agent_id)
     assert RESPONSE.response_id in await response_store.find(tx, [RESPONSE.response_id], agent_id=ctx.agent_id)
     await sessions.append(

@@ -196,7 +196,7 @@ EVENTS = [
     *("memory.remembered", "memory.superseded", "memory.retracted", "memory.forgotten"),
     *("attribute.declared", "censor.added", "censor.false_positive", "procedure.used", "procedure.outcome_recorded"),
     *("identity.added", "session.created", "task.pushed", "task.failed", "task.pushed"),
-    *("session.created", "session.appended", "session.checkpointed", "session.closed"),
+    *("session.created", "session.appended", "session.closed"),
     *("memory.remembered", "decision.recorded"),
     *("session.created", "session.appended", "turn.completed", "session.branched", "turn.completed"),
     *("import.batch_committed", "import.completed", "job.completed"),
@@ -251,7 +251,6 @@ async def _worked(newton: AgentServices) -> None:
     await stack.fail("no trip", instead="stay")
     conversations = newton.sessions("cli")
     await conversations.append("trip back", [Message(role="user", content="We are home again.", said_at=NOON)])
-    await conversations.create_checkpoint("trip back", "end of the trip")
     await newton.sessions("chat").close(await conversations.begin("trip back"))
 
 

@@ -106,7 +106,9 @@ def test_context_is_measured_beside_the_bare_searches(tmp_path: Path) -> None:
 
 @pytest.mark.slow  # both start a database of their own, and one a daemon
 def test_the_daemon_is_measured_at_its_work_and_at_its_door(tmp_path: Path) -> None:
-    soaked = measured(tmp_path, "soak", "--minutes", "0.2", "--hours", "0.4", "--json")
+    soaked = measured(
+        tmp_path, "soak", *("--minutes", "0.2", "--hours", "0.4", "--json"), NEWTON_EMBEDDING_PROVIDER="none"
+    )
     assert json.loads(soaked.stdout)["jobs that missed their last scheduled time"] == [], soaked.stderr
     asked = ("--memories", "200", "--rounds", "2", "--rate", "10", "--seconds", "2", "--json")
     served = measured(tmp_path, "http", *asked)

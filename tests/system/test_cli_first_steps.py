@@ -117,7 +117,7 @@ def test_a_chat_in_which_nothing_is_said_stores_no_session(home: Path, lines: by
 
 
 def test_a_chat_can_begin_with_a_command_of_its_session(home: Path) -> None:
-    text = "/checkpoint start\n/tasks push Paint the fence\nWhich colour?\n/branch other\n"
+    text = "/tasks push Paint the fence\nWhich colour?\n/branch other\n"
     done = chatted(home, text, "--session", "fence")
     assert "There is no session" not in done.stdout + done.stderr
     assert {one["session"] for one in json.loads(ok(typed(home, "sessions", "--json")))} >= {"fence", "other"}

@@ -137,12 +137,10 @@ def test_a_view_is_given_as_the_chat_protocol_has_it(home: Path) -> None:
     assert len(seen["message_tokens"]) == len(seen["messages"]) and sum(seen["message_tokens"]) == seen["tokens"]
 
 
-def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
-    assert ok(typed(home, "sessions", "checkpoint", "work", "done")) == "done: after message 47 of work.\n"
-    assert ok(typed(home, "sessions", "checkpoint", "work")) == "done: after message 47 of work.\n"
+def test_a_branch_goes_on_from_a_message(home: Path) -> None:
     told = ok(typed(home, "sessions", "branch", "work", "early", "--at", "3"))
     assert "`newton chat --session early`" in told
-    ok(typed(home, "sessions", "branch", "work", "late", "--at", "done"))
+    ok(typed(home, "sessions", "branch", "work", "late"))
     assert len(json.loads(ok(typed(home, "sessions", "log", "early", "--json")))) == 4
     assert len(json.loads(ok(typed(home, "sessions", "log", "late", "--json")))) == 48
     assert "4 messages  early (continues work from message 3)\n" in ok(typed(home, "sessions"))
@@ -179,11 +177,9 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
         (["inject", "beside", "--from", "work", "--first", "1", "--last", "500"], "it has 48 messages, numbered"),
         (["expand", "work", "ffff"], "has no entry 'ffff'"),
         (["expand", "work", ""], "has no entry ''"),
-        (["checkpoint", "nowhere", "x"], "There is no session 'nowhere'"),
-        (["checkpoint", "work", " "], "The checkpoint is empty"),
         (["branch", "work", "work"], "A session 'work' already exists"),
         (["branch", "work", "other", "--at", "48"], "Give the number of a message, from 0 to 47"),
-        (["branch", "work", "other", "--at", "nothing"], "no checkpoint 'nothing'"),
+        (["branch", "work", "other", "--at", "nothing"], "no message 'nothing'"),
         (["branch", "work", " "], "The session is empty"),
         (["inject", "work", "--from", "nowhere", "--first", "0", "--last", "1"], "There is no session 'nowhere'"),
         (["inject", "beside", "--from", "work", "--first", "90", "--last", "99"], "`newton sessions log work` shows"),
@@ -316,29 +312,21 @@ def test_a_person_branches_off_in_the_middle_of_a_talk(home: Path) -> None:
     done = talk(
         home,
         "The boat is blue.",
-        "/checkpoint boats",
         "The car is red.",
-        "/branch other boats",
+        "/branch other 1",
         "The bike is green.",
         "/switch talk",
         "/switch",
-        "/checkpoint boats",
         "/branch other",
         "/branch third nowhere",
         "/branch",
-        "/checkpoint",
         "/switch tlak",
-        "/checkpoint",
         "/switch talk",
     )
-    assert ok(done).count("boats: after message 1 of talk.\n") == 2
-    assert (
-        "Session tlak. It is new; /switch talk returns to the previous one.\ntlak has no checkpoint.\n" in done.stdout
-    )
+    assert "Session tlak. It is new; /switch talk returns to the previous one.\n" in ok(done)
     assert done.stdout.count("Session other.") == 1 and done.stdout.count("Session talk.") == 3
-    assert "already has a checkpoint 'boats'" in done.stderr
     assert "A session 'other' already exists" in done.stderr
-    assert "no checkpoint 'nowhere'" in done.stderr and "one of the checkpoints: boats" in done.stderr
+    assert "no message 'nowhere'" in done.stderr
     assert "The session is empty" in done.stderr
 
     def said(session: str) -> list[str]:

@@ -92,7 +92,7 @@ order by tenet_id;
 
 -- name: find_other_records(agent_id, pattern)
 -- Records outside of memories that contain the text: tasks, documents by title and file name, items, artifacts, bundles,
--- texts of prompts, names of sessions and checkpoints, labels of responses, and reasons for forgetting.
+-- texts of prompts, names of sessions, labels of responses, and reasons for forgetting.
 select task_id as id, 'task' as kind
 from dialogue.tasks as t
 where
@@ -142,10 +142,6 @@ union all
 select session_id, 'session'
 from dialogue.sessions
 where agent_id = $1 and ref ~ $2
-union all
-select session_id, 'checkpoint'
-from dialogue.checkpoints
-where agent_id = $1 and name ~ $2
 union all
 select response_id, 'response'
 from dialogue.responses

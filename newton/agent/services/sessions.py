@@ -1,4 +1,4 @@
-"""Sessions of an agent: their messages, what a model gets of them, compaction, checkpoints and branches."""
+"""Sessions of an agent: their messages, what a model gets of them, compaction and branches."""
 
 import shlex
 from collections import Counter
@@ -19,7 +19,7 @@ from newton.cognition.working_set import working_set_store
 from newton.cognition.working_set.working_set_store import SessionScope
 from newton.db.pool import Tx
 from newton.dialogue import branches, log, session_close, sessions
-from newton.dialogue.branches import BranchSummary, SessionCheckpoint, SessionExcerpt
+from newton.dialogue.branches import BranchSummary, SessionExcerpt
 from newton.dialogue.brief import brief_store
 from newton.dialogue.brief.brief_items import BriefItem
 from newton.dialogue.compaction import entry_store
@@ -237,19 +237,8 @@ class SessionService:
             self._publish("restored", session_id, compaction_id=str(entry_id), restored=restored)
             return restored
 
-    async def create_checkpoint(self, ref: str, name: str) -> SessionCheckpoint:
-        """Save the current end of the session as a checkpoint named `name`."""
-        async with self._session(ref) as (tx, ctx, session_id):
-            checkpoint = await branches.create_checkpoint(tx, name, session_id=session_id, ctx=ctx)
-            self._publish("checkpointed", session_id, position=checkpoint.position)
-            return checkpoint
-
-    async def list_checkpoints(self, ref: str) -> Sequence[SessionCheckpoint]:
-        async with self._session(ref) as (tx, ctx, session_id):
-            return await branches.list_checkpoints(tx, agent_id=ctx.agent_id, session_id=session_id)
-
     async def create_branch(self, ref: str, new_ref: str, *, at: str | None = None) -> UUID:
-        """Create the session `new_ref`, which continues `ref` from a checkpoint or position `at` (default: the end)."""
+        """Create the session `new_ref`, which continues `ref` from the message `at` (default: the end)."""
         async with self._session(ref) as (tx, ctx, parent_id):
             session_id = await branches.create_branch(tx, new_ref, parent_id=parent_id, from_position=at, ctx=ctx)
             self._publish("branched", session_id, parent_id=str(parent_id))

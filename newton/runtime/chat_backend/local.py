@@ -18,10 +18,8 @@ from newton.agent.services.memories import FactDraft
 from newton.agent.services.sessions import SessionService
 from newton.content.frames import get_frame
 from newton.deadline import RequestDeadline
-from newton.dialogue.branches import SessionCheckpoint
 from newton.errors import error_from_code
 from newton.fault_isolation import run_part
-from newton.memory.hygiene import clean_ref
 from newton.operations.caller import OperationCaller
 from newton.operations.declaration import Operation
 from newton.operations.runner import parse_arguments, run_operation
@@ -143,12 +141,6 @@ class LocalAgent:
 
     async def open_tasks(self, session: str) -> TaskCommands:
         return self.newton.tasks(self.origin).for_session(await self._sessions.begin(session))
-
-    async def list_checkpoints(self, session: str) -> Sequence[SessionCheckpoint]:
-        return await self._sessions.list_checkpoints(session)
-
-    async def create_checkpoint(self, session: str, name: str) -> SessionCheckpoint:
-        return await self._sessions.create_checkpoint(session, clean_ref(name, what="checkpoint"))
 
     async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
         await self._sessions.create_branch(session, new, at=position)

@@ -6,7 +6,6 @@ from typing import Literal, NamedTuple, Protocol
 from uuid import UUID
 
 from newton.agent.services.fact_intake import RememberReport
-from newton.dialogue.branches import SessionCheckpoint
 from newton.dialogue.task_tree import TaskTree
 from newton.operations.declaration import Operation
 from newton.providers.windows.context_windows import ContextWindow
@@ -141,12 +140,8 @@ class ChatBackend(Protocol):
 
     async def open_tasks(self, session: str) -> TaskCommands: ...
 
-    async def list_checkpoints(self, session: str) -> Sequence[SessionCheckpoint]: ...
-
-    async def create_checkpoint(self, session: str, name: str) -> SessionCheckpoint: ...
-
     async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
-        """Create the session `new` that continues from a checkpoint or message of this one; by default from its end."""
+        """Create the session `new` that continues from a message of this one; by default from its end."""
         ...
 
     async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:

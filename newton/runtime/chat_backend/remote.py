@@ -17,11 +17,10 @@ from newton.client import ApiError, Client, MemoryMentionDict, TokenInfoDict, Tu
 from newton.client.client import session_path
 from newton.client.http_messages import expect_newton_response
 from newton.content.yaml_models import get_by_name
-from newton.dialogue.branches import SessionCheckpoint
 from newton.dialogue.compaction.progress_events import EVENT_TYPES, CompactionEvent, ignore_progress
 from newton.dialogue.task_tree import Task, TaskTree
 from newton.errors import NotFoundError
-from newton.memory.hygiene import clean_ref, clean_text
+from newton.memory.hygiene import clean_text
 from newton.memory.lookup import MemoryMention
 from newton.operations.declaration import Operation
 from newton.providers.windows.context_windows import ContextWindow
@@ -39,7 +38,6 @@ UNDONE = TypeAdapter(list[UndoneChangeView])
 TASKS = TypeAdapter(list[Task])
 STATUS = TypeAdapter(TurnStatus)
 WINDOW = TypeAdapter(ContextWindow)
-CHECKPOINTS = TypeAdapter(list[SessionCheckpoint])
 
 
 # attributes of `Task` by the names of the fields of `TaskInfo`
@@ -122,7 +120,7 @@ class RemoteAgent:
 
     async def has_session(self, session: str) -> bool:
         try:
-            await self.list_checkpoints(session)
+            await self.client.messages(session, limit=1)
         except ApiError as error:
             if error.code != NotFoundError.code:
                 raise
@@ -155,19 +153,6 @@ class RemoteAgent:
 
     async def open_tasks(self, session: str) -> TaskCommands:
         return RemoteTasks(self.client, session)
-
-    async def list_checkpoints(self, session: str) -> Sequence[SessionCheckpoint]:
-        found = await self.client.get(f"{session_path(session)}/checkpoints")
-        with expect_newton_response():
-            rows = [
-                {"name": one["name"], "position": one["position"], "at": one["created_at"]} for one in found["items"]
-            ]
-        return _parse(CHECKPOINTS, rows)
-
-    async def create_checkpoint(self, session: str, name: str) -> SessionCheckpoint:
-        clean = clean_ref(name, what="checkpoint")
-        await self.client.post(f"{session_path(session)}/checkpoints", {"name": clean})
-        return next(one for one in await self.list_checkpoints(session) if one.name == clean)
 
     async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
         await self.client.post(f"{session_path(session)}/branches", {"session": new, "from_position": position})

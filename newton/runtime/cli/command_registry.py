@@ -155,10 +155,6 @@ SESSION_COMMANDS = {
         "conversations.brief:show_brief",
         "Show the goals, deadlines, rules and open items of a session.",
     ),
-    "checkpoint": (
-        "conversations.sessions:checkpoint_session",
-        "Name the end of a session as a checkpoint, or list the checkpoints.",
-    ),
     "branch": ("conversations.sessions:branch_session", "Create a session that continues from an existing one."),
     "inject": (
         "conversations.session_contents:inject_into_session",

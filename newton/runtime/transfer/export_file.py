@@ -47,6 +47,7 @@ EXCLUDED_TABLES = {
         "dialogue.artifact_vectors",
     ),
 }
+REMOVED_TABLES = {"dialogue.checkpoints"}  # in files of earlier versions, which are imported without them
 
 BATCH_ROWS, BATCH_BYTES = 500, 4_000_000
 MAX_HEADER_BYTES, MAX_LINE_BYTES = 100_000, 256 * 1024 * 1024
@@ -190,12 +191,14 @@ class AgentArchive:
                     f" `newton erase --agent {shlex.quote(self.agent)} --everything`.",
                 )
             with reject_invalid_rows("The file contains rows that this database rejects"):
-                if unknown := header.counts.keys() - set(await _archived_tables(tx)):
+                tables = set(await _archived_tables(tx))
+                if unknown := header.counts.keys() - tables - REMOVED_TABLES:
                     what = f"The file contains the table {min(unknown)}, which this version of Newton does not have."
                     raise InputError(what, hint=UPDATE_HINT)
+                kept = header.counts.keys() & tables
                 await SQL["erase_agent"].execute(tx, agent_id=agent_id)
                 await SQL["defer_constraints"].execute(tx)
-                for table, rows in _batch_rows(row for row in _iter_rows(file) if row[0] in header.counts):
+                for table, rows in _batch_rows(row for row in _iter_rows(file) if row[0] in kept):
                     await self._write_rows(tx, table, rows)
                     progress(len(rows))
             self.scope.publish("agent.imported", {"memories": header.counts.get("memory.memories", 0)})

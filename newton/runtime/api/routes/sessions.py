@@ -1,6 +1,5 @@
 """Endpoints of sessions: messages, the view (the messages that a model is sent), compaction and branches."""
 
-from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -110,27 +109,9 @@ class CloseBriefItemResponse(ResponseModel):
     status: ClosedStatus
 
 
-class CreateCheckpointRequest(RequestModel):
-    name: Ref = Field(examples=["before-redis"])
-
-
-class CheckpointInfo(ResponseModel):
-    """A checkpoint: a name for the position after a message."""
-
-    name: str
-    position: int
-    created_at: datetime
-
-
-class CheckpointPosition(ResponseModel):
-    position: int
-
-
 class CreateBranchRequest(RequestModel):
     session: Ref = Field(description="The name of the new session.", examples=["planning-with-redis"])
-    from_position: str | None = Field(
-        None, description="The name of a checkpoint or the number of a message. Default: the end of the session."
-    )
+    from_position: str | None = Field(None, description="The number of a message. Default: the end of the session.")
 
 
 class CloseSessionResponse(ResponseModel):
@@ -282,24 +263,6 @@ async def close_session(session: str, act: WriteAction) -> Response:
             await newton.sessions(ORIGIN).close(session_id)
             await queue.enqueue_if_idle(tx, EXTRACT, agent_id=newton.scope.agent_id)
         return CloseSessionResponse(session_id=session_id)
-
-    return await act.run_once(work)
-
-
-@router.get("/{session:path}/checkpoints")
-async def list_checkpoints(session: str, caller: ReadAccess) -> ItemList[CheckpointInfo]:
-    """List the checkpoints of a session."""
-    found = await caller.newton.sessions(ORIGIN).list_checkpoints(session)
-    return ItemList(items=[CheckpointInfo(name=one.name, position=one.position, created_at=one.at) for one in found])
-
-
-@router.post("/{session:path}/checkpoints", status_code=201, response_model=CheckpointPosition)
-async def create_checkpoint(session: str, body: CreateCheckpointRequest, act: WriteAction) -> Response:
-    """Create a checkpoint: a name for the position after the last message."""
-
-    async def work(newton: AgentServices) -> CheckpointPosition:
-        checkpoint = await newton.sessions(ORIGIN).create_checkpoint(session, body.name)
-        return CheckpointPosition(position=checkpoint.position)
 
     return await act.run_once(work)
 

@@ -1,14 +1,14 @@
 """Commands `newton sessions`: messages of conversations, their summaries for a model (compaction), and branches."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from newton.agent.loop.prompt import count_message_tokens, to_chat_messages
 from newton.agent.services.sessions import ViewPreview
-from newton.dialogue.branches import BranchSummary, SessionCheckpoint
+from newton.dialogue.branches import BranchSummary
 from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.view import ViewMessage
 from newton.memory.hygiene import clean_ref
@@ -89,51 +89,21 @@ async def show_view(
     )
 
 
-async def checkpoint_session(
-    session: SessionArgument,
-    name: Annotated[
-        str | None, Parameter(help="Name of the checkpoint; if omitted, all checkpoints are listed.")
-    ] = None,
-    *,
-    agent: AgentOption = None,
-) -> None:
-    """Set a checkpoint (a named position) at the end of a session; without NAME, list all. Branches can start there.
-
-    Example: newton sessions checkpoint planning before-redis
-    """
-    ref = clean_ref(session, what="session")
-    async with open_agent(load_settings(agent)) as newton:
-        service = newton.sessions("cli")
-        if name:
-            checkpoints = [await service.create_checkpoint(ref, clean_ref(name, what="checkpoint"))]
-        else:
-            checkpoints = await service.list_checkpoints(ref)
-    say(format_checkpoints(checkpoints, session))
-
-
 async def branch_session(
     session: SessionArgument,
     branch: Annotated[str, Parameter(help="Name of the new session.")],
     *,
-    at: Annotated[
-        str | None, Parameter(help="Checkpoint or message position to continue from (default: the end).")
-    ] = None,
+    at: Annotated[str | None, Parameter(help="Number of the message to continue from (default: the last one).")] = None,
     agent: AgentOption = None,
 ) -> None:
     """Create a session that continues from an existing session. The existing session does not change.
 
-    Example: newton sessions branch planning planning-with-redis --at before-redis
+    Example: newton sessions branch planning planning-with-redis --at 12
     """
     async with open_agent(load_settings(agent)) as newton:
         refs = clean_ref(session, what="session"), clean_ref(branch, what="session")
         await newton.sessions("cli").create_branch(*refs, at=at)
     say(f"{branch} continues from {session}. Open it with `newton chat --session {shlex.quote(branch)}`.")
-
-
-def format_checkpoints(checkpoints: Sequence[SessionCheckpoint], session: str) -> str:
-    """Format the checkpoints of a session, one per line."""
-    lines = [f"{one.name}: after message {one.position} of {session}." for one in checkpoints]
-    return "\n".join(lines) or f"{session} has no checkpoint."
 
 
 def _format_session(branch: BranchSummary) -> str:

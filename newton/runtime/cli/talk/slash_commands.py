@@ -14,7 +14,6 @@ from newton.runtime.chat_backend.view_models import ProposalView, RuleChangeView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.conversations.prompts import format_turn_prompts
-from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
 from newton.runtime.cli.frame_text import format_frame, format_frame_features
 from newton.runtime.cli.options import check_strategy
@@ -39,8 +38,7 @@ HELP_TEXT = """\
 /undo             take back what the last input changed: retract its new facts, and let what it ended
                   and the rules before it hold again
 /private          store nothing of the next inputs and answers; /private again ends it
-/checkpoint NAME  set a checkpoint here; /checkpoint alone lists the checkpoints
-/branch NEW [AT]  continue in a new session from here, or from a checkpoint or a message position
+/branch NEW [AT]  continue in a new session from here, or from the message AT
 /switch NAME      continue in another session, or create it; /switch alone shows the current one
 /tasks            show the tasks and plans; /tasks push GOAL, pop RESULT, block REASON, resume NUMBER, fail REASON;
                   /tasks push GOAL | STEP | STEP makes a plan
@@ -224,18 +222,6 @@ async def run_task(conversation: ChatConversation, text: str) -> None:
     tell(await run_task_command(await conversation.backend.open_tasks(conversation.name), text))
 
 
-async def set_checkpoint(conversation: ChatConversation, name: str) -> None:
-    """Set a checkpoint at the last message, or list the checkpoints without a name."""
-    await conversation.backend.create_session(conversation.name)
-    if name:
-        checkpoints = [
-            await conversation.backend.create_checkpoint(conversation.name, clean_ref(name, what="checkpoint"))
-        ]
-    else:
-        checkpoints = list(await conversation.backend.list_checkpoints(conversation.name))
-    tell(format_checkpoints(checkpoints, conversation.name))
-
-
 async def create_branch(conversation: ChatConversation, text: str) -> None:
     """Create a session from a position of this one, and continue in it: "NAME [POSITION]"."""
     name, _, at = text.partition(" ")
@@ -307,7 +293,6 @@ BUILTIN_COMMANDS: Mapping[str, Callable[[ChatConversation, str], Awaitable[None]
     "/remember": remember,
     "/undo": undo,
     "/private": toggle_privacy,
-    "/checkpoint": set_checkpoint,
     "/branch": create_branch,
     "/switch": switch_session,
     "/tasks": run_task,
