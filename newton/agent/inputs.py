@@ -90,18 +90,13 @@ class RecallInput(ToolInput):
     )
 
 
-class MemoryIdInput(ToolInput):
-    """The id of one memory."""
+class ExpandInput(ToolInput):
+    """Read one memory in full by its id, with its state, source, date and trust. A long text comes in pages: each
+    result says how many characters are left, and at which offset the next page begins."""
 
     memory_id: str = Field(
         description="The number after `#` in a context, or the id of a result; the last characters of an id are enough."
     )
-
-
-class ExpandInput(MemoryIdInput):
-    """Read one memory in full by its id, with its state, source, date and trust. A long text comes in pages: each
-    result says how many characters are left, and at which offset the next page begins."""
-
     offset: int = Field(0, ge=0, description="The position of the first character to return.")
     limit: int = Field(PAGE_CHARS, ge=1, le=MAX_PAGE_CHARS, description="Maximum number of characters of the page.")
 

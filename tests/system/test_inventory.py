@@ -100,11 +100,10 @@ async def test_an_edit_changes_three_fields_and_is_recorded_with_its_author(api:
     assert await api.rows("ana", "runtime.events where type = 'memory.edited'") == 2
 
 
-@pytest.mark.parametrize("field", ["content", "trust", "origin", "state", "colour"])
-async def test_other_fields_cannot_be_edited(ana: Client, field: str) -> None:
+async def test_other_fields_cannot_be_edited(ana: Client) -> None:
     (memory_id,) = await told(ana, "The kettle is blue")
-    with pytest.raises(ApiError, check=has_code("invalid_input"), match=field):
-        await ana.request("PATCH", f"/v1/memories/{memory_id}", body={field: "x"})
+    with pytest.raises(ApiError, check=has_code("invalid_input"), match="content"):
+        await ana.request("PATCH", f"/v1/memories/{memory_id}", body={"content": "It is red", "importance": 9})
     with pytest.raises(ApiError, check=has_code("invalid_input"), match="Nothing to change"):
         await ana.edit_memory(memory_id)
     assert (await ana.expand(memory_id))["full_text"] == "The kettle is blue"
@@ -201,16 +200,6 @@ async def test_nobody_lists_edits_or_deletes_what_another_agent_stores(api: Api,
     with pytest.raises(ApiError, check=has_code("not_found")):
         await ben.entity("Ana")
     assert await api.rows("ana", "heart.facts") == 1
-
-
-async def test_a_reader_may_list_and_not_change(api: Api, ana: Client) -> None:
-    (memory_id,) = await told(ana, "Ana likes tea")
-    async with api.client(await api.token("ana", "read")) as reader:
-        assert (await reader.list_memories())["count"] == 1
-        with pytest.raises(ApiError, check=has_code("forbidden")):
-            await reader.edit_memory(memory_id, importance=1)
-        with pytest.raises(ApiError, check=has_code("forbidden")):
-            await reader.change_memories("forget", {"text": "tea"})
 
 
 async def test_a_change_of_many_records_only_what_it_changes(ana: Client) -> None:
