@@ -187,6 +187,31 @@ def test_a_new_rule_that_names_one_is_an_update_and_other_ids_are_ignored() -> N
     assert keep(batch, "1 rule F1: Never call Nora before ten.").known == ()
 
 
+@pytest.mark.parametrize(
+    ("line", "item"),
+    [
+        (
+            "They come later, Tuesday the 22nd, he is on the rig until the Monday.",
+            "Nora's guests come on Tuesday 22 December 2026, because he is on the rig until Monday 21 December 2026.",
+        ),
+        ("I want the boat in the water before spring.", "Nora wants her boat in the water before spring 2027."),
+        ("The total is now 43,500 and I signed.", "The total is now 43,500 euros and Nora signed."),
+    ],
+)
+def test_a_model_completes_a_date_and_a_measure_though_pasted_text_has_the_same(line: str, item: str) -> None:
+    batch = make_batch(["foreign: Piano lessons, 20 euros an hour.", f"Nora: {line}"])
+    assert keep(batch, f"2 add: {item}").text == item
+
+
+def test_no_other_day_or_year_is_completed() -> None:
+    batch = make_batch(["Nora: They come later, Tuesday the 22nd."])
+    answer = check(batch, "1 add: They come on Thursday 17 December 2026.", "1 add: They come in 2029.")
+    assert not {one.text for one in answer.kept} & {
+        "They come on Thursday 17 December 2026.",
+        "They come in 2029.",
+    }
+
+
 def test_too_many_ends_only_contest() -> None:
     batch = scene("Nora: No more sawmill, Kiel, Malte, Golf, rent, cello, dentist, eye doctor.")
     ends = [f"1 end F{n}" for n in range(1, 9)]

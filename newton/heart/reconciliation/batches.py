@@ -14,7 +14,6 @@ from newton.memory.memory import TokenCounter
 MAX_LINES = 40  # new ones in one call: of more, a model loses some
 MAX_KNOWN = 60
 MIN_KNOWN, KNOWN_PER_LINE = 24, 3  # facts, procedures and decisions for a line of a person, up to the maximum
-MIN_NEAREST = 4  # known items beside the sentences of the lines
 CONTEXT_LINES = 3  # already read, before the new ones
 ANSWER_TOKENS_PER_ITEM = 80  # an item for each draft, and one for each line of a person
 MIN_ANSWER_TOKENS = 300
@@ -85,8 +84,8 @@ def _build_batch(batch: ReconcilingInput, new: Sequence[NewLine], max_known: int
     new_ids = {line.memory_id for line in new}
     drafts = [item for item in batch.known if item.drafted_by in new_ids]
     limit = min(max_known, MIN_KNOWN + KNOWN_PER_LINE * persons)
-    # a sentence of a later line is not known yet
-    known = _pick_nearest([one for one in batch.known if one.drafted_by is None], lines, limit - len(drafts))
+    # a sentence of a later line is not known yet; those of the new lines take no room from what they may change
+    known = _pick_nearest([one for one in batch.known if one.drafted_by is None], lines, limit)
     return number_batch(replace(batch, lines=lines, known=(*drafts, *known)))
 
 
@@ -95,7 +94,6 @@ def _pick_nearest(known: Sequence[KnownItem], lines: Sequence[NewLine], limit: i
     stems = frozenset[str]().union(*(list_stems(line.text) for line in lines if line.source != "foreign"))
     ids = {line.memory_id for line in lines}
     nearest = sorted(known, key=lambda item: _measure_nearness(item, stems, ids), reverse=True)
-    limit = max(limit, MIN_NEAREST)
     orders = [item for item in nearest if item.kind in ("rule", "wish")][:limit]
     others = [item for item in nearest if item.kind not in ("rule", "wish")]
     return [*orders, *others[: max(limit - len(orders), limit // 2)]]

@@ -153,7 +153,10 @@ def _iter_other_weekdays(text: str, said_on: date) -> Iterator[date]:
 def _is_derived(first: date, end: date, derived: DerivedDays) -> bool:
     length = (end - first).days
     if length == 1:
-        return any((day.month, day.day) == (first.month, first.day) for day in derived.days)
+        if any((day.month, day.day) == (first.month, first.day) for day in derived.days):
+            return True
+        # "Tuesday the 22nd, he works until the Monday" means the 21st
+        return first.weekday() in derived.weekdays and any(abs(day - first) < WEEK for day in derived.days)
     if 28 <= length <= MAX_MONTH:
         return derived.has_month_of_any_year(first.month)
     return any(first <= day < end for day in derived.days)

@@ -29,6 +29,11 @@ LINKING_SIMILARITY = 0.1  # from which one shared word of a new statement links 
 MAX_NOVELTY = 0.75  # share of the words of a text that its sources do not have
 MAX_WORDING = 300  # characters
 MIN_LINKING = 2  # words of a line, or a number, that a text has which links the line to a known item
+# Stems of measures, which any text may have with a number.
+_UNITS = list_stems(
+    "euros dollars pounds pence cents francs crowns minutes hours days weeks months years Uhr Minuten Stunden Tage"
+    " Wochen Monate Jahre Pfund heures jours semaines mois années horas días semanas meses años libras"
+)
 SCALE = 1_000  # "the price went down to 388", of 395,000
 
 _SENTENCE = re.compile(r"\S(?:[^\n.!?。！？]|[.!?](?!\s)|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.)*[.!?。！？]*")
@@ -116,7 +121,7 @@ class LineSources:
             return True
         persons = [split_own_words(one.text).own for one in (*self._list_before(line), line) if one.source == "person"]
         said = frozenset[str]().union(*map(list_stems, [*persons, *(item.text for item in known)]))
-        stems = self._without_user(list_stems(text))
+        stems = self._without_user(list_stems(text)) - _UNITS
         return bool(share_stems(stems - share_stems(stems, said), foreign.stems))
 
     def count_own_words(self, text: str, line: NewLine) -> int:
@@ -169,7 +174,8 @@ class LineSources:
     def _collect(self, line: NewLine, known: Sequence[KnownItem], code: str) -> "_Evidence":
         texts = [text for one in self.list_persons(line) for text in (split_own_words(one.text).own, one.speaker)]
         texts += [text for item in known for text in (item.text, item.subject, f"{item.day:%Y}")]
-        texts.append(f"{self.batch.day_of(line):%Y}")
+        year = self.batch.day_of(line).year
+        texts.append(f"{year} {year + 1}")  # "before spring" may mean the next one
         own = collect_evidence([*texts, *self.batch.user_names], code=code)
         others = (item.text for item in self.batch.known if item.trust in PERSON_TIERS)
         return _Evidence(own, collect_evidence([*texts, *self.batch.user_names, *others]))
