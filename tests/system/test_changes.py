@@ -128,7 +128,8 @@ async def test_the_same_statements_end_the_same_through_every_interface(talk: Ta
         "import": await tell_import(talk, home, "by-file", lines),
         "import, latest first": await tell_import(talk, home, "by-file-reversed", lines[::-1]),
     }
-    assert {name: end for name, end in found.items() if end != expected} == {}, expected
+    differing = {name: end for name, end in found.items() if end != expected}
+    assert not differing, (differing, expected)
     olders, newers = told_texts(SAMPLE)
     settled = expected.superseded | {older for older, _ in expected.contested}
     assert expected.superseded <= set(olders) and set(newers) <= expected.current

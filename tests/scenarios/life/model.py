@@ -1,59 +1,64 @@
-"""A scripted model that answers from its context, and names the known items that a line of the story replaces."""
+"""A scripted model that answers from its context, and says what a line of the story changes in what is known."""
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from newton.agent.prompting.memory_delta import INPUT_HEADER
 from tests.endpoint import Respond, Wire, says
 from tests.scenarios.life.story import TELLING, Matter, Session
 from tests.scenarios.week import answered
 
-_LINE = re.compile(r"(?m)^(\d+) (?!\(read\)|assistant:|foreign)[^:]*: (.*)$")
+_LINE = re.compile(r"(?m)^(\d+) (?!\(read\)|assistant:|foreign)[^:]*: (.*)((?:\n  S\d+ .*)*)$")
+_DRAFT = re.compile(r"(?m)^  (S\d+) (.*)$")  # a sentence of the line above
 _KNOWN = re.compile(r"(?m)^(F\d+) \d{4}-\d\d-\d\d (?:\w+: )?(.*)$")
 
 
 def play_model(story: Sequence[Session], matters: Sequence[Matter]) -> Respond:
     """Return an endpoint that knows of the story what an attentive reader would: statements, and changes of them."""
-    statements = {line.say for session in story for line in session.lines if line.act in TELLING}
+    lines_said = [line for session in story for line in session.lines]
+    statements = {line.say for line in lines_said if line.act in TELLING}
+    forbidden = [line.more["pattern"] for line in lines_said if line.act == "forbid"]
 
     async def respond(wire: Wire) -> None:
         messages = wire.body["messages"]
         prompt = str(messages[-1]["content"])
         if "<lines>" in prompt:
-            said = [(int(number), text) for number, text in _LINE.findall(prompt) if text in statements]
-            reply = json.dumps({"items": list_updates(matters, said, _KNOWN.findall(prompt))})
+            known = _KNOWN.findall(prompt)
+            lines = [one for one in _LINE.findall(prompt) if one[1] in statements]
+            items = [
+                item
+                for number, text, drafts in lines
+                for item in read_line(matters, int(number), text, known, dict(_DRAFT.findall(drafts)))
+            ]
+            reply = json.dumps({"items": items})
         else:
-            reply = answer(messages)
+            reply = answer(messages, forbidden)
         await says([reply])(wire)
 
     return respond
 
 
-def list_updates(
-    matters: Sequence[Matter], said: Sequence[tuple[int, str]], known: Sequence[tuple[str, str]]
+def read_line(
+    matters: Sequence[Matter], number: int, text: str, known: Sequence[tuple[str, str]], drafts: Mapping[str, str]
 ) -> list[dict[str, object]]:
-    """Return an item for each line that gives a matter another value than a known item."""
-    items: list[dict[str, object]] = []
-    for number, text in said:
-        for matter in matters:
-            value = _find_value(matter, text)
-            older = [
-                label for label, one in known if value is not None and _find_value(matter, one) not in (None, value)
-            ]
-            if older:
-                blank = {"subject": "", "attribute": "", "when": ""}
-                items.append({**blank, "line": number, "op": "update", "ids": older, "text": text})
-    return items
+    """Return what a line changes: a known item of another value, drafts that hold less than it, or something new."""
+    matter, value = next((one, value) for one in matters if (value := _find_value(one, text)) is not None)
+    values = {label: found for label, one in known if (found := _find_value(matter, one)) is not None}
+    if any(found != value for found in values.values()) or (drafts and text not in drafts.values()):
+        return [{"line": number, "op": "update", "ids": [*values, *drafts], "text": text}]
+    if values:
+        return [{"line": number, "op": "confirm", "ids": [*values, *drafts]}]
+    return [] if drafts else [{"line": number, "op": "add", "text": text}]
 
 
 def _find_value(matter: Matter, text: str) -> int | None:
     return next((n for n, value in enumerate(matter.values) if text in value), None)
 
 
-def answer(messages: Sequence[dict[str, str]]) -> str:
-    """Tell again, in other words, the lines of the context that fit the question best."""
+def answer(messages: Sequence[dict[str, str]], forbidden: Sequence[str]) -> str:
+    """Tell again, in other words, the lines of the context that fit the question best and are not forbidden."""
     known, _, asked = str(messages[-1]["content"]).rpartition(INPUT_HEADER)
     lines = [line[2:] for line in (str(messages[0]["content"]) + known).splitlines() if line.startswith("- ")]
     said = [str(one["content"]) for one in messages[1:-1] if one["role"] == "user"]
-    return answered(asked, [*lines, *said])
+    return answered(asked, [one for one in [*lines, *said] if not any(pattern in one for pattern in forbidden)])
