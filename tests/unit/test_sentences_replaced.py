@@ -47,6 +47,15 @@ def test_a_sentence_gives_way_to_a_fact_that_has_all_its_details_and_else_stays(
     assert not find_resolved([stated], ["Mia learns the cello."], named=[stated.memory_id], user_names=names)
 
 
+@pytest.mark.parametrize(
+    "sentence", ["Fish doctor.", "My only one, yes.", "For salmon, Bo too.", "She dives for salmon."]
+)
+def test_a_fragment_without_details_gives_way_to_the_fact_that_names_it(sentence: str) -> None:
+    stated = LineStatement(UUID(int=1), sentence)
+    found = find_resolved([stated], ["Mia is a veterinarian."], named=[stated.memory_id], user_names=[])
+    assert bool(found) == (sentence in ("Fish doctor.", "My only one, yes."))
+
+
 def test_a_weekday_of_a_known_fact_and_a_number_of_one_that_the_answer_ends_may_be_said_again() -> None:
     known = ["F 2026-06-01 Nora has a 2012 Hilux.", "F 2026-06-01 Nora's round is on Monday and Friday at 6."]
     batch = make_batch(["Nora: The Hilux is sold. The round is at 7 now."], known)

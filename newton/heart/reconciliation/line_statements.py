@@ -85,8 +85,8 @@ def find_resolved(
     """Return the facts of a line that a model's texts on the line say together, each with the text that says most.
 
     The texts have all names and numbers of such a fact and most of its words; of a fragment without a verb, or of a
-    fact that the model `named` as stated better by a text, one word. A fact that says as much as the one text
-    that is like it stays as the person said it.
+    fact that the model `named` as stated better by a text, one word, and of a fragment that it named, none. A fact that
+    says as much as the one text that is like it stays as the person said it.
 
     >>> felix = LineStatement(UUID(int=1), "My brother Felix bakes.")
     >>> find_resolved([felix], ["Kim's brother Felix bakes."], named=(), user_names=["Kim"])
@@ -104,7 +104,7 @@ def find_resolved(
         alike = [n for n, share in enumerate(shares) if share]
         is_named, real = one.memory_id in named and not concerns_safety(one.text), leave_unreal(one.text)
         if is_named and not alike:
-            alike = [n for n, text in enumerate(texts) if share_anchors(text, real)]
+            alike = [n for n, text in enumerate(texts) if is_fragment(real) or share_anchors(text, real)]
         if not alike or _stands(one.text, [(texts[n], stems[n]) for n in alike], theirs, user_names):
             continue
         together = share_stems(theirs, frozenset[str]().union(*(stems[n] for n in alike)))
