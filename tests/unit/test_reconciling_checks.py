@@ -212,6 +212,18 @@ def test_no_other_day_or_year_is_completed() -> None:
     }
 
 
+def test_a_wish_ends_by_other_words_to_the_assistant_and_a_prohibition_only_by_its_own() -> None:
+    batch = scene("Nora: u can drop the bullets thing, normal length is fine.", "Nora: I dropped my bullets.")
+    assert keep(batch, "1 end W1").op == "end"
+    assert check(batch, "1 end R1").kept == check(batch, "2 end W1").kept == ()
+
+
+def test_the_wording_of_a_wish_has_all_sentences_that_say_a_part_of_it() -> None:
+    batch = make_batch(["Nora: nice but long. In general keep it short with me. I sit in a tram. 5 bullets max"])
+    wish = keep(batch, "1 wish: Keep it short in general, at most five bullets.")
+    assert wish.text == "In general keep it short with me. 5 bullets max"
+
+
 def test_too_many_ends_only_contest() -> None:
     batch = scene("Nora: No more sawmill, Kiel, Malte, Golf, rent, cello, dentist, eye doctor.")
     ends = [f"1 end F{n}" for n in range(1, 9)]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from newton.heart.reconciliation.line_sources import LineSources
 from newton.heart.reconciliation.off_record import find_off_record
+from newton.heart.reconciliation.own_words import lifts_wish
 from newton.heart.reconciliation.reconciling_types import KnownItem, NewLine, ReconcilingInput
 from newton.memory.memory import PERSON_TIERS, Trust
 
@@ -24,7 +25,8 @@ def find_authority(batch: ReconcilingInput, number: int | None, text: str, known
     sources = LineSources(batch, frozenset(find_off_record(batch.lines)))
     if text and (line.number in sources.hidden or sources.find_unsupported(text, line, known)):
         return MODEL_TRUST
-    is_about = all(sources.is_about(line, item, text) for item in known) if known else sources.is_grounded(text, line)
+    is_about = all(sources.is_about(line, item, text) or lifts_wish(line, item) for item in known)
+    is_about = is_about if known else sources.is_grounded(text, line)
     return line.trust if is_about and not _is_older(batch, line, known) else MODEL_TRUST
 
 

@@ -12,6 +12,7 @@ from newton.heart.reconciliation.derived_days import parse_when
 from newton.heart.reconciliation.hidden_lines import check_hidden
 from newton.heart.reconciliation.line_sources import MAX_NOVELTY, LineSources
 from newton.heart.reconciliation.off_record import find_off_record
+from newton.heart.reconciliation.own_words import lifts_wish
 from newton.heart.reconciliation.quoted_text import is_quoted, split_own_words
 from newton.heart.reconciliation.reconciling_types import (
     OPERATIONS,
@@ -198,7 +199,7 @@ class _ItemChecker:
             raise _DroppedError("no known item")
         if any(self.batch.day_of(line) < item.day for item in known):
             raise _DroppedError("older than the known item")
-        about = [item for item in known if self.sources.is_about(line, item, text)]
+        about = [item for item in known if self.sources.is_about(line, item, text) or lifts_wish(line, item)]
         if not about:
             raise _DroppedError("line not about the known item")
         return tuple(one for one in known if any(one is item or self.sources.are_related(one, item) for item in about))

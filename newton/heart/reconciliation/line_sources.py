@@ -159,13 +159,16 @@ class LineSources:
         return any(share_stems(self._item_stems(item), self._own_stems(one)) for one in lines)
 
     def pick_wording(self, line: NewLine, text: str) -> str:
-        """Return the sentences of a line that say the most of a text, in the person's words, shortened if long."""
+        """Return the sentences of a line that say a text together, in the person's words, shortened if long."""
         own = split_own_words(line.text).own
         sentences = _SENTENCE.findall(own) or [own]
         stems = list_stems(text)
-        counts = [len(share_stems(stems, list_stems(sentence))) for sentence in sentences]
-        picked = [one for one, count in zip(sentences, counts, strict=True) if count == max(counts)]
-        wording = " ".join((" ".join(picked) if max(counts) else own).split())
+        shares = [share_stems(stems, list_stems(sentence)) for sentence in sentences]
+        covered, picked = frozenset[str](), list[int]()
+        for n in sorted(range(len(sentences)), key=lambda n: -len(shares[n])):
+            if shares[n] - covered or (shares[n] and len(shares[n]) == len(shares[picked[0]])):
+                covered, picked = covered | shares[n], [*picked, n]
+        wording = " ".join((" ".join(sentences[n] for n in sorted(picked)) or own).split())
         return wording if len(wording) <= MAX_WORDING else f"{wording[: MAX_WORDING - 2].rstrip()} …"
 
     def _list_before(self, line: NewLine) -> list[NewLine]:

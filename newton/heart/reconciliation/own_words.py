@@ -8,10 +8,13 @@ from importlib.resources import files
 import yaml
 
 from newton.heart.reconciliation.line_sources import LineSources
+from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.reconciling_types import KnownItem, NewLine, ReconcilingInput
 from newton.languages.detection import detect_language
 from newton.languages.patterns import asks, has_ended, is_negated
 from newton.memory.question_detection import is_only_question
+
+_ADDRESS = re.compile(r"\b(?:you|u|your|du|dich|dir|dein\w*|ihr|tu|te|puedes|toi|vous|tes)\b", re.IGNORECASE)
 
 
 def says_in_own_words(batch: ReconcilingInput, line: NewLine, text: str, known: Sequence[KnownItem]) -> bool:
@@ -26,6 +29,15 @@ def says_in_own_words(batch: ReconcilingInput, line: NewLine, text: str, known: 
     if not text:
         return has_cue
     return sources.measure_novelty(text, line, ()) == 0 and not sources.find_unsupported(text, line, ())
+
+
+def lifts_wish(line: NewLine, item: KnownItem) -> bool:
+    """Return whether a line tells the assistant that a wish on its answers ends, in whatever words.
+
+    "You can drop the bullets thing" has no word of the wish "Keep it short".
+    """
+    own = split_own_words(line.text).own
+    return item.kind == "wish" and bool(_ADDRESS.search(own)) and _says_end(own, detect_language(own))
 
 
 def asks_to_forget(text: str) -> bool:
