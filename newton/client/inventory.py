@@ -11,7 +11,7 @@ from .operation_methods import OperationMethods
 
 
 class InventoryOperations(OperationMethods):
-    """Client operations on stored data, which return plain JSON. `docs/reference/http.md` lists the fields."""
+    """Client operations on stored data, which return plain JSON. `/openapi.json` describes the fields."""
 
     async def list_memories(self, **filters: Any) -> JsonDict:
         """Return one page of the memories: `items`, `next` and, on the first page, `count`.

@@ -1,12 +1,12 @@
-"""Generate docs/openapi.json, docs/decisions/index.md and docs/reference (`scripts/make-reference`).
+"""Build docs/reference, docs/openapi.json and docs/decisions/index.md, which are not committed (`scripts/docs`).
 
-Sources: the command line application, the settings model, the API, the error classes, the event types, the verbs and
-the input models.
+Sources: the command line application, the settings model, the API, the error classes, the event types, the verbs, the
+input models and the titles of the decision records. The file of routes that the package reads is committed.
 """
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -24,8 +24,8 @@ from tests.docs.parameters import INTERFACES, collect_parameters, collect_result
 if TYPE_CHECKING:
     from newton.runtime.agent_registry import AgentRegistry
 
-FOLDER = Path(__file__).parents[2] / "docs" / "reference"
-NOTE = "Generated from the code by `scripts/make-reference`.\n"
+ROOT = Path(__file__).parents[2]
+NOTE = "Built from the code by `scripts/docs`.\n"
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
@@ -192,30 +192,46 @@ def decision_records() -> str:
     """Return the list of the decision records with their titles."""
     titles = [
         (path.name, path.read_text(encoding="utf-8").partition("\n")[0].partition(". ")[2])
-        for path in sorted((FOLDER.parent / "decisions").glob("[0-9]*.md"))
+        for path in sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
     ]
     intro = "Each record names a choice and its reasons, where a reader of the code would otherwise undo the choice."
     lines = "\n".join(f"- [{name[:4]}]({name}): {title}" for name, title in titles)
     return f"# Design decisions\n\n{NOTE}\n{intro}\n\n{lines}\n"
 
 
-def pages() -> dict[str, str]:
-    """Return each page by its path from docs/reference."""
-    return {
-        "../../newton/runtime/operation_routes.json": json.dumps(routes(), indent=1, sort_keys=True) + "\n",
-        "../decisions/index.md": decision_records(),
-        "../openapi.json": json.dumps(describe_api(), indent=1, ensure_ascii=False) + "\n",
-        "commands.md": commands(),
-        "settings.md": settings(),
-        "http.md": http(),
-        "errors.md": error_codes(),
-        "events.md": events(),
-        "verbs.md": verbs(),
-        "parameters.md": parameters(),
-    }
+def openapi() -> str:
+    """Return the OpenAPI description as JSON."""
+    return json.dumps(describe_api(), indent=1, ensure_ascii=False) + "\n"
+
+
+def operation_routes() -> str:
+    """Return the route of each operation as JSON."""
+    return json.dumps(routes(), indent=1, sort_keys=True) + "\n"
+
+
+BUILT: Mapping[str, Callable[[], str]] = {
+    "docs/openapi.json": openapi,
+    "docs/decisions/index.md": decision_records,
+    "docs/reference/commands.md": commands,
+    "docs/reference/settings.md": settings,
+    "docs/reference/http.md": http,
+    "docs/reference/errors.md": error_codes,
+    "docs/reference/events.md": events,
+    "docs/reference/verbs.md": verbs,
+    "docs/reference/parameters.md": parameters,
+}
+COMMITTED: Mapping[str, Callable[[], str]] = {"newton/runtime/operation_routes.json": operation_routes}
+
+
+def write_files() -> None:
+    """Write each file that is missing or not current. Others stay untouched, because running tests may read them."""
+    for name, build in {**COMMITTED, **BUILT}.items():
+        path, text = ROOT / name, build()
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            sys.stdout.write(f"{name}\n")
 
 
 if __name__ == "__main__":
-    for name, text in pages().items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
-        sys.stdout.write(f"docs/reference/{name}\n")
+    write_files()

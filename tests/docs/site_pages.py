@@ -11,21 +11,33 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-ROOT = Path(__file__).parents[2]
+from tests.docs.reference import BUILT, ROOT
+
 DOCS = ROOT / "docs"
 PARSER = MarkdownIt("commonmark").enable("table")
 SHELL = ("", "sh", "console", "shell")  # info strings of blocks with commands
 
 
 def find_pages() -> list[Path]:
-    """Return README.md and all pages in docs."""
-    return sorted([ROOT / "README.md", *DOCS.rglob("*.md")])
+    """Return README.md and the committed pages in docs, not built ones, which may be there and outdated."""
+    pages = (page for page in DOCS.rglob("*.md") if page.parent.name != "reference")
+    return sorted([ROOT / "README.md", *(page for page in pages if not is_built(page))])
+
+
+def is_built(page: Path) -> bool:
+    """Return True for a file that is built from the code and not committed."""
+    return page.is_relative_to(ROOT) and page.relative_to(ROOT).as_posix() in BUILT
+
+
+def read_page(page: Path) -> str:
+    """Return the text of a page; a built one is built."""
+    return BUILT[page.relative_to(ROOT).as_posix()]() if is_built(page) else page.read_text(encoding="utf-8")
 
 
 @cache
 def parse_page(page: Path) -> tuple[Token, ...]:
     """Return the block tokens of a page."""
-    return tuple(PARSER.parse(page.read_text(encoding="utf-8")))
+    return tuple(PARSER.parse(read_page(page)))
 
 
 def _inline(page: Path) -> Iterator[Token]:
@@ -56,6 +68,19 @@ def anchors(page: Path) -> frozenset[str]:
             name = slug(words)
             found.add(next(one for one in (name, *(f"{name}_{i}" for i in range(1, 1000))) if one not in found))
     return frozenset(found)
+
+
+def find_broken_links(page: Path) -> list[str]:
+    """Return the links of a page that lead out of the documentation, to no file or to no heading."""
+    broken = list[str]()
+    for link in links(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        inside = page.parent == ROOT or DOCS in target.parents
+        exists = is_built(target) or (target.exists() and target.parent.name != "reference")
+        if not inside or not exists or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    return broken
 
 
 def _lines(page: Path) -> Iterator[tuple[str, bool]]:

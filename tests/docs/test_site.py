@@ -12,7 +12,8 @@ from cyclopts import CycloptsError, MissingArgumentError
 
 from newton.content.yaml_source import parse_trusted
 from newton.runtime.cli.app import build_app, expand_default_command
-from tests.docs.site_pages import DOCS, ROOT, anchors, commands, find_pages, links
+from tests.docs.reference import BUILT
+from tests.docs.site_pages import DOCS, ROOT, commands, find_broken_links, find_pages
 
 PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in find_pages()]
 get_app = cache(build_app)
@@ -35,23 +36,17 @@ def navigation() -> tuple[str, ...]:
 def test_every_page_is_in_the_navigation_once() -> None:
     listed = navigation()
     pages = [str(page.relative_to(DOCS)) for page in find_pages() if DOCS in page.parents]
+    pages += [name.removeprefix("docs/") for name in BUILT if name.endswith(".md")]
     assert sorted(listed) == sorted(page for page in pages if not re.match(r"decisions/\d", page))
     assert len(listed) > 40
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_and_anchors_resolve(page: Path) -> None:
-    broken = list[str]()
-    for link in links(page):
-        path, _, anchor = link.partition("#")
-        target = (page.parent / path).resolve() if path else page
-        inside = page.parent == ROOT or DOCS in target.parents
-        if not inside or not target.exists() or (anchor and anchor not in anchors(target)):
-            broken.append(link)
-    assert broken == []
+    assert find_broken_links(page) == []
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if "reference" not in str(page.id)])
+@pytest.mark.parametrize("page", PAGES)
 def test_commands_exist_with_their_options(page: Path) -> None:
     wrong = list[str]()
     for words, complete in commands(page):

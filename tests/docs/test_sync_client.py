@@ -7,6 +7,7 @@ import pytest
 
 import newton
 from newton import client
+from tests.docs.client_operations import CLIENT, generate_files
 from tests.docs.sync_client import SOURCE, TARGET, generate_modules, to_synchronous
 
 ASYNCHRONOUS = (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await)
@@ -18,6 +19,11 @@ def test_the_synchronous_client_is_current() -> None:
     assert {path.name for path in TARGET.glob("*.py")} == generated.keys(), "run scripts/make-reference"
     for name, text in generated.items():
         assert text == (TARGET / name).read_text(encoding="utf-8"), f"{name}: run scripts/make-reference"
+
+
+def test_the_operations_of_the_client_are_current() -> None:
+    stale = [name for name, text in generate_files().items() if text != (CLIENT / name).read_text(encoding="utf-8")]
+    assert stale == [], "run scripts/make-reference"
 
 
 @pytest.mark.parametrize("path", sorted(TARGET.glob("*.py")), ids=lambda path: path.name)

@@ -12,7 +12,7 @@ from .operation_methods import SyncOperationMethods
 
 
 class SyncInventoryOperations(SyncOperationMethods):
-    """Client operations on stored data, which return plain JSON. `docs/reference/http.md` lists the fields."""
+    """Client operations on stored data, which return plain JSON. `/openapi.json` describes the fields."""
 
     def list_memories(self, **filters: Any) -> JsonDict:
         """Return one page of the memories: `items`, `next` and, on the first page, `count`.
