@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta, tzinfo
 from uuid import UUID
 
+from newton.agent.reconciliation.known_changes import KnownChanger, KnownState, lock_facts
 from newton.agent.reconciliation.line_changes import LineChange, LineEffect
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError
-from newton.heart.facts import conflicts, fact_edits, fact_store
+from newton.heart.facts import fact_edits, fact_store
 from newton.heart.facts.attributes import normalize_subject
 from newton.heart.facts.duplicates import merge_duplicates
 from newton.heart.facts.fact_store import NewFact
@@ -18,11 +19,9 @@ from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.lifecycle.facts import may_supersede
 from newton.heart.reconciliation.line_statements import LineStatement, find_containing, find_resolved
 from newton.heart.reconciliation.own_words import asks_to_forget
-from newton.heart.reconciliation.reconciling_types import CheckedItem, KnownItem, Operation
-from newton.heart.reconciliation.same_statements import is_spoken
-from newton.heart.reconciliation.text_evidence import list_own_names, list_stems
+from newton.heart.reconciliation.reconciling_types import CheckedItem, Operation
 from newton.memory import store
-from newton.memory.memory import TRUST_TIERS, Trust, digest
+from newton.memory.memory import Trust, digest
 
 SQL = load("newton.agent.reconciliation", "fact_changes.sql")
 
@@ -46,25 +45,6 @@ class StoredLine:
     @property
     def source(self) -> str:
         return f"session {self.session}" if self.session else "episode"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownState:
-    """A known fact as it is now.
-
-    `is_open` means that it holds or will hold, and `is_vouched` that a person confirmed it. `stated_at` is the time of
-    its last statement.
-    """
-
-    memory_id: UUID
-    text: str
-    state: str
-    trust: Trust
-    is_open: bool
-    is_vouched: bool
-    stated_at: datetime
-    valid_from: datetime
-    valid_to: datetime | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,7 +77,7 @@ class FactChanger:
             stored = self._stored[line_id]
             resolved = self._find_resolved(line, list(stored))
             by_fact = {one: list(stored.values())[n] for one, n in resolved.items() if one in self._resolved}
-            rows = await self._lock_facts(sorted(by_fact.keys() - stored.values()))
+            rows = await lock_facts(self.tx, sorted(by_fact.keys() - stored.values()), agent_id=self.ctx.agent_id)
             own = replace(self.ctx, trust=line.trust, origin=line.origin)
             for row in rows:
                 if row.is_open and row.state != "CORE" and not row.is_vouched:
@@ -111,11 +91,8 @@ class FactChanger:
 
         Raises ConflictError if a person has changed what the item concerns since the call.
         """
-        if item.op == "same":
-            await self._merge(item.known)
-            return
-        if item.op in ("both", "newer"):
-            await self._settle(item)
+        if item.line is None:
+            await KnownChanger(self.tx, self.ctx, self.user_names, self.changes).apply(item)
             return
         line = self.find_line(item)
         if item.op == "not_asserted":
@@ -147,15 +124,11 @@ class FactChanger:
         A line does not change the facts that it states itself: these are the person's own words. It retracts them if
         it asks to forget them.
         """
-        rows = await self._lock_facts([one.item_id for one in item.known])
+        rows = await lock_facts(self.tx, [one.item_id for one in item.known], agent_id=self.ctx.agent_id)
         is_forgotten = item.op == "retract" and item.line is not None and asks_to_forget(item.line.text)
         stated = set[UUID]() if item.op == "confirm" or is_forgotten else {one.memory_id for one in line.stated}
         current = [row for row in rows if row.is_open and row.memory_id not in stated]
         return [row for row in current if row.stated_at <= line.said_at]
-
-    async def _lock_facts(self, ids: Sequence[UUID]) -> list[KnownState]:
-        rows = await SQL["lock_facts"].fetch_all(self.tx, agent_id=self.ctx.agent_id, memory_ids=sorted(ids))
-        return [KnownState(**row) for row in rows]
 
     def _contests(self, item: CheckedItem, targets: Sequence[KnownState], line: StoredLine) -> bool:
         return item.contests or any(
@@ -258,42 +231,15 @@ class FactChanger:
     async def _withdraw(self, item: CheckedItem, line: StoredLine) -> None:
         """Retract facts that a line states by its form only, as a dream or a quotation does."""
         stated = {one.memory_id for one in line.stated}
-        rows = await self._lock_facts([one.item_id for one in item.known if one.item_id in stated])
+        rows = await lock_facts(
+            self.tx, [one.item_id for one in item.known if one.item_id in stated], agent_id=self.ctx.agent_id
+        )
         open_rows = [row for row in rows if row.is_open and row.state != "CORE" and not row.is_vouched]
         if not open_rows or item.contests:
             raise ConflictError("The line states none of these facts alone.", hint="Nothing is to be done.")
         for row in open_rows:
             await fact_store.retract(self.tx, row.memory_id, ctx=self.ctx)
             self._note("retracted", row.memory_id, line)
-
-    async def _settle(self, item: CheckedItem) -> None:
-        """Decide on two facts that may contradict each other: both hold, or the newer one replaces the older one."""
-        first, second = (one.item_id for one in item.known)
-        pairs = await conflicts.list_conflicts(self.tx, agent_id=self.ctx.agent_id, memory_id=first)
-        pair = next((one for one in pairs if second in (one.first_id, one.second_id)), None)
-        if pair is None or (item.op == "newer" and not pair.may_be_replaced):
-            raise ConflictError("The pair is settled, or a person must decide on it.", hint="Nothing is to be done.")
-        await conflicts.settle(self.tx, pair, "newer" if item.op == "newer" else "both", ctx=self.ctx)
-
-    async def _merge(self, known: Sequence[KnownItem]) -> None:
-        """Merge facts that say the same into the oldest of the highest trust, rather one without pronouns."""
-        rows = await self._lock_facts([one.item_id for one in known])
-        current = sorted(
-            (row for row in rows if row.is_open),
-            key=lambda row: (
-                TRUST_TIERS.index(row.trust),
-                is_spoken(row.text),
-                not self._names_user(row.text),
-                row.stated_at,
-                row.memory_id,
-            ),
-        )
-        pairs = [(row.memory_id, current[0].memory_id) for row in current[1:]]
-        await merge_duplicates(self.tx, pairs, ctx=self.ctx)
-        self.changes += [LineChange("merged", merged, None) for merged, _ in pairs]
-
-    def _names_user(self, text: str) -> bool:
-        return bool(list_stems(" . ".join(list_own_names(self.user_names))) & list_stems(text))
 
     def _find_end(self, item: CheckedItem, line: StoredLine) -> datetime:
         """Return the time at which a fact ends: of a day in the future the end, because a last day still counts."""

@@ -10,6 +10,7 @@ from newton.heart.facts.conflicts import concerns_safety
 from newton.heart.lifecycle.facts import may_supersede
 from newton.heart.reconciliation.derived_days import parse_when
 from newton.heart.reconciliation.hidden_lines import check_hidden
+from newton.heart.reconciliation.known_checks import check_known
 from newton.heart.reconciliation.line_sources import MAX_NOVELTY, LineSources
 from newton.heart.reconciliation.off_record import find_off_record
 from newton.heart.reconciliation.own_words import lifts_wish
@@ -29,7 +30,7 @@ from newton.heart.reconciliation.reconciling_types import (
     ReconcilingInput,
     Weakening,
 )
-from newton.heart.reconciliation.same_statements import includes, is_denied
+from newton.heart.reconciliation.same_statements import is_denied
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
 from newton.heart.statements.statement_selection import select_statements
 from newton.memory.memory import TRUST_TIERS
@@ -47,6 +48,8 @@ _WITH_TEXT = frozenset[Operation]({"add", "update", "unsure", "rule", "wish", "d
 # What a line that only asks something does not say.
 _STATED = frozenset[Operation]({"add", "update", "end", "retract", "decision", "procedure"})
 _ENDS = frozenset[Operation]({"end", "retract", "not_asserted"})
+_PAIRED = frozenset[Operation]({"same", "both", "newer"})
+_UPKEEP = frozenset[Operation]({"confirm", "update", "not_asserted"})  # of known items, without a line
 _USER_KINDS = frozenset[KnownKind]({"rule", "wish"})
 # The kinds of known items of which a new item is an update, if it names them.
 _REPLACED_KINDS: Mapping[Operation, frozenset[KnownKind]] = {
@@ -111,10 +114,11 @@ class _ItemChecker:
         if op not in OPERATIONS:
             raise _DroppedError("unknown operation")
         known = self._find_known(item.ids)
-        if op == "same" or (op == "confirm" and not item.line):
-            return self._check_same(known)
-        if op in ("both", "newer"):
-            return self._check_pair(op, known)
+        if op in _PAIRED or (not item.line and op in _UPKEEP and not any(one.drafted_by for one in known)):
+            result = check_known("same" if op == "confirm" else op, item.text, known, self.batch)
+            if not isinstance(result, CheckedItem):
+                raise _DroppedError(result)
+            return result
         if op == "not_asserted":
             return self._check_assertion(item, known)
         line = self._find_line(item.line, op)
@@ -150,23 +154,6 @@ class _ItemChecker:
         if line.number in self.sources.hidden and op != "retract":
             raise _DroppedError("off the record")
         return line
-
-    def _check_same(self, known: tuple[KnownItem, ...]) -> CheckedItem:
-        if len(known) < 2:
-            raise _DroppedError("no known item")
-        if len({item.kind for item in known}) > 1:
-            raise _DroppedError("wrong kind of known item")
-        names = self.batch.user_names
-        pairs = [(one, other) for n, one in enumerate(known) for other in known[n + 1 :]]
-        if not all(includes(one.text, other.text, user_names=names) for one, other in pairs):
-            raise _DroppedError("not the same statement")
-        return CheckedItem(op="same", line=None, known=tuple(sorted(known, key=lambda item: item.day)))
-
-    def _check_pair(self, op: Operation, known: tuple[KnownItem, ...]) -> CheckedItem:
-        """Check the decision on a pair of facts that may contradict each other."""
-        if len(known) != 2 or known[1].item_id not in known[0].doubtful_with:
-            raise _DroppedError("not a doubtful pair")
-        return CheckedItem(op=op, line=None, known=known)
 
     def _check_assertion(self, item: ProposedItem, known: tuple[KnownItem, ...]) -> CheckedItem:
         """Check that a line does not assert facts that were stored from it; that they are its own is checked later."""
@@ -368,7 +355,10 @@ def _find_repeated(items: Sequence[CheckedItem]) -> set[int]:
         if key in seen:
             repeated.add(n)
         seen.add(key)
+    said = {one.item_id for item in items if item.line for one in item.known}
     for n, item in enumerate(items):
+        if item.line is None and item.op in _UPKEEP and any(one.item_id in said for one in item.known):
+            repeated.add(n)
         if item.op in _CHANGES and item.line and any(_overrides(other, item) for other in items):
             repeated.add(n)
     return repeated

@@ -1,0 +1,106 @@
+"""What a model changes among known facts without a line: nothing is lost, and a person's facts stay a person's."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from newton.agent.reconciliation import line_changes
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import NewFact
+from newton.memory.memory import Trust
+from newton.providers.minilm import MiniLM
+from tests.scenarios.conftest import Mind
+from tests.scenarios.reading import facts, read, told
+
+PLACE = "Nora rents a place in Ruzafa for 950 euros, where she hears the neighbours."
+RENT = "The landlord of the rented place takes 1,020 euros as of October 2026."
+MERGED = (
+    "The landlord of the place in Ruzafa that Nora rents, where she hears the neighbours, takes 1,020 euros as of"
+    " October 2026 instead of 950."
+)
+NEWS = "I play the cello in an orchestra."
+
+
+@pytest.fixture
+def embedded(mind: Mind) -> Mind:
+    mind.embedder = MiniLM()
+    return mind
+
+
+async def store(mind: Mind, text: str, trust: Trust) -> None:
+    """A fact of this trust, a day before what follows."""
+    async with mind.scope.write() as (tx, ctx):
+        fact = NewFact(ref=text, content=text, valid_from=ctx.now)
+        await fact_store.add_facts(tx, [fact], ctx=replace(ctx, trust=trust))
+    mind.clock.advance(timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    ("place", "rent", "is_merged"),
+    [("user", "user", True), ("agent", "agent", True), ("user", "agent", False), ("agent", "user", False)],
+)
+async def test_a_merged_statement_has_the_lowest_trust_and_displaces_no_higher_one(
+    embedded: Mind, place: Trust, rent: Trust, *, is_merged: bool
+) -> None:
+    await store(embedded, PLACE, place)
+    await store(embedded, RENT, rent)
+    await told(embedded, NEWS, "Our rented place in Ruzafa has neighbours and a landlord.")
+    await read(embedded, lambda s: [s.item("update", "", "950 euros", "1,020", text=MERGED)])
+    now = await facts(embedded)
+    assert (MERGED in now, PLACE in now, RENT in now) == (is_merged, not is_merged, not is_merged)
+    if is_merged:
+        async with embedded.db.transaction(embedded.agent_id) as tx:
+            merged = await tx.fetchrow(
+                "select trust, (select count(*) from memory.sources as s where s.memory_id = m.memory_id)"
+                " from memory.memories as m where full_text = $1",
+                MERGED,
+            )
+            assert merged is not None and tuple(merged) == (rent, 2)
+            changes = await line_changes.list_changes(tx, agent_id=embedded.agent_id)
+            await line_changes.undo_changes(tx, changes, ctx=embedded.scope.write_context())
+        assert {PLACE, RENT} <= set(await facts(embedded)) and MERGED not in await facts(embedded)
+
+
+async def test_a_doubt_about_a_merged_fact_remains(embedded: Mind) -> None:
+    for text in (PLACE, RENT, "The landlord takes 900 euros."):
+        await store(embedded, text, "user")
+    async with embedded.scope.write() as (tx, _):
+        await tx.execute(
+            "insert into memory.links (agent_id, memory_id, link, other_id, created_at)"
+            " select a.agent_id, a.memory_id, 'contradicts', b.memory_id, now() from memory.memories as a"
+            " join memory.memories as b on b.full_text = $1 where a.full_text like '%900 euros%'",
+            RENT,
+        )
+    await told(embedded, "Our rented place in Ruzafa has neighbours and a landlord.")
+    await read(embedded, lambda s: [s.item("update", "", "950 euros", "1,020", text=MERGED)])
+    async with embedded.db.transaction(embedded.agent_id) as tx:
+        doubted = await tx.fetchval(
+            "select count(*) from memory.links as l join memory.memories as m using (memory_id)"
+            " where l.link = 'contradicts' and m.full_text = $1",
+            MERGED,
+        )
+    assert doubted == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "raw", "is_dropped"),
+    [
+        (["Fish doctor. Maaike is a vet for salmon in Trondheim."], "", True),
+        (["Fish doctor.", "Maaike is a vet for salmon in Trondheim."], "", False),
+        (["Maaike is a vet for salmon in Trondheim."], "Fish doctor.", False),
+    ],
+)
+async def test_words_that_say_nothing_are_dropped_if_another_fact_tells_of_their_message(
+    embedded: Mind, said: list[str], raw: str, *, is_dropped: bool
+) -> None:
+    if raw:
+        await store(embedded, raw, "user")
+    await told(embedded, *said)
+    await read(embedded)
+    embedded.clock.advance(timedelta(days=1))
+    await told(embedded, "The fish doctor Maaike is in Trondheim.", session="s2")
+    before = await facts(embedded)
+    assert "Fish doctor." in before and any("salmon" in one for one in before), before
+    await read(embedded, lambda s: [s.item("drop", "", "Fish doctor.")])
+    assert set(before) - set(await facts(embedded)) == ({"Fish doctor."} if is_dropped else set())
