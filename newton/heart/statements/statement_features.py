@@ -79,6 +79,7 @@ epileptic fluent gluten-free intolerant left-handed married pregnant retired rig
 single teetotal unemployed vegan vegetarian widowed asthmatic pescatarian lactose freelance remote expecting
 """)
 _DEICTIC = _words("this that these those it")
+_REFERRING = _DEICTIC | _words("him her them")  # objects that only what was said before explains
 _WH = _words("what how where when which who why whose whether")
 _SPEAKER_WORDS = _words("i my me mine")
 _GROUP_WORDS = _words("we our us ours")
@@ -136,7 +137,8 @@ def _is_plainly_about_name(one: StatementCandidate, features: Mapping[str, float
     subject = one.words[: max(one.verb, 1)]
     is_named = any(word.is_capitalized for word in subject) and classify_word(subject[0]) in _NAMED_KINDS
     unplain = (*(f"cue_{name}" for name in _UNPLAIN_CUES), "passing_state", "exclamation")
-    return is_named and features["is_only"] == 1 and not any(features[name] for name in unplain)
+    refers = one.verb > 0 and bool({word.text for word in one.words[one.verb + 1 : one.verb + 2]} & _REFERRING)
+    return is_named and features["is_only"] == 1 and not refers and not any(features[name] for name in unplain)
 
 
 def _head_features(words: Sequence[WordToken], verb: int) -> dict[str, float]:
