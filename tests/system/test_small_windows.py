@@ -24,6 +24,7 @@ DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 NUMBERED: tuple[Dialect, ...] = ("openai", "anthropic", "vllm", "llama.cpp", "lm studio")  # they name the window
 FEW: tuple[Dialect, ...] = ("openai", "ollama")
 WORDS = Path("tests/data/unrelated_facts.txt").read_text(encoding="utf-8").split()
+MANY = 1_000_000_000
 TOOL: Any = {
     "type": "function",
     "function": {
@@ -125,6 +126,7 @@ async def narrow(
             "database_url": dsn,
             "data_dir": home,
             "embedding_provider": "none",
+            "llm_tokens_per_day": MANY,  # the tests of this file share a database, and so a day
             "default_model": f"{prefix}-0",
             **settings,
         }
@@ -180,6 +182,7 @@ async def test_a_window_is_learnt_though_a_larger_one_is_stated(tmp_path: Path, 
                 "database_url": behind,
                 "data_dir": tmp_path,
                 "embedding_provider": "none",
+                "llm_tokens_per_day": MANY,
                 "models": {model: table},
             }
             settings |= {name: stated[name] for name in stated if name == "window_tokens"}
