@@ -79,12 +79,12 @@ async def test_a_classifier_does_not_doubt_what_a_model_wrote_beside_the_facts_i
     assert await outcome(mind, older, newer) == ("compatible" if is_read else "unsure")
 
 
-@pytest.mark.parametrize("days", [0, 2])
-def test_what_a_model_told_apart_in_one_line_replaces_only_what_was_said_before(days: int) -> None:
+def is_replaced(older: str, newer: str, *, days: int = 2) -> bool:
+    """Whether a fact that a model wrote replaces one that was stated so many days before."""
     said_at = datetime(2026, 11, 27, 12, tzinfo=UTC)
     known = KnownFact(
         canonical_id=UUID(int=1),
-        text="Nora's rent is 820 euros.",
+        text=older,
         cosine=0.8,
         mergeable=False,
         is_current=True,
@@ -97,7 +97,7 @@ def test_what_a_model_told_apart_in_one_line_replaces_only_what_was_said_before(
     )
     fact = UncomparedFact(
         memory_id=UUID(int=2),
-        text="Nora's rent is 850 euros.",
+        text=newer,
         state="NEW",
         trust="user",
         since=said_at,
@@ -106,7 +106,19 @@ def test_what_a_model_told_apart_in_one_line_replaces_only_what_was_said_before(
         vector=None,
         candidates=(known,),
     )
-    assert find_changes(fact, read_changes([fact])).supersedes == ((UUID(int=1),) if days else ())
+    return find_changes(fact, read_changes([fact])).supersedes == (UUID(int=1),)
+
+
+@pytest.mark.parametrize("days", [0, 2])
+def test_what_a_model_told_apart_in_one_line_replaces_only_what_was_said_before(days: int) -> None:
+    assert is_replaced("Nora's rent is 820 euros.", "Nora's rent is 850 euros.", days=days) == bool(days)
+
+
+def test_what_goes_on_is_not_replaced_by_the_statement_that_says_so() -> None:
+    price = "Walter of the guild asks 7 euro for a pot of honey."
+    assert not is_replaced(price, "Walter of the guild stays at 7 euro for a pot of honey.")
+    assert not is_replaced("Noras Miete beträgt 820 Euro.", "Noras Miete bleibt bei 820 Euro.")
+    assert is_replaced(price, "Walter of the guild still sells honey, now for 9 euro a pot.")
 
 
 async def test_an_agent_may_change_what_it_said_twice_but_not_what_a_person_confirmed(

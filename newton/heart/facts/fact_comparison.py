@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from newton.heart.facts import fact_store
 from newton.heart.facts.conflicts import concerns_safety, may_replace
 from newton.heart.facts.duplicates import merge_duplicates
 from newton.heart.lifecycle.engine import LifecycleContext, review
+from newton.heart.statements.change_cues import load_cues
 from newton.heart.statements.change_detection import (
     ChangeKind,
     ChangeVerdict,
@@ -37,6 +39,11 @@ SQL = load("newton.heart.facts", "fact_comparison.sql")
 BATCH = 64
 MAX_CANDIDATES = 32
 MAX_COMPARED = 8  # of the current candidates, for changes
+_GOING_ON = re.compile(
+    r"\b(?:stays?|remains?|still|unchanged|as before|where it (?:is|was)|bleib(?:t|en)|weiterhin|nach wie vor"
+    r"|sigue[ns]?|todavía|reste(?:nt)?|toujours)\b",
+    re.IGNORECASE,
+)
 SAFETY_UNSURE_MIN = 0.4  # probability from which a statement contests a fact on safety
 
 
@@ -268,9 +275,19 @@ def _detect(fact: UncomparedFact, known: KnownFact, readings: Readings) -> Chang
         score = score_vectors(older.vector, newer.vector)
     reading = readings.get((older.text, newer.text), math.nan)
     verdict = detect_change(older.text, newer.text, cosine=known.cosine, vector_score=score, reading=reading)
+    if verdict.kind == "update" and _goes_on(older.text, newer.text):
+        return verdict._replace(kind="compatible")
     if verdict.kind == "compatible" and verdict.probability >= SAFETY_UNSURE_MIN and concerns_safety(older.text):
         return verdict._replace(kind="unsure")
     return verdict
+
+
+def _goes_on(older: str, newer: str) -> bool:
+    """Return whether the newer statement says that what the older one says goes on, without another number."""
+    if not _GOING_ON.search(newer) or load_cues().cues["negation"].search(newer):
+        return False
+    numbers = (set(re.findall(r"\d+", text)) for text in (newer, older))
+    return next(numbers) <= next(numbers)
 
 
 def _is_version(known: KnownFact, best: KnownFact) -> bool:
