@@ -40,8 +40,8 @@ class MiniLM:
     """The local embedder, with an encoder of questions. Two cores embed about 300 chat messages per second.
 
     Loading takes 0.3 s, and 0.2 s for the encoder; a short text takes 3 ms.
-    Every text has a unit vector, even an empty one. Texts are truncated to 256 word pieces. Because of quantization a
-    vector depends slightly on the other texts in its batch (cosine similarity above 0.99).
+    Every text has a unit vector, even an empty one. Texts are truncated to 256 word pieces. Only the weights are
+    quantized, so a vector does not depend on the other texts in its batch.
     """
 
     name = "all-MiniLM-L6-v2"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from newton.providers.local.base_weights import DATA, load_layers, load_word_table
-from newton.providers.minilm import build_tokenizer, clean_text, group_by_length, pad_pieces
+from newton.providers.minilm import build_tokenizer, clean_text
 from newton.providers.onnx import RUN_OPTIONS
 
 MODEL = DATA / "change_reader.onnx"
@@ -24,7 +24,8 @@ CLS, SEP = 101, 102
 class PairReader:
     """Reads pairs of statements. Loading takes 0.1 s, a pair 2 to 4 ms of one core.
 
-    Because of quantization a score depends slightly on the other pairs in its batch.
+    Each pair is read alone: the scales of the quantization are those of a batch, so in a batch the score of a pair
+    would depend on the others.
     """
 
     def __init__(self, model: Path = MODEL) -> None:
@@ -40,19 +41,16 @@ class PairReader:
         """
         texts = [clean_text(text) for pair in pairs for text in pair]
         pieces = [one.ids for one in self._tokenizer.encode_batch(texts, add_special_tokens=False)]
-        encoded = [_join(older, newer) for older, newer in zip(pieces[::2], pieces[1::2], strict=True)]
-        scores = [0.0] * len(pairs)
-        for batch in group_by_length([len(ids) for ids, _ in encoded]):
-            for index, score in zip(batch, self._run_batch([encoded[index] for index in batch]), strict=True):
-                scores[index] = score
-        return scores
+        return [self._score(*_join(older, newer)) for older, newer in zip(pieces[::2], pieces[1::2], strict=True)]
 
-    def _run_batch(self, encoded: Sequence[tuple[list[int], list[int]]]) -> list[float]:
-        ids, mask = pad_pieces([pieces for pieces, _ in encoded])
-        types, _ = pad_pieces([kinds for _, kinds in encoded])
-        words = self._words.take_vectors(ids)
-        inputs: dict[str, NDArray[Any]] = {"word_vectors": words, "attention_mask": mask, "token_type_ids": types}
-        return [float(score) for score in np.asarray(self._session.run(None, inputs, RUN_OPTIONS)[0]).reshape(-1)]
+    def _score(self, pieces: list[int], kinds: list[int]) -> float:
+        ids, types = np.array([pieces]), np.array([kinds])
+        inputs: dict[str, NDArray[Any]] = {
+            "word_vectors": self._words.take_vectors(ids),
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": types,
+        }
+        return float(np.asarray(self._session.run(None, inputs, RUN_OPTIONS)[0]).item())
 
 
 @cache
