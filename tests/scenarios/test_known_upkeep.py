@@ -6,12 +6,13 @@ from datetime import timedelta
 import pytest
 
 from newton.agent.reconciliation import line_changes
+from newton.agent.reconciliation.known_items import list_user_names
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.memory.memory import Trust
 from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
-from tests.scenarios.reading import facts, read, told
+from tests.scenarios.reading import Reader, facts, read, told
 
 PLACE = "Nora rents a place in Ruzafa for 950 euros, where she hears the neighbours."
 RENT = "The landlord of the rented place takes 1,020 euros as of October 2026."
@@ -104,3 +105,14 @@ async def test_words_that_say_nothing_are_dropped_if_another_fact_tells_of_their
     assert "Fish doctor." in before and any("salmon" in one for one in before), before
     await read(embedded, lambda s: [s.item("drop", "", "Fish doctor.")])
     assert set(before) - set(await facts(embedded)) == ({"Fish doctor."} if is_dropped else set())
+
+
+@pytest.mark.parametrize("wish", ["Call the user Nacho, not Ignacio.", "Der Nutzer möchte Nacho genannt werden."])
+async def test_a_wish_to_be_called_by_a_name_names_the_user_from_then_on(embedded: Mind, wish: str) -> None:
+    await told(embedded, "By the way, only the tax office says Ignacio. Nacho will do nicely.")
+    await read(embedded, lambda s: [s.item("wish", "Nacho", text=wish)])
+    async with embedded.db.transaction(embedded.agent_id) as tx:
+        assert await list_user_names(tx, agent_id=embedded.agent_id) == ("Nacho",)
+    await told(embedded, NEWS, session="s2")
+    await read(embedded, model=(reader := Reader()))
+    assert "User: Nacho (Nora)" in reader.sheets[0].text

@@ -16,7 +16,6 @@ from newton.agent.prompting.memory_delta import (
     list_rules,
 )
 from newton.agent.prompting.system_prompt import SystemFacts, find_edition, find_local_zone, render_system_prompt
-from newton.agent.prompting.user_names import MAX_NAMES, extend_pattern, find_known_names, find_names
 from newton.agent.scope import AgentScope
 from newton.cognition.assembly.fact_labels import strip_start_prefix
 from newton.cognition.assembly.render import split_by_input_dependence
@@ -30,6 +29,7 @@ from newton.dialogue import prompt_blocks
 from newton.dialogue.prompt_blocks import PromptBlock
 from newton.dialogue.view import MemoryBlock, ViewMessage
 from newton.heart.identity.tenets import render_tenet
+from newton.heart.identity.user_names import MAX_NAMES, extend_pattern, find_known_names, find_names
 from newton.memory.memory import Trust, lowest_known_trust
 
 SQL = load("newton.agent.prompting", "session_prompt.sql")

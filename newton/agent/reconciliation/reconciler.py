@@ -15,7 +15,7 @@ from newton.agent.reconciliation.item_application import (
     apply_items,
     list_drafts,
 )
-from newton.agent.reconciliation.known_items import find_known_items
+from newton.agent.reconciliation.known_items import find_known_items, list_user_names
 from newton.db.pool import Tx
 from newton.dialogue import reconciliation_queue as queue
 from newton.dialogue.reconciliation_queue import DueSession, UnreadLines
@@ -217,9 +217,11 @@ class MemoryReconciler:
         async with scope.transaction() as tx:
             new = [line for line in lines if line.source == "person" and not line.is_read]
             drafts = await list_drafts(tx, new, agent_id=scope.agent_id)
+            stored = await list_user_names(tx, agent_id=scope.agent_id)
+        names = tuple(dict.fromkeys([*stored, *self.user_names]))  # a line before may say another one
         whole = ReconcilingInput(
-            user_name=self._user_name,
-            aliases=self.user_names[1:],
+            user_name=names[0] if names else "",
+            aliases=names[1:],
             known=tuple(replace(item, drafted_by=drafts.get(item.item_id)) for item in known),
             lines=tuple(lines),
             now=now,
@@ -243,7 +245,7 @@ class MemoryReconciler:
     async def _apply(self, tx: Tx, batch: ReconcilingInput, read: ReadAnswer) -> ReconciliationResult:
         ctx = self.llm.scope.write_context("agent")
         answer = check_items(read.items, batch)
-        context = ApplicationContext(ctx=ctx, user_names=batch.user_names, zone=batch.zone)
+        context = ApplicationContext(ctx=ctx, user_names=answer.user_names, zone=batch.zone)
         applied = await apply_items(tx, [*answer.kept, *list_implied_items(batch, answer.kept)], context)
         malformed = read.malformed or int(not read.is_readable)
         await proposal_log.record_answer(tx, answer, model=self.llm.name, malformed=malformed, ctx=ctx)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from newton.heart.facts.conflicts import concerns_safety
+from newton.heart.identity.user_names import find_names
 from newton.heart.lifecycle.facts import may_supersede
 from newton.heart.reconciliation.derived_days import parse_when
 from newton.heart.reconciliation.hidden_lines import check_hidden
@@ -72,6 +73,9 @@ def check_items(proposed: Iterable[ProposedItem], batch: ReconcilingInput) -> Ch
     hidden = check_hidden(proposed, batch)
     kept_out = {*find_off_record(batch.lines), *(number for number, reason in hidden.items() if reason is None)}
     checker = _ItemChecker(batch, LineSources(batch, frozenset(kept_out)), hidden, _find_named(proposed, batch))
+    if called := checker.find_called(proposed):
+        batch = replace(batch, user_name=called[0], aliases=tuple(dict.fromkeys([*called[1:], *batch.user_names])))
+        checker = replace(checker, batch=batch, sources=replace(checker.sources, batch=batch))
     kept: list[tuple[ProposedItem, CheckedItem]] = []
     dropped: list[DroppedItem] = []
     max_kept = 2 * len(batch.lines) + len(batch.known)
@@ -83,9 +87,9 @@ def check_items(proposed: Iterable[ProposedItem], batch: ReconcilingInput) -> Ch
             dropped.append(DroppedItem(item=item, reason=result))
     repeated = _find_repeated([checked for _, checked in kept])
     dropped += (DroppedItem(item=item, reason="repeated") for n, (item, _) in enumerate(kept) if n in repeated)
-    remaining = [checked for n, (_, checked) in enumerate(kept) if n not in repeated]
-    ordered = sorted(remaining, key=lambda one: one.line.number if one.line else 0)
-    return CheckedAnswer(kept=tuple(_limit_ends(ordered, batch)), dropped=tuple(dropped))
+    remaining = (checked for n, (_, checked) in enumerate(kept) if n not in repeated)
+    ordered = _limit_ends(sorted(remaining, key=lambda one: one.line.number if one.line else 0), batch)
+    return CheckedAnswer(kept=tuple(ordered), dropped=tuple(dropped), user_names=batch.user_names)
 
 
 class _DroppedError(Exception):
@@ -108,6 +112,12 @@ class _ItemChecker:
             return self._check_hiding(item) if item.op == "hide" else self._check(item)
         except _DroppedError as error:
             return error.reason
+
+    def find_called(self, proposed: Iterable[ProposedItem]) -> list[str]:
+        """Return the names by which the user's own new rules and wishes say to call them."""
+        found = [self.check(item) for item in proposed if item.op in _USER_KINDS]
+        own = [one for one in found if isinstance(one, CheckedItem) and not one.needs_approval]
+        return find_names(one.text for one in own)
 
     def _check(self, item: ProposedItem) -> CheckedItem:
         op = SHOWN_OPERATIONS.get(item.op, item.op)
@@ -264,6 +274,9 @@ class _ItemChecker:
         is_supported = not self.sources.find_unsupported(text, line, ())
         if self.sources.count_own_words(text, line):
             wording = self.sources.pick_wording(line, text)
+            called = [] if find_names([wording]) else find_names([text])  # the name may be in another sentence
+            if called and is_supported and all(name in split_own_words(line.text).own for name in called):
+                return text, text
             if is_supported and len(wording) > MAX_RULE_GROWTH * len(text) and is_denied(text) >= is_denied(wording):
                 return text, text
             return wording, text if is_supported else ""

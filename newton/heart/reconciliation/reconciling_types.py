@@ -201,10 +201,14 @@ class DroppedItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedAnswer:
-    """The items of an answer that were kept, in the order of their lines, and those that were dropped."""
+    """The items of an answer that were kept, in the order of their lines, and those that were dropped.
+
+    `user_names` are the names of the user, also those that the answer says.
+    """
 
     kept: tuple[CheckedItem, ...]
     dropped: tuple[DroppedItem, ...]
+    user_names: tuple[str, ...] = ()
 
     def count_drops(self) -> Counter[DropReason]:
         """Return the number of dropped items by reason."""

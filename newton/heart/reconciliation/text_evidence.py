@@ -39,6 +39,7 @@ _GERMAN_NOUN_ENDING = re.compile(r"(?:ung|heit|keit|schaft|tion|zeit|tag|abend|w
 # Capitalized as names are, and no name that a source must have.
 _NO_NAMES = split_words("""
 afterward afterwards apparently basically currently meanwhile moreover originally previously sadly dont ive thats theres
+benutzer benutzerin nutzer nutzerin
 auntie aunty dad daddy gran grandad granddad grandma grandpa granny mom mommy mum mummy nan sis uncle
 """)
 _TIME_STEMS = split_words("day week month year hour minute today tomorrow yesterday now time")

@@ -13,18 +13,26 @@ _SAYINGS = (
     r"|mein name ist|nenn mich|me llamo|mi nombre es|llámame|je m'appelle|mon nom est|appelle-moi|mi chiamo"
     r"|il mio nome è|chiamami|me chamo|meu nome é|ik heet|mijn naam is|noem me|меня зовут"
 )
+# Of a model that words the wish of a user.
+_WISHES = (
+    r"call (?:the )?user|address (?:the user|me|him|her|them) as|to be (?:called|addressed as|known as)"
+    r"|nenne? den (?:be)?nutzer|sprich den (?:be)?nutzer mit|llama al usuario|que (?:le|lo|la|me) llamen"
+    r"|appelle l'utilisateur|être appelée?|chiama l'utente|essere chiamat[oa]|noem de gebruiker"
+)
+_GENANNT = r"(?:möchte|will|soll)"
 _GREETINGS = r"(?:hi|hello|hey|hallo|hola|bonjour|ciao|olá|hoi|good (?:morning|evening|afternoon))\b[^.?!\n]{0,20}?"
 _GREETED = r"(?:i'm|i am|this is|ich bin|soy|je suis|sono|sou|ik ben)"
 _STATED = r"(?:i['’]m|i am|soy|je suis|sono|sou|ik ben)"
 _OPENINGS = rf"{_SAYINGS}|{_STATED}|ich bin|im"
 # For a first selection in the database, which does not tell capitals.
 SEARCH_PATTERN = (
-    rf"({_SAYINGS}|(hi|hello|hey|hallo|hola|bonjour|ciao|olá|hoi|good )[^.?!]*{_GREETED}"
+    rf"({_SAYINGS}|{_WISHES}|{_GENANNT}|(hi|hello|hey|hallo|hola|bonjour|ciao|olá|hoi|good )[^.?!]*{_GREETED}"
     rf"|{_STATED} [^ .!]+( [^ .!]+)?[.!]) "
     rf"|{_STATED} [^ .!]+( [^ .!]+)?[.!]?$"
 ).replace("(?:", "(")
 _INTRODUCTIONS = (
-    re.compile(rf"(?<!\w)(?i:{_SAYINGS}) {_NAME}"),
+    re.compile(rf"(?<!\w)(?i:{_SAYINGS}|{_WISHES}) {_NAME}"),
+    re.compile(rf"(?<!\w)(?i:{_GENANNT})(?: nur| einfach| lieber)? {_NAME} (?i:genannt werden)"),
     re.compile(rf"(?<!\w)(?i:{_GREETINGS}{_GREETED}) {_NAME}(?=[.,!;]|$| and\b| und\b| y\b| et\b| e\b| en\b)"),
 )
 # A sentence of its own: a name, or what the person is. Not in German, where all nouns have a capital.
@@ -58,6 +66,10 @@ def find_names(texts: Iterable[str]) -> list[str]:
 
     >>> find_names(["Call me Zoe.", "Hi, I'm Maren. I live in Leipzig.", "I'm German.", "I am Halina. It rains."])
     ['Zoe', 'Maren', 'Halina']
+    >>> find_names(["Call the user Nacho, not Ignacio.", "The user wants to be called Zoe."])
+    ['Nacho', 'Zoe']
+    >>> find_names(["Der Nutzer möchte Max genannt werden.", "The user wants to call Ann."])
+    ['Max']
     """
     found = dict[str, None]()
     for text in texts:
