@@ -87,6 +87,7 @@ def is_replaced(older: str, newer: str, *, days: int = 2) -> bool:
         text=older,
         cosine=0.8,
         mergeable=False,
+        is_later=False,
         is_current=True,
         state="NEW",
         trust="user",
@@ -106,7 +107,7 @@ def is_replaced(older: str, newer: str, *, days: int = 2) -> bool:
         vector=None,
         candidates=(known,),
     )
-    return find_changes(fact, read_changes([fact])).supersedes == (UUID(int=1),)
+    return find_changes(fact, read_changes(fact)).supersedes == (UUID(int=1),)
 
 
 @pytest.mark.parametrize("days", [0, 2])
@@ -132,6 +133,39 @@ async def test_an_agent_may_change_what_it_said_twice_but_not_what_a_person_conf
     later = await say(mind, "The standup is at 8:45.", "agent"), await say(mind, "My boss is Henrik.", "agent")
     await compare_all(mind)
     assert [await outcome(mind, nine, later[0]), await outcome(mind, boss, later[1])] == ["update", "unsure"]
+
+
+async def test_facts_that_are_stored_at_once_end_as_told_one_after_another(mind: Mind, minilm: MiniLM) -> None:
+    # S002-16: an import may list the latest first, and nobody knows how much of it is compared at once
+    rents = [f"The rent of flat {n} is {100 * n + rent} euros a month." for rent in (900, 910, 930) for n in range(4)]
+    names = ["Philippa's surname is Thornbury.", "Philippa is called Philippa Marlowe since the wedding."]
+    tools = ["The newsletter goes out through Mailchimp.", "Buttondown is what sends our newsletter."]
+    jobs = ["My boss is Camilla.", "My boss is Henrik.", "Camilla is no longer my boss."]
+    start = mind.clock.now()
+    told = [(text, start + timedelta(days=day)) for day, text in enumerate([*rents, *names, *tools, *jobs])]
+    mind.clock.advance(timedelta(days=30))
+    one_by_one = await another_mind(mind, minilm, "one-by-one")
+    for text, at in told:
+        await say(one_by_one, text, at=at)
+        await compare_all(one_by_one)
+    expected = await read_ending(one_by_one)
+    for number, order in enumerate((told, told[::-1], told[::2] + told[1::2])):
+        at_once = await another_mind(mind, minilm, f"at-once-{number}")
+        for text, at in order:
+            await say(at_once, text, at=at)
+        await compare_all(at_once)
+        assert await read_ending(at_once) == expected
+    assert {state for state, _ in expected.values()} == {"NEW", "SUPERSEDED"}
+
+
+async def read_ending(mind: Mind) -> dict[str, tuple[str, bool]]:
+    """Return the state of each fact by its text, and whether it is contested."""
+    async with mind.db.transaction(mind.agent_id) as tx:
+        rows = await tx.fetch(
+            "select m.full_text, m.state, f.is_contested from heart.facts as f"
+            " join memory.memories as m using (agent_id, memory_id)"
+        )
+    return {row["full_text"]: (row["state"], row["is_contested"]) for row in rows}
 
 
 async def test_a_value_that_returns_replaces_what_is_current_and_not_only_its_successor(

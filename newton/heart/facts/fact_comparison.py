@@ -3,11 +3,11 @@
 import asyncio
 import math
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from asyncpg import Record
@@ -36,7 +36,7 @@ from newton.providers.local.pair_reader import load_reader
 
 SQL = load("newton.heart.facts", "fact_comparison.sql")
 
-BATCH = 64
+BATCH = 64  # facts that are listed at once
 MAX_CANDIDATES = 32
 MAX_COMPARED = 8  # of the current candidates, for changes
 _GOING_ON = re.compile(
@@ -60,15 +60,16 @@ class KnownFact:
     """A known fact that is similar to a new one.
 
     `canonical_id` is its own id or, if it is a duplicate, that of the original. `mergeable` means that both may be one
-    fact, `is_multi_valued` that both have an attribute that a person declared multi-valued, and `is_vouched` that a
-    person confirmed it. `since` is the time at which it was last stated. `vector` is None unless it is of the embedding
-    model for which change detection was trained.
+    fact, `is_later` that it was stated after the new one, `is_multi_valued` that both have an attribute that a person
+    declared multi-valued, and `is_vouched` that a person confirmed it. `since` is the time at which it was last stated.
+    `vector` is None unless it is of the embedding model for which change detection was trained.
     """
 
     canonical_id: UUID
     text: str
     cosine: float
     mergeable: bool
+    is_later: bool
     is_current: bool
     state: str
     trust: Trust
@@ -80,7 +81,7 @@ class KnownFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncomparedFact:
-    """A new fact, and the most similar known facts as `candidates`.
+    """A new fact, and the most similar known facts as `candidates`; none before they are searched for.
 
     `is_reconciled` means that a model stated it, which was shown the known facts near to it.
     """
@@ -93,7 +94,7 @@ class UncomparedFact:
     is_vouched: bool
     is_reconciled: bool
     vector: Vector | None
-    candidates: tuple[KnownFact, ...]
+    candidates: tuple[KnownFact, ...] = ()
 
 
 IdPair = tuple[UUID, UUID]
@@ -111,10 +112,6 @@ class FactChanges(NamedTuple):
     supersedes: tuple[UUID, ...] = ()
     superseded_by: tuple[UUID, ...] = ()
     contradicts: tuple[UUID, ...] = ()
-
-    def replace_ids(self, originals: Mapping[UUID, UUID]) -> "FactChanges":
-        """Return the changes with the id of each duplicate replaced by that of its original."""
-        return FactChanges(*(tuple(dict.fromkeys(originals.get(one, one) for one in ids)) for ids in self))
 
 
 NO_CHANGES = FactChanges()
@@ -149,61 +146,59 @@ async def compare_facts(
     model_id: UUID,
     limit: int | None = None,
 ) -> ComparisonReport:
-    """Compare up to `limit` facts that have vectors and were not compared yet, oldest first.
+    """Compare up to `limit` facts that have vectors and were not compared yet, in the order in which they were stated.
 
-    A fact is merged only into an older one, so concurrent runs give the same result.
+    Each fact is compared after the changes by those before it are stored, so the result does not depend on how many are
+    compared at once.
     """
-    facts = duplicates = related = superseded = contradicted = 0
-    while limit is None or facts < limit:
+    counts = Counter[str]()
+    while limit is None or counts["facts"] < limit:
         async with db.transaction(ctx.agent_id) as tx:
-            batch = await _next_batch(tx, ctx, model_id, BATCH if limit is None else min(BATCH, limit - facts))
+            batch = await _next_batch(
+                tx, ctx, model_id, BATCH if limit is None else min(BATCH, limit - counts["facts"])
+            )
         if not batch:
             break
-        readings = await asyncio.to_thread(read_changes, batch)
-        verdicts = resolve_chains([decide_verdict(fact, thresholds, readings) for fact in batch])
-        async with db.transaction(ctx.agent_id) as tx:
-            stored = await _store_verdicts(tx, ctx, verdicts)
-        facts += len(stored)
-        duplicates += sum(v.duplicate_of is not None for v in stored)
-        related += sum(bool(v.related) for v in stored)
-        superseded += sum(len(v.changes.supersedes) + len(v.changes.superseded_by) for v in stored)
-        contradicted += sum(len(v.changes.contradicts) for v in stored)
-    return ComparisonReport(facts, duplicates, related, superseded, contradicted)
+        for fact in batch:
+            async with db.transaction(ctx.agent_id) as tx:
+                found = replace(fact, candidates=await _find_candidates(tx, ctx, model_id, fact.memory_id))
+            readings = await asyncio.to_thread(read_changes, found)
+            verdict = decide_verdict(found, thresholds, readings)
+            async with db.transaction(ctx.agent_id) as tx:
+                if await _store_verdict(tx, ctx, verdict):
+                    counts.update(
+                        facts=1,
+                        duplicates=verdict.duplicate_of is not None,
+                        related=bool(verdict.related),
+                        superseded=len(verdict.changes.supersedes) + len(verdict.changes.superseded_by),
+                        contradicted=len(verdict.changes.contradicts),
+                    )
+    return ComparisonReport(
+        *(counts[name] for name in ("facts", "duplicates", "related", "superseded", "contradicted"))
+    )
 
 
 async def _next_batch(tx: Tx, ctx: LifecycleContext, model_id: UUID, limit: int) -> list[UncomparedFact]:
-    agent_id = ctx.agent_id
-    rows = await SQL["list_uncompared"].fetch_all(tx, agent_id=agent_id, model_id=model_id, max_rows=limit)
-    if not rows:
-        return []
-    memory_ids = [row["memory_id"] for row in rows]
-    knows_model = model_id == derive_model_id(load_model().vector_model)
-    similar: defaultdict[UUID, list[KnownFact]] = defaultdict(list)
-    for row in await SQL["find_similar"].fetch_all(
-        tx, agent_id=agent_id, model_id=model_id, memory_ids=memory_ids, max_rows=MAX_CANDIDATES
-    ):
-        fields = {name: value for name, value in row.items() if name not in ("memory_id", "vector")}
-        similar[row["memory_id"]].append(KnownFact(**fields, vector=_to_vector(row) if knows_model else None))
-    names = ("memory_id", "text", "state", "trust", "since", "is_vouched", "is_reconciled")
-    return [
-        UncomparedFact(
-            **{name: row[name] for name in names},
-            vector=_to_vector(row) if knows_model else None,
-            candidates=tuple(similar[row["memory_id"]]),
-        )
-        for row in rows
-    ]
+    rows = await SQL["list_uncompared"].fetch_all(tx, agent_id=ctx.agent_id, model_id=model_id, max_rows=limit)
+    return [UncomparedFact(**_to_fields(row, model_id)) for row in rows]
 
 
-def _to_vector(row: Record) -> Vector:
-    return row["vector"].to_numpy().astype("float32")
+async def _find_candidates(tx: Tx, ctx: LifecycleContext, model_id: UUID, memory_id: UUID) -> tuple[KnownFact, ...]:
+    rows = await SQL["find_similar"].fetch_all(
+        tx, agent_id=ctx.agent_id, model_id=model_id, memory_id=memory_id, max_rows=MAX_CANDIDATES
+    )
+    return tuple(KnownFact(**_to_fields(row, model_id)) for row in rows)
 
 
-def read_changes(facts: Sequence[UncomparedFact]) -> Readings:
-    """Return the score of the reader for each pair of a new fact and a known one that may replace each other."""
+def _to_fields(row: Record, model_id: UUID) -> dict[str, Any]:
+    is_known = model_id == derive_model_id(load_model().vector_model)
+    return {**row, "vector": row["vector"].to_numpy().astype("float32") if is_known else None}
+
+
+def read_changes(fact: UncomparedFact) -> Readings:
+    """Return the score of the reader for each pair of the new fact and a known one that may replace each other."""
     pairs = dict.fromkeys(
         (older.text, newer.text)
-        for fact in facts
         for known in _list_compared(fact)
         for older, newer in (_in_order(fact, known),)
         if is_comparable(older.text, newer.text, cosine=known.cosine)
@@ -264,7 +259,7 @@ def _list_compared(fact: UncomparedFact) -> list[KnownFact]:
 
 
 def _in_order(fact: UncomparedFact, known: KnownFact) -> tuple[UncomparedFact | KnownFact, UncomparedFact | KnownFact]:
-    return (known, fact) if fact.since >= known.since else (fact, known)
+    return (fact, known) if known.is_later else (known, fact)
 
 
 def _detect(fact: UncomparedFact, known: KnownFact, readings: Readings) -> ChangeVerdict:
@@ -300,8 +295,7 @@ def _is_version(known: KnownFact, best: KnownFact) -> bool:
 
 def _classify_change(fact: UncomparedFact, known: KnownFact, kind: ChangeKind) -> str:
     """Return the name of the field of FactChanges to which a known fact belongs, or "none"."""
-    is_newer = fact.since >= known.since
-    older, newer = (known, fact) if is_newer else (fact, known)
+    older, newer = _in_order(fact, known)
     # a model that read both facts knows better than a doubt of change detection
     if kind == "compatible" or (kind == "unsure" and fact.is_reconciled):
         return "none"
@@ -310,37 +304,19 @@ def _classify_change(fact: UncomparedFact, known: KnownFact, kind: ChangeKind) -
         newer.trust, older.text, state=older.state, trust=older.trust, is_vouched=vouched
     ):
         return "contradicts"
-    return "supersedes" if is_newer else "superseded_by"
-
-
-def resolve_chains(verdicts: Sequence[ComparisonVerdict]) -> list[ComparisonVerdict]:
-    """Replace, in each verdict, a fact that is itself a duplicate by its original. Pure.
-
-    The verdicts must be sorted by fact, oldest first.
-    """
-    originals: dict[UUID, UUID] = {}
-    resolved: list[ComparisonVerdict] = []
-    for verdict in verdicts:
-        original = verdict.duplicate_of and originals.get(verdict.duplicate_of, verdict.duplicate_of)
-        related = tuple(dict.fromkeys(originals.get(one, one) for one in verdict.related))
-        if original:
-            originals[verdict.fact.memory_id] = original
-        changes = verdict.changes.replace_ids(originals)
-        resolved.append(replace(verdict, duplicate_of=original, related=related, changes=changes))
-    return resolved
+    return "superseded_by" if known.is_later else "supersedes"
 
 
 async def _recheck_changes(
-    tx: Tx, ctx: LifecycleContext, stored: Sequence[ComparisonVerdict]
+    tx: Tx, ctx: LifecycleContext, fact_id: UUID, found: FactChanges
 ) -> tuple[list[IdPair], list[IdPair]]:
-    """Read the facts of the verdicts again; return the pairs to link as superseding and as contradicting.
+    """Read the facts of the changes again; return the pairs to link as superseding and as contradicting.
 
     A fact may have changed since the comparison, and the original of a duplicate may have another trust than the
     duplicate.
     """
-    planned = [(v.fact.memory_id, other) for v in stored for other in v.changes.supersedes]
-    planned += [(other, v.fact.memory_id) for v in stored for other in v.changes.superseded_by]
-    contested = [(v.fact.memory_id, other) for v in stored for other in v.changes.contradicts]
+    planned = [(fact_id, other) for other in found.supersedes] + [(other, fact_id) for other in found.superseded_by]
+    contested = [(fact_id, other) for other in found.contradicts]
     ids = {memory_id for pair in (*planned, *contested) for memory_id in pair}
     rows = await SQL["lock_versions"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=sorted(ids)) if ids else []
     versions = {row["memory_id"]: row for row in rows if not row["is_retracted"]}
@@ -356,21 +332,19 @@ def _may_follow(newer: Record, older: Record) -> bool:
     )
 
 
-async def _store_verdicts(
-    tx: Tx, ctx: LifecycleContext, verdicts: Sequence[ComparisonVerdict]
-) -> list[ComparisonVerdict]:
-    """Store the verdicts on facts that no other process has compared meanwhile, and return those verdicts."""
-    memory_ids = [v.fact.memory_id for v in verdicts]
-    rows = await SQL["mark_compared"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
-    marked = {row["memory_id"] for row in rows}
-    stored = [v for v in verdicts if v.fact.memory_id in marked]
-    changes, contested = await _recheck_changes(tx, ctx, stored)
-    near = [(v.fact.memory_id, other) for v in stored for other in v.related]
+async def _store_verdict(tx: Tx, ctx: LifecycleContext, verdict: ComparisonVerdict) -> bool:
+    """Store the verdict, and return True, unless another process has compared the fact meanwhile."""
+    memory_id = verdict.fact.memory_id
+    if not await SQL["mark_compared"].fetch_all(tx, agent_id=ctx.agent_id, memory_id=memory_id):
+        return False
+    changes, contested = await _recheck_changes(tx, ctx, memory_id, verdict.changes)
+    near = [(memory_id, other) for other in verdict.related]
     await store.add_links(tx, "supersedes", changes, ctx=ctx)
     await store.add_links(tx, "contradicts", contested, ctx=ctx)
     await store.add_links(tx, "near", near, ctx=ctx)
-    await merge_duplicates(tx, [(v.fact.memory_id, v.duplicate_of) for v in stored if v.duplicate_of], ctx=ctx)
+    if verdict.duplicate_of:
+        await merge_duplicates(tx, [(memory_id, verdict.duplicate_of)], ctx=ctx)
     if changed := [memory_id for pair in (*changes, *contested) for memory_id in pair]:
         await review(tx, ctx, "fact", changed)
     await fact_store.keep_appositions(tx, changes, ctx=ctx)
-    return stored
+    return True
