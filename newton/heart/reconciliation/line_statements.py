@@ -25,6 +25,8 @@ MIN_CONTAINED = 0.6  # of the words of a statement
 MIN_COVERED, MIN_COVERED_REFERENCE = 0.75, 0.6  # of the words of a stated fact, and of one with a pronoun
 
 _WORD = re.compile(r"\w+")
+# A first word that only answers ("Aye she's four", "Shortbread, course! He's on the 38"), capital as it may be.
+_OPENING = re.compile(r"^\W*\w+(?:[,!]\s+|\s+(?=(?:no|yes|she|he|it|they|we|I|nein|ja|sie|er|es)\b))")
 
 Relation = Literal["contained", "completes", "differs"]
 
@@ -103,6 +105,7 @@ def find_resolved(
         shares = [len(share_stems(theirs, mine)) for mine in stems]
         alike = [n for n, share in enumerate(shares) if share]
         is_named, real = one.memory_id in named and not concerns_safety(one.text), leave_unreal(one.text)
+        real = _OPENING.sub("", real) if is_named else real
         if is_named and not alike:
             alike = [n for n, text in enumerate(texts) if is_fragment(real) or share_anchors(text, real)]
         if not alike or _stands(one.text, [(texts[n], stems[n]) for n in alike], theirs, user_names):
