@@ -116,7 +116,7 @@ class ContextResponse(TypedDict):
     `sufficiency` is the probability that the memories hold all that the question needs, null if unknown. `task`
     says which task of the session the search preferred or was limited to, and how many items belong to it. `profile`
     are the weights and limits that were used, with the `overrides` of the request, if there are any.
-    `pending_approvals` are lines on what waits for the user's approval and was not told within three days.
+    `pending_approvals` are lines on what waits for the user's approval and was not told within two weeks.
     """
 
     bundle_id: str

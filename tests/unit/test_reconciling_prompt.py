@@ -137,7 +137,7 @@ def test_a_batch_has_the_sentences_of_its_own_lines_only() -> None:
 
 
 def test_the_known_items_of_a_call_grow_with_its_lines_and_rules_are_always_among_them() -> None:
-    known = [f"F 2026-01-{day:02} Nora knows bird number {day}." for day in range(1, 29)] * 2
+    known = [f"F 2026-01-{day:02} Nora knows bird number {day}." for day in range(1, 29)] * 3
     rule = "R 2026-01-01 Never write to Ann."
     sizes: list[int] = []
     for lines in (1, 6):
@@ -146,7 +146,7 @@ def test_the_known_items_of_a_call_grow_with_its_lines_and_rules_are_always_amon
         )
         sizes.append(len(batch.known))
         assert "Never write to Ann." in [item.text for item in batch.known]
-    assert sizes[0] < 30 < sizes[1] < 50
+    assert sizes[0] < 42 < sizes[1] < 62
 
 
 def test_the_sentences_of_many_lines_take_no_room_from_the_known_items() -> None:

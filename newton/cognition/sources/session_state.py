@@ -28,7 +28,7 @@ MAX_FOCUS_LINES = 12
 MAX_WORKING_LINES = 24  # messages of the working memory, the last used first
 OPEN_DECISION_AGE = timedelta(days=3)  # an older open decision is no longer pending
 MAX_OPEN_DECISIONS = 3
-RETELLING_INTERVAL = timedelta(days=3)  # after which the person is told again of what still waits for approval
+RETELLING_INTERVAL = timedelta(days=14)  # after which the person is told again of what still waits for approval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from newton.memory.memory import TokenCounter
 
 MAX_LINES = 40  # new ones in one call: of more, a model loses some
 MAX_KNOWN = 60
-MIN_KNOWN, KNOWN_PER_LINE = 24, 3  # facts, procedures and decisions for a line of a person, up to the maximum
+MIN_KNOWN, KNOWN_PER_LINE = 36, 4  # facts, procedures and decisions for a line of a person, up to the maximum
 CONTEXT_LINES = 3  # already read, before the new ones
 ANSWER_TOKENS_PER_ITEM = 80  # an item for each draft, and one for each line of a person
 MIN_ANSWER_TOKENS = 300

@@ -134,7 +134,7 @@ class TurnView(ViewModel):
     secrets removed from the input by kind. `rules` are the user's rules that the input laid down or lifted, `proposals`
     the lines that wait for approval, `learnt` the facts that it states, `no_longer` those that ended by it, and
     `kept_out` the messages that it asks not to keep. `pending_approvals` has a line for each thing that waits for the
-    user's approval and was not told within three days. `missing` maps failed parts, and sources that the context lacks,
+    user's approval and was not told within two weeks. `missing` maps failed parts, and sources that the context lacks,
     to reasons. `context_source` and `context_reason` say how the context was built; `context_summary` is null if none
     could be built. `input_tokens` and `output_tokens` are those of all calls of the model in this turn. `context` is
     filled on request.
