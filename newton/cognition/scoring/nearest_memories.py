@@ -7,7 +7,7 @@ from uuid import UUID
 from newton.cognition.questions.question_rules import ANSWERED_KINDS, QuestionReading, is_reply
 from newton.cognition.scoring.answer_features import read_words
 from newton.cognition.scoring.answers import MIN_QUESTION, AnswerEstimate
-from newton.memory.memory import past_reason
+from newton.memory.memory import PERSON_TIERS, past_reason
 from newton.memory.question_detection import is_only_question, opens_question
 from newton.memory.search_types import RecallResult, RetrievedMemory
 
@@ -68,7 +68,7 @@ def _select_messages(result: RecallResult, answers: AnswerEstimate) -> Iterator[
     """Yield the person's messages nearest to a question that memory hardly answers, so that none answers by itself."""
     if _METHOD.search(result.query.question):
         return
-    asked = (f for f in result.memories if f.kind == "exchange" and not is_reply(f))
+    asked = (f for f in result.memories if f.kind == "exchange" and f.trust in PERSON_TIERS and not is_reply(f))
     messages = [f for f in asked if not (f.quarantined or f.is_only_question)]
     if max(map(result.find_answer_similarity, messages), default=0.0) >= MIN_MESSAGE_COSINE:
         yield from _fit(_rank(messages, result, answers), MESSAGE_TOKENS)
