@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from newton.agent.decision_inputs import DecisionInput
-from newton.agent.field_types import CleanText, MessageContent, Name, Ref, Timestamp
+from newton.agent.field_types import CleanText, Name, Ref, Timestamp
 from newton.agent.inputs import HostRememberInput, LessonInput, RecallInput, ToolInput
 from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
 from newton.cognition.request import MAX_CONTEXT_TOKENS
@@ -125,83 +125,6 @@ class HostDecisionInput(DecisionInput, ConversationInput):
 
 class HostLessonInput(LessonInput, ConversationInput):
     """Store a lesson for later work: which action to take or to avoid, and when."""
-
-
-class PushTaskInput(ToolInput):
-    """Start a task inside the current one. Its goal stays in the context until the task is finished. When a request
-    needs several steps that act or depend on each other, call this first, with the steps as a plan: the person sees
-    them, and each starts when the one before is finished with `pop_task`. Make no plan for what one call or one answer
-    does."""
-
-    goal: CleanText = Field(description="What is to be achieved, as one sentence.")
-    steps: list[CleanText] = Field(
-        [],
-        max_length=20,
-        description="The steps of a plan, in order, each as one sentence: 2 to 20. Leave them out for a single step.",
-        examples=[["Run the tests", "Write the notes"]],
-    )
-
-
-class PopTaskInput(ToolInput):
-    """Finish the current task and record its result, also that of a step of a plan: then the next step starts, and
-    after the last one the plan is finished. In the conversation, a one-line summary replaces the task's messages."""
-
-    result: MessageContent = Field(description="The result of the task, as one sentence.")
-
-
-class BlockCurrentTaskInput(ToolInput):
-    """Mark the current task as blocked, with the reason. `resume_task` makes it the current task again."""
-
-    reason: CleanText = Field(description="Why the task cannot continue, and what it waits for.")
-
-
-class FailCurrentTaskInput(ToolInput):
-    """Mark the current task, or the current step of a plan, as failed, with the reason. A replacement can be started in
-    its place. Without one, no other step starts: `resume_task` starts one, and a second `fail_task` ends the plan."""
-
-    reason: CleanText = Field(description="Why the task failed.")
-    replacement_goal: CleanText | None = Field(
-        None, description="The goal of a task to start in place of the failed one. Default: none is started."
-    )
-
-
-class ResumeBlockedTaskInput(ToolInput):
-    """Resume a blocked task, or start a planned step, by its number. It becomes the current task."""
-
-    number: int = Field(ge=1, le=1_000_000_000, description="The number of the task, as the list of tasks shows it.")
-
-
-class PopSessionTaskInput(PopTaskInput, SessionInput):
-    """Finish the current task of a session and record its result. The next step of a plan starts then. In the
-    conversation, a one-line summary replaces the task's messages."""
-
-
-class StartTaskInput(PushTaskInput):
-    """Start a task inside the current one, so that its goal stays in the context until `pop_task` finishes it. For work
-    of several steps, give the steps as a plan: each starts when the one before is finished."""
-
-    session: Ref | None = Field(
-        None,
-        description="The name of the session, which is created if it does not exist. Default: that of the"
-        " connection, else the one used last.",
-    )
-
-
-class ListTasksInput(SessionInput):
-    """List the tasks of a session with their goals and states, and the results of the finished ones."""
-
-
-class BlockTaskInput(BlockCurrentTaskInput, SessionInput):
-    """Mark the current task of a session as blocked, with the reason. `resume_task` makes it the current task again."""
-
-
-class FailTaskInput(FailCurrentTaskInput, SessionInput):
-    """Mark the current task of a session as failed, with the reason. A replacement task can be started in its place. If
-    it is a step of a plan, the next one does not start by itself: `resume_task` starts it."""
-
-
-class ResumeTaskInput(ResumeBlockedTaskInput, SessionInput):
-    """Resume a blocked task, or start a planned step, of a session by its number. It becomes the current task."""
 
 
 class WorkingMemoryInput(SessionInput):

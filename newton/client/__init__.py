@@ -20,7 +20,6 @@ from .response_types import (
     RefusedItemDict,
     RememberDict,
     StreamedEvent,
-    TaskChangeDict,
     TokenInfoDict,
     TurnEvent,
 )
@@ -49,7 +48,6 @@ __all__ = [
     "RememberDict",
     "StreamedEvent",
     "SyncClient",
-    "TaskChangeDict",
     "TokenInfoDict",
     "TurnEvent",
 ]

@@ -28,7 +28,6 @@ from .response_types import (
     RecallDict,
     RememberDict,
     StreamedEvent,
-    TaskChangeDict,
     TokenInfoDict,
     TurnEvent,
 )
@@ -161,28 +160,6 @@ class Client(AgentOperations):
         `item` is the number of the memory in the context, its id, its ref, or words of its text.
         """
         return await self.get(f"/v1/bundles/{bundle_id}/explain", {"item": item})
-
-    async def push(
-        self,
-        goal: str,
-        *,
-        steps: Sequence[str] = (),
-        session: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> TaskChangeDict:
-        """Start a subtask of the current task, in the named session or the default session.
-
-        `steps` are a plan: each starts when the one before is finished. Raises ApiError `invalid_input` if it would be
-        more than 50 levels deep, and for a plan of one step or of more than 20.
-        """
-        body = {"goal": goal, "steps": list(steps), "session": session}
-        return await self.post("/v1/tasks", body, idempotency_key=idempotency_key)
-
-    async def pop(
-        self, result: str = "", *, session: str | None = None, idempotency_key: str | None = None
-    ) -> TaskChangeDict:
-        """Finish the current task with its result. Raises ApiError `invalid_input` if there is no current task."""
-        return await self.post("/v1/tasks/pop", {"result": result, "session": session}, idempotency_key=idempotency_key)
 
     async def decide(
         self, description: str, *, confidence: float, idempotency_key: str | None = None, **fields: object

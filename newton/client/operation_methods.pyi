@@ -63,6 +63,35 @@ class OperationMethods(DaemonConnection):
         "Revoke a permission or a prohibition: the next call of the tool needs a permission again."
     async def actions(self, *, limit: int = 100) -> JsonDict:
         "List the latest calls of tools of servers, with how each was permitted and how it ended."
+    async def tasks(self, *, session: str | None = None) -> JsonDict:
+        "List the tasks of a session with their goals and states, and the results of the finished ones."
+    async def task_path(self, *, session: str | None = None) -> JsonDict:
+        "List the tasks from the root goal to the current task."
+    async def push_task(
+        self, goal: str, *, steps: Sequence[str] = (), session: str | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Start a task inside the current one, so that its goal stays in the context until `pop_task` finishes it."
+    async def pop_task(
+        self, result: str, *, session: str | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Finish the current task of a session and record its result."
+    async def block_task(
+        self, reason: str, *, session: str | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Mark the current task of a session as blocked, with the reason."
+    async def fail_task(
+        self,
+        reason: str,
+        *,
+        replacement_goal: str | None = None,
+        session: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Mark the current task of a session as failed, with the reason."
+    async def resume_task(
+        self, number: int, *, session: str | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Resume a blocked task, or start a planned step, of a session by its number."
     async def decisions(
         self,
         *,

@@ -63,10 +63,6 @@ class AgentOperations(SessionOperations):
         """Return one page of the messages of a session, the oldest first."""
         return await self.get_items(f"/v1/sessions/{encode_segment(session)}/messages", **fields)
 
-    async def tasks(self, session: str | None = None) -> list[JsonDict]:
-        """List the tasks of a session; None is the session of the last pushed task."""
-        return await self.get_items("/v1/tasks", **({"session": session} if session else {}))
-
     async def agents(self) -> list[JsonDict]:
         """List the agents of the database. Needs the token of the operator."""
         return await self.get_items("/v1/agents")

@@ -116,16 +116,6 @@ class EventDict(TypedDict):
     at: NotRequired[str]
 
 
-class TaskChangeDict(TypedDict):
-    """The task that was changed, and the number of the task that is current now, or None."""
-
-    task_id: str
-    number: int
-    depth: int
-    status: Literal["planned", "active", "blocked", "complete", "failed", "skipped"]
-    current_number: int | None
-
-
 class StreamedEvent(NamedTuple):
     """A numbered event of an agent. `Client.events(after=event_id)` streams the events after it."""
 

@@ -1,4 +1,4 @@
-"""Client operations on what a session has: what is put into it, its statistics, its entities and its tasks."""
+"""Client operations on what a session has: what is put into it, its statistics, and its entities."""
 
 from .artifacts import ArtifactOperations
 from .json_types import IdLike, JsonDict, encode_segment
@@ -27,16 +27,3 @@ class SessionOperations(ArtifactOperations):
     async def session_stats(self, session: str) -> JsonDict:
         """Return the tokens of a session by part, its compactions, what is masked, and its latest context."""
         return await self.get(f"/v1/sessions/{encode_segment(session)}/stats")
-
-    async def block(self, reason: str, *, session: str | None = None) -> JsonDict:
-        """Mark the current task as blocked, in the named session or the default session."""
-        return await self.post("/v1/tasks/block", {"reason": reason, "session": session})
-
-    async def fail(self, reason: str, *, session: str | None = None, replacement_goal: str | None = None) -> JsonDict:
-        """Mark the current task as failed, and start a task with `replacement_goal`, if given, in its place."""
-        body = {"reason": reason, "session": session, "replacement_goal": replacement_goal}
-        return await self.post("/v1/tasks/fail", body)
-
-    async def resume(self, number: int, *, session: str | None = None) -> JsonDict:
-        """Resume a blocked task by its number. It becomes the current task again."""
-        return await self.post("/v1/tasks/resume", {"number": number, "session": session})

@@ -187,7 +187,7 @@ class TaskTree:
         """Return the current task. Raises InputError if no task is active."""
         if self.current is None:
             blocked = any(task.status == "blocked" for task in self.tasks)
-            hint = "`newton tasks resume TASK` resumes a blocked task, " if blocked else ""
+            hint = "`newton tasks resume NUMBER` resumes a blocked task, " if blocked else ""
             raise InputError(NO_CURRENT_TASK, hint=f"{hint}`newton tasks push GOAL` creates a task.")
         return self.current
 
@@ -203,13 +203,13 @@ class TaskTree:
             )
         return task
 
-    def require_resumable(self, task_ref: str) -> Task:
-        """Return the blocked or planned task with this number or end of its id.
+    def require_resumable(self, number: int) -> Task:
+        """Return the blocked or planned task with this number.
 
         Raises InputError unless it is blocked or planned, and a subtask of the current task (a root task if no task is
         active).
         """
-        task = self.find(task_ref)
+        task = self.find(number)
         if task.status != "planned":
             task.status_after("resumed")
         parent = next((one for one in self.tasks if one.task_id == task.parent_id), None)
@@ -229,17 +229,14 @@ class TaskTree:
             )
         return task
 
-    def find(self, task_ref: str) -> Task:
-        """Return the task with this number or end of its id. Raises InputError unless exactly one matches."""
-        key = task_ref.strip().lower().lstrip("#")
-        found = [one for one in self.tasks if key == str(one.number)] or [
-            one for one in self.tasks if len(key) >= 6 and one.task_id.hex.endswith(key.replace("-", ""))
-        ]
-        if len(found) != 1:
+    def find(self, number: int) -> Task:
+        """Return the task with this number. Raises InputError if there is none."""
+        found = next((one for one in self.tasks if one.number == number), None)
+        if found is None:
             raise InputError(
-                f"The session has no task {task_ref!r}.", hint="`newton tasks` shows the tasks with their numbers."
+                f"The session has no task {number}.", hint="`newton tasks` shows the tasks with their numbers."
             )
-        return found[0]
+        return found
 
 
 def subtract_ranges(whole: tuple[int, int], holes: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

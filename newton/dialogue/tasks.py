@@ -48,7 +48,7 @@ async def latest_session(tx: Tx, *, agent_id: UUID) -> UUID:
     """
     row = await SQL["get_latest_session"].fetch_one(tx, agent_id=agent_id)
     if row is None:
-        hint = "`newton tasks push GOAL --session NAME --new` creates a session with a task."
+        hint = "`newton tasks push GOAL --session NAME` creates a session with a task."
         raise NotFoundError("There is no session yet.", hint=hint)
     return row["session_id"]
 
@@ -155,10 +155,10 @@ async def block(tx: Tx, reason: str, *, session_id: UUID, ctx: WriteContext) -> 
     return await _apply_event(tx, tree.require_current(), "blocked", reason, session_id=session_id, ctx=ctx)
 
 
-async def resume(tx: Tx, task_ref: str, *, session_id: UUID, ctx: WriteContext) -> Task:
+async def resume(tx: Tx, number: int, *, session_id: UUID, ctx: WriteContext) -> Task:
     """Make a blocked task, or a planned step, the current one. Raises the errors of `TaskTree.require_resumable`."""
     tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
-    task = tree.require_resumable(task_ref)
+    task = tree.require_resumable(number)
     event: TaskEvent = "started" if task.status == "planned" else "resumed"
     return await _apply_event(tx, task, event, None, session_id=session_id, ctx=ctx)
 

@@ -135,10 +135,13 @@ class OperationCaller:
         async with self.newton.scope.transaction() as tx:
             return await sessions.get_session_id(tx, agent_id=self.newton.scope.agent_id, ref=name)
 
-    async def tasks(self, session: str | None) -> TaskService:
+    async def tasks(self, session: str | None, *, creates: bool = False) -> TaskService:
         """Return the task stack of the named session; without a name, of the session of the last started task.
 
-        Raises NotFoundError if the session does not exist.
+        Raises NotFoundError if the session does not exist, unless it `creates` it.
         """
-        tasks = self.newton.tasks(self.origin)
-        return tasks if session is None else tasks.for_session(await self.find_session(session))
+        tasks = TaskService(scope=self.scope)
+        if session is None:
+            return tasks
+        begin = self.newton.sessions(self.origin).begin if creates else self.find_session
+        return tasks.for_session(await begin(session))

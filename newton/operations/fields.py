@@ -4,6 +4,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
+from newton.agent.field_types import Ref
 from newton.memory.lookup import MIN_ID_DIGITS
 
 MAX_ID_CHARS = 64
@@ -41,6 +42,15 @@ MemoryRef = Annotated[
         max_length=MAX_ID_CHARS,
         description=f"The id of the memory, or at least its last {MIN_ID_DIGITS} digits; or its number in a context.",
         examples=["3f9c2a71"],
+    ),
+]
+# The session of the caller: doors that know it fill it in.
+OwnSession = Annotated[
+    Ref | None,
+    Field(
+        description="The name of the session. Default: that of the connection or the chat, else the session of the last"
+        " started task.",
+        examples=["planning"],
     ),
 ]
 Limit = Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE, description="Maximum number of items.")]

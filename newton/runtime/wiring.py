@@ -300,7 +300,7 @@ class AgentServices(ScopeServices):
             memories=self.memories(origin),
             curation=self.curation(origin),
             decisions=self.decisions(origin),
-            tasks=self.tasks(origin),
+            tasks=replace(self.tasks(origin), scope=self.scope.at(origin, "agent")),
             gate=self.action_gate(origin),
             maintenance=self.maintenance(origin),
             session_use=self.session_use(origin),

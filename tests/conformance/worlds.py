@@ -60,6 +60,9 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
         boat = DocumentSource(ref="boat.md", title="The boat", format="markdown")
         await documents.replace_passages(tx, boat, chunks, ctx=ctx)
     await newton.sessions("world").begin("s")
+    tasks = await person.tasks("s")
+    await tasks.push("Repair the mill", ["Find the leak", "Close the leak"])
+    await tasks.fail("It is dark.")
     return {
         "censor_id": str(censors["open the sluice"]),
         "approve_censor.censor_id": str(censors["burn the mill"]),

@@ -10,7 +10,7 @@ from newton.dialogue import tasks
 from newton.dialogue.task_tree import Task
 from newton.errors import InputError
 from newton.memory.memory import WriteContext
-from newton.runtime.tools.task_lines import draw_changes
+from newton.operations.conversations.task_records import draw_changes
 from tests.db.test_tasks import begun, fail, pop, talk, tree
 from tests.support import ANA, NOON, teller
 
@@ -63,7 +63,7 @@ async def test_after_a_failed_step_nothing_starts_by_itself_and_what_is_left_is_
     again = await tasks.push(tx, "Run them here", session_id=session_id, ctx=teller(), instead_of=failed.task_id)
     assert await finish(tx, session_id, "They pass here") == [again.number, 3]
     await fail(tx, session_id, "Nobody may write")
-    await tasks.resume(tx, "4", session_id=session_id, ctx=teller())  # the last step, although the second failed
+    await tasks.resume(tx, 4, session_id=session_id, ctx=teller())  # the last step, although the second failed
     assert await finish(tx, session_id, "Tagged") == [4], "a plan with a failed step is not complete by itself"
     await fail(tx, session_id, "Without notes it cannot be shipped")
     assert await statuses(tx, session_id) == ["failed", "failed", "failed", "complete", "complete"]

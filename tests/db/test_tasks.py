@@ -102,7 +102,7 @@ async def test_without_a_current_task_nothing_is_popped_failed_or_blocked(tx: Tx
             await act(tx, session_id, "why")
     await push(tx, session_id, "Wait")
     await tasks.block(tx, "no key", session_id=session_id, ctx=teller())
-    with pytest.raises(InputError, match="resume TASK"):
+    with pytest.raises(InputError, match="resume NUMBER"):
         await tasks.block(tx, "no key", session_id=session_id, ctx=teller())
 
 
@@ -116,12 +116,12 @@ async def test_a_blocked_task_waits_and_is_resumed_where_it_belongs(tx: Tx) -> N
         await pop(tx, session_id, "shipped")
     await push(tx, session_id, "Write the notes")
     with pytest.raises(InputError, match="not a subtask of the current task 3"):
-        await tasks.resume(tx, "2", session_id=session_id, ctx=teller())
+        await tasks.resume(tx, 2, session_id=session_id, ctx=teller())
     await pop(tx, session_id, "written")
-    await tasks.resume(tx, waiting.task_id.hex[-8:], session_id=session_id, ctx=teller())
+    await tasks.resume(tx, waiting.number, session_id=session_id, ctx=teller())
     assert (await tree(tx, session_id)).current == replace(waiting, status="active", words=None)
     with pytest.raises(InputError, match="is active, so it cannot be resumed"):
-        await tasks.resume(tx, "2", session_id=session_id, ctx=teller())
+        await tasks.resume(tx, 2, session_id=session_id, ctx=teller())
 
 
 async def test_what_failed_is_kept_and_its_replacement_names_it(tx: Tx) -> None:
@@ -167,7 +167,7 @@ async def _done(tx: Tx, session_id: UUID, act: str, words: str, lot: random.Rand
         case "block":
             await tasks.block(tx, f"waits {words}", session_id=session_id, ctx=teller())
         case "resume":
-            await tasks.resume(tx, str(lot.randint(1, 40)), session_id=session_id, ctx=teller())
+            await tasks.resume(tx, lot.randint(1, 40), session_id=session_id, ctx=teller())
         case _:
             await fail(tx, session_id, f"wrong {words}")
 

@@ -188,7 +188,7 @@ async def test_every_command_does_and_says_the_same_through_either_door(
         "no context yet",
         "matches 'nothing'",
         "frame 'nope'",
-        "no task '9'",
+        "no task 9",
         "lone surrogate",
         "/nope",
     ):

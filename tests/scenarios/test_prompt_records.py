@@ -15,6 +15,7 @@ from newton.agent.loop.turn_types import CallerOptions, PrivateConversation
 from newton.agent.services.erasure import ErasureService
 from newton.errors import InputError, NotFoundError, ProviderError
 from newton.memory.forgetting import forget
+from newton.operations.declaration import load_operations
 from newton.providers.chat import RequestOptions
 from newton.providers.fakes import ScriptedChat
 from newton.runtime.chat_backend.protocol import DebugLines
@@ -285,7 +286,7 @@ async def test_debug_lines_come_before_the_answer_and_name_frame_task_and_compac
     for n in range(7):
         await recorded.say(f"Note {n}: {'harbour ' * 240}")
     async with meet(ScriptedChat("It is nine.")) as backend:
-        await (await backend.open_tasks("s1")).push("Find the ferry")
+        await backend.run_operation(load_operations()["push_task"], {"goal": "Find the ferry", "session": "s1"})
         turn = backend.run_turn("s1", "When does the ferry leave?", include_context=True)
         pieces = [piece async for piece in turn]
     assert isinstance(pieces[0], DebugLines) and isinstance(pieces[1], str)

@@ -211,7 +211,7 @@ async def test_the_memories_of_the_current_task_come_first_and_the_bundle_says_s
 
 async def scope_of(acts: TaskService, number: int) -> TaskScope:
     tree = await acts.tree()
-    return await acts.load_scope(tree.find(str(number)), tree)
+    return await acts.load_scope(tree.find(number), tree)
 
 
 async def test_a_context_can_be_limited_to_a_task_with_its_subtasks(mind: Mind) -> None:
@@ -237,7 +237,7 @@ async def test_what_is_said_while_a_task_is_blocked_does_not_belong_to_it(mind: 
     await acts.push("Repair the roof")
     await mind.hear("The lock of the roof is number twelve.")
     await acts.block("it rains")
-    await acts.resume("3")
+    await acts.resume(3)
     await mind.hear("The lock of the house is number seven now.")
     house = await scope_of(acts, 3)
     assert [(span.last - span.first + 1, span.until is None) for span in house.spans[:1]] == [(2, False)]

@@ -155,7 +155,7 @@ async def test_without_a_current_task_a_context_is_what_it_was(mind: Mind) -> No
     await acts.block("the harbour is closed")
     bundle = await mind.context("Where does the ferry leave?", session_id=session_id)
     assert "## Tasks" not in bundle.text and "root" not in bundle.layers
-    await acts.resume("1")
+    await acts.resume(1)
     assert "## Tasks" not in (await mind.context("Where does the ferry leave?", session_id=other)).text
 
 

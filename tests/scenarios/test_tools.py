@@ -89,7 +89,7 @@ async def test_a_model_blocks_fails_and_resumes_its_tasks(mind: Mind, notes: Cha
     told = [json.loads(heard[-1].text) for heard in model.received[1:]]
     assert (told[1]["task"], told[1]["status"]) == (2, "blocked")
     wrong = [message.text for message in model.received[3][-3:]]
-    assert "no task '7'" in wrong[0] and "number" in wrong[1] and "`text`" in wrong[2]
+    assert "no task 7" in wrong[0] and "number" in wrong[1] and "`text`" in wrong[2]
     assert (told[3]["status"], told[4]["status"]) == ("active", "failed")
     tree = await TaskService(scope=mind.scope).for_session(await mind.session()).tree()
     assert [task.status for task in tree.tasks] == ["active", "failed", "planned"]

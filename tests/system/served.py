@@ -150,7 +150,7 @@ async def each_once(client: Client, many: int) -> None:
 async def _done(client: Client, n: int) -> None:
     match n % 3:
         case 0:
-            await client.push(f"goal {n}", session=f"work {n // 60}")  # tasks stand so deep at most
+            await client.push_task(f"goal {n}", session=f"work {n // 60}")  # tasks stand so deep at most
         case 1:
             await client.append_messages("talk", [{"role": "user", "content": "the same"}])
         case _:

@@ -164,22 +164,6 @@ async def test_a_conversation_is_kept_shown_and_branched(ana: httpx2.AsyncClient
     assert (await ana.post(f"{talk}/messages", json=lone)).status_code == 422
 
 
-async def test_tasks_are_worked_on(ana: httpx2.AsyncClient) -> None:
-    assert (await ana.post("/v1/tasks", json={"goal": "ship", "session": "work"})).json()["current_number"] == 1
-    assert (await ana.post("/v1/tasks", json={"goal": "test"})).json()["depth"] == 1
-    assert (await ana.post("/v1/tasks/block", json={"reason": "no key"})).json()["current_number"] == 1
-    assert (await ana.post("/v1/tasks/resume", json={"number": 2})).json()["status"] == "active"
-    failed = await ana.post("/v1/tasks/fail", json={"reason": "too slow", "replacement_goal": "profile"})
-    assert (failed.json()["status"], failed.json()["current_number"]) == ("failed", 3)
-    assert (await ana.post("/v1/tasks/pop", json={"result": "done"})).json()["status"] == "complete"
-    tree = (await ana.get("/v1/tasks", params={"session": "work"})).json()
-    assert [(task["goal"], task["status"]) for task in tree["items"]] == [
-        ("ship", "active"),
-        ("test", "failed"),
-        ("profile", "complete"),
-    ]
-
-
 async def test_a_decision_is_recorded_and_judged(ana: httpx2.AsyncClient) -> None:
     looked = (await ana.post("/v1/decisions/preview", json={**REDIS, "reasons": []})).json()
     assert looked["blocked"] is True

@@ -315,8 +315,8 @@ async def test_the_client_speaks_every_verb(api: Api, monkeypatch: pytest.Monkey
         token = (await client.forget(second))["token"]
         assert second in (await client.forget(second, token=token))["items"]
         assert (await client.append_messages("a / b", [{"role": "user", "content": "hi"}]))["positions"] == [0]
-        assert (await client.push("ship", session="work"))["number"] == 1
-        assert (await client.pop("done"))["status"] == "complete"
+        assert (await client.push_task("ship", session="work"))["number"] == 1
+        assert (await client.pop_task("done"))["status"] == "complete"
         made = await client.decide("Use Redis for the cache", confidence=0.8, reasons=REASONS)
         await client.review(made["decision_id"], "success", lesson="It was fast.")
         assert (await client.calibration())["n"] == 1

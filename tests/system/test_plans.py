@@ -37,7 +37,7 @@ def test_a_plan_is_shown_in_the_chat_step_by_step_and_a_simple_request_makes_non
         "   ✓ 3. Mend the cause -> It is warm now",
     ]
     assert "I have a plan.\n" in stdout and "✓ 1. Mend the build\n     It is warm now\n" in stdout
-    listed = json.loads(ok(typed(home, "tasks", "--session", "build", "--json")))
+    listed = json.loads(ok(typed(home, "tasks", "--session", "build", "--json")))["items"]
     assert [(one["number"], one["parent_id"] and 1, one["status"]) for one in listed] == [
         (1, None, "complete"), (2, 1, "complete"), (3, 1, "complete"),
     ]  # fmt: skip

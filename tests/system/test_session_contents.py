@@ -170,11 +170,11 @@ async def test_a_context_is_limited_to_a_task_over_http(api: Api, ana: httpx2.As
     # S001-5, S001-37
     async with api.client(await api.token("ana")) as client:
         for goal, number in (("Repair the boat", "forty"), ("Repair the house", "ninety")):
-            await client.push(goal, session="repairs")
+            await client.push_task(goal, session="repairs")
             line: Any = {"role": "user", "content": f"The lock there is number {number}."}
             await client.append_messages("repairs", [line])
-            await client.block("Mira has the key", session="repairs")
-        assert (await client.resume(2, session="repairs"))["current_number"] == 2
+            await client.block_task("Mira has the key", session="repairs")
+        assert (await client.resume_task(2, session="repairs"))["current_number"] == 2
         asked: dict[str, Any] = {"input": "What is the number of the lock?", "session": "repairs"}
         free = await client.context(**asked)
         assert "forty" in free["text"] and "ninety" in free["text"]
@@ -183,7 +183,7 @@ async def test_a_context_is_limited_to_a_task_over_http(api: Api, ana: httpx2.As
             limited = await client.context(**asked, task=task)
             assert [item["text"].rpartition(" ")[2] for item in limited["items"]] == [f"{number}."]
             assert limited["task"] and limited["task"]["memories"] == "only"
-        await client.fail("The key is lost", session="repairs", replacement_goal="Break the lock")
+        await client.fail_task("The key is lost", session="repairs", replacement_goal="Break the lock")
         asks: Any = ({"session": "repairs", "task": 9}, {"session": None, "task": 1})
         for wrong in asks:
             with pytest.raises(ApiError) as error:

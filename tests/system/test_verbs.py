@@ -181,17 +181,6 @@ async def test_a_long_memory_is_read_in_pages_by_the_id_in_the_context(client: C
         await tool(client, "expand", memory_id=number, offset=10**6)
 
 
-async def test_tasks_are_finished_with_a_result(client: Client) -> None:
-    await tool(client, "push_task", goal="Dry the cellar", session="house")
-    await tool(client, "push_task", goal="Find the pump", session="house")
-    assert (await tool(client, "block_task", reason="The shed is locked", session="house"))["status"] == "blocked"
-    await tool(client, "resume_task", number=2, session="house")
-    assert (await client.pop("It was in the shed", session="house"))["current_number"] == 1
-    assert (await tool(client, "pop_task", result="Dry again", session="house"))["current_number"] is None
-    notes = [one["note"] for one in await client.tasks("house")]
-    assert notes == ["Dry again", "It was in the shed"]
-
-
 async def test_reports_are_read_everywhere(client: Client, api: Api) -> None:
     assert (await client.metrics(days=3))["turns"] == (await tool(client, "metrics", days=3))["turns"] == 0
     with pytest.raises(ApiError, check=has_code("forbidden")):

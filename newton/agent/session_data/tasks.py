@@ -17,8 +17,6 @@ from newton.heart import activations
 from newton.heart.activations import ActivationResult
 from newton.heart.lifecycle.engine import LifecycleContext
 
-PERSONAL_ORIGINS = frozenset({"cli", "chat"})  # interfaces that only people use
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskService:
@@ -76,10 +74,10 @@ class TaskService:
         async with self._session() as (tx, ctx, session_id):
             return self._publish("blocked", await tasks.block(tx, reason, session_id=session_id, ctx=ctx))
 
-    async def resume(self, task_ref: str) -> Task:
-        """Resume a blocked task, or start a planned step, by its number, its id, or the end of its id."""
+    async def resume(self, number: int) -> Task:
+        """Resume a blocked task, or start a planned step."""
         async with self._session() as (tx, ctx, session_id):
-            return self._publish("resumed", await tasks.resume(tx, task_ref, session_id=session_id, ctx=ctx))
+            return self._publish("resumed", await tasks.resume(tx, number, session_id=session_id, ctx=ctx))
 
     async def fail(self, reason: str, *, instead: str | None = None) -> tuple[Task, Task | None]:
         """Mark the current task as failed, and start a task with the goal `instead`, if given, in its place.
@@ -116,7 +114,7 @@ class TaskService:
     @asynccontextmanager
     async def _session(self) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID]]:
         """Open a transaction; yield it with a write context and the id of the session."""
-        async with self.scope.write("user" if self.scope.origin in PERSONAL_ORIGINS else "agent") as (tx, ctx):
+        async with self.scope.write() as (tx, ctx):
             yield tx, ctx, self.session_id or await tasks.latest_session(tx, agent_id=ctx.agent_id)
 
 

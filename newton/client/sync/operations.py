@@ -62,10 +62,6 @@ class SyncAgentOperations(SyncSessionOperations):
         """Return one page of the messages of a session, the oldest first."""
         return self.get_items(f"/v1/sessions/{encode_segment(session)}/messages", **fields)
 
-    def tasks(self, session: str | None = None) -> list[JsonDict]:
-        """List the tasks of a session; None is the session of the last pushed task."""
-        return self.get_items("/v1/tasks", **({"session": session} if session else {}))
-
     def agents(self) -> list[JsonDict]:
         """List the agents of the database. Needs the token of the operator."""
         return self.get_items("/v1/agents")

@@ -1,5 +1,5 @@
 # Generated from newton/client/sessions.py by scripts/make-reference; change that module instead.
-"""Client operations on what a session has: what is put into it, its statistics, its entities and its tasks."""
+"""Client operations on what a session has: what is put into it, its statistics, and its entities."""
 
 from ..json_types import IdLike, JsonDict, encode_segment
 from .artifacts import SyncArtifactOperations
@@ -28,16 +28,3 @@ class SyncSessionOperations(SyncArtifactOperations):
     def session_stats(self, session: str) -> JsonDict:
         """Return the tokens of a session by part, its compactions, what is masked, and its latest context."""
         return self.get(f"/v1/sessions/{encode_segment(session)}/stats")
-
-    def block(self, reason: str, *, session: str | None = None) -> JsonDict:
-        """Mark the current task as blocked, in the named session or the default session."""
-        return self.post("/v1/tasks/block", {"reason": reason, "session": session})
-
-    def fail(self, reason: str, *, session: str | None = None, replacement_goal: str | None = None) -> JsonDict:
-        """Mark the current task as failed, and start a task with `replacement_goal`, if given, in its place."""
-        body = {"reason": reason, "session": session, "replacement_goal": replacement_goal}
-        return self.post("/v1/tasks/fail", body)
-
-    def resume(self, number: int, *, session: str | None = None) -> JsonDict:
-        """Resume a blocked task by its number. It becomes the current task again."""
-        return self.post("/v1/tasks/resume", {"number": number, "session": session})

@@ -41,7 +41,7 @@ from newton.runtime.api.routes import (
     transfer,
     turns,
 )
-from newton.runtime.api.routes.conversations import session_contents, tasks
+from newton.runtime.api.routes.conversations import session_contents
 from newton.runtime.api.routes.inventory import (
     artifacts,
     documents,
@@ -56,7 +56,7 @@ from newton.runtime.daemon_state import DaemonState
 
 ROUTE_MODULES = (
     *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, documents, items),
-    *(erasures, turns, sessions, session_contents, artifacts, tasks),
+    *(erasures, turns, sessions, session_contents, artifacts),
     *(decisions, guardrails, frames, reports, transfer, jobs, events, dashboard),
     *(daemon, mcp_servers, models, chat_completions, responses, embeddings),
 )

@@ -24,7 +24,7 @@ from newton.operations.caller import OperationCaller
 from newton.operations.declaration import Operation
 from newton.operations.runner import parse_arguments, run_operation
 from newton.providers.windows.context_windows import ContextWindow, WindowedModel
-from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, ImagePart, PrivateMessage, TaskCommands
+from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, ImagePart, PrivateMessage
 from newton.runtime.chat_backend.view_models import (
     ExplanationView,
     TurnView,
@@ -138,9 +138,6 @@ class LocalAgent:
 
     async def remember(self, content: str) -> RememberReport:
         return await self.newton.fact_intake(self.origin).store(FactDraft(content=content))
-
-    async def open_tasks(self, session: str) -> TaskCommands:
-        return self.newton.tasks(self.origin).for_session(await self._sessions.begin(session))
 
     async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
         await self._sessions.create_branch(session, new, at=position)

@@ -6,7 +6,6 @@ from typing import Literal, NamedTuple, Protocol
 from uuid import UUID
 
 from newton.agent.services.fact_intake import RememberReport
-from newton.dialogue.task_tree import TaskTree
 from newton.operations.declaration import Operation
 from newton.providers.windows.context_windows import ContextWindow
 from newton.runtime.chat_backend.view_models import (
@@ -41,17 +40,6 @@ class DebugLines(NamedTuple):
     """Comment lines of an event stream that describe what the model is sent in a turn. They come before the reply."""
 
     lines: Sequence[str]
-
-
-class TaskCommands(Protocol):
-    """The task stack of one session. Its methods raise InputError for a change that is not possible."""
-
-    async def tree(self) -> TaskTree: ...
-    async def push(self, goal: str, steps: Sequence[str] = ()) -> object: ...
-    async def pop(self, result: str) -> object: ...
-    async def block(self, reason: str) -> object: ...
-    async def resume(self, task_ref: str) -> object: ...
-    async def fail(self, reason: str) -> object: ...
 
 
 class ChatBackend(Protocol):
@@ -137,8 +125,6 @@ class ChatBackend(Protocol):
     async def remember(self, content: str) -> RememberReport:
         """Store a fact; return the result and the effects on other facts."""
         ...
-
-    async def open_tasks(self, session: str) -> TaskCommands: ...
 
     async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
         """Create the session `new` that continues from a message of this one; by default from its end."""

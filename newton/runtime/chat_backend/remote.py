@@ -18,13 +18,13 @@ from newton.client.client import session_path
 from newton.client.http_messages import expect_newton_response
 from newton.content.yaml_models import get_by_name
 from newton.dialogue.compaction.progress_events import EVENT_TYPES, CompactionEvent, ignore_progress
-from newton.dialogue.task_tree import Task, TaskTree
 from newton.errors import NotFoundError
 from newton.memory.hygiene import clean_text
 from newton.memory.lookup import MemoryMention
+from newton.operations.conversations.task_records import TaskList, to_tree
 from newton.operations.declaration import Operation
 from newton.providers.windows.context_windows import ContextWindow
-from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, PrivateMessage, TaskCommands
+from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, PrivateMessage
 from newton.runtime.chat_backend.view_models import (
     ExplanationView,
     TurnView,
@@ -35,13 +35,9 @@ from newton.runtime.model_directory import ensure_offered
 T = TypeVar("T")
 
 UNDONE = TypeAdapter(list[UndoneChangeView])
-TASKS = TypeAdapter(list[Task])
+TASKS = TypeAdapter(TaskList)
 STATUS = TypeAdapter(TurnStatus)
 WINDOW = TypeAdapter(ContextWindow)
-
-
-# attributes of `Task` by the names of the fields of `TaskInfo`
-TASK_FIELDS = {"replaces_task_id": "instead_of", "note": "words", "first_position": "first", "last_position": "last"}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -151,9 +147,6 @@ class RemoteAgent:
                 warning=response["warning"],
             )
 
-    async def open_tasks(self, session: str) -> TaskCommands:
-        return RemoteTasks(self.client, session)
-
     async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
         await self.client.post(f"{session_path(session)}/branches", {"session": new, "from_position": position})
 
@@ -182,37 +175,6 @@ class RemoteAgent:
         return _parse(operation.result_type, result)
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteTasks:
-    """The task stack of one session of an agent in a daemon."""
-
-    client: Client
-    session: str
-
-    async def tree(self) -> TaskTree:
-        found = await self.client.get("/v1/tasks", {"session": self.session})
-        with expect_newton_response():
-            return _to_tree(found["items"])
-
-    async def push(self, goal: str, steps: Sequence[str] = ()) -> object:
-        return await self.client.push(goal, session=self.session, steps=steps)
-
-    async def pop(self, result: str) -> object:
-        return await self.client.pop(result, session=self.session)
-
-    async def block(self, reason: str) -> object:
-        return await self._post("block", reason=reason)
-
-    async def resume(self, task_ref: str) -> object:
-        return await self._post("resume", number=(await self.tree()).find(task_ref).number)
-
-    async def fail(self, reason: str) -> object:
-        return await self._post("fail", reason=reason)
-
-    async def _post(self, action: str, **fields: str | int) -> object:
-        return await self.client.post(f"/v1/tasks/{action}", {"session": self.session, **fields})
-
-
 def _parse_event(event: TurnEvent) -> str | DebugLines | TurnView | ProgressEvent | None:
     """Return a piece of the reply, debug lines, the result, or the progress of the turn; None for an unknown type."""
     with expect_newton_response():
@@ -225,16 +187,15 @@ def _parse_event(event: TurnEvent) -> str | DebugLines | TurnView | ProgressEven
                 return TurnView.model_validate(event.data)
             case "status" | "tasks":
                 is_status = event.type == "status"
-                return STATUS.validate_python(event.data) if is_status else TasksChanged(_to_tree(event.data["items"]))
+                return STATUS.validate_python(event.data) if is_status else _parse_tasks(event.data)
             case "compaction" if event_type := EVENT_TYPES.get(event.data.pop("event", "")):
                 return TypeAdapter[CompactionEvent](event_type).validate_python(event.data)
             case _:
                 return None
 
 
-def _to_tree(items: Sequence[Mapping[str, object]]) -> TaskTree:
-    rows = [{TASK_FIELDS.get(name, name): value for name, value in one.items()} for one in items]
-    return TaskTree(_parse(TASKS, rows))
+def _parse_tasks(data: object) -> TasksChanged:
+    return TasksChanged(to_tree(TASKS.validate_python(data).items))
 
 
 def _parse(adapter: TypeAdapter[T], data: object) -> T:

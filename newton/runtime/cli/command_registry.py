@@ -123,15 +123,6 @@ GUARDRAIL_COMMANDS = {
     "retire": ("judgement.guard:retire_guardrail", "Disable a guardrail."),
     "restore": ("judgement.guard:restore_guardrail", "Enable a disabled or replaced guardrail again."),
 }
-TASK_COMMANDS = {
-    "list": ("conversations.tasks:list_tasks", "Show the task tree of a session."),
-    "path": ("conversations.tasks:show_path", "Show the path from the root goal to the current task."),
-    "push": ("conversations.tasks:push_task", "Start a subtask of the current task."),
-    "pop": ("conversations.tasks:pop_task", "Finish the current task with its result."),
-    "block": ("conversations.tasks:block_task", "Mark the current task as blocked."),
-    "resume": ("conversations.tasks:resume_task", "Resume a blocked task."),
-    "fail": ("conversations.tasks:fail_task", "Mark the current task as failed, or replace it."),
-}
 SESSION_COMMANDS = {
     "list": ("conversations.sessions:list_sessions", "List the sessions."),
     "log": ("conversations.sessions:show_log", "Show all messages of a session."),
@@ -278,6 +269,7 @@ OPERATION_MODULES: dict[str, tuple[str, ...]] = {
     "permissions": ("agent.permissions",),
     "procedures": ("rules.procedures",),
     "sessions": ("memories.entities",),
+    "tasks": ("conversations.tasks",),
 }
 
 COMMAND_GROUPS: tuple[tuple[str, str, dict[str, tuple[str, str]]], ...] = (
@@ -295,7 +287,7 @@ COMMAND_GROUPS: tuple[tuple[str, str, dict[str, tuple[str, str]]], ...] = (
     ("guard", "Guardrails: rules checked before a decision is recorded.", GUARDRAIL_COMMANDS),
     ("profiles", "Profiles: named ways to score memories.", PROFILE_COMMANDS),
     ("sessions", "Conversations: messages, summaries for a model, branches.", SESSION_COMMANDS),
-    ("tasks", "The tasks and subtasks of a session.", TASK_COMMANDS),
+    ("tasks", "The tasks and subtasks of a session.", {}),
     ("jobs", "Scheduled jobs that `newton serve` runs.", JOB_COMMANDS),
     ("agents", "List, show, create, move and delete agents, and set their models.", AGENT_COMMANDS),
     ("db", "The database on several nodes.", DATABASE_COMMANDS),

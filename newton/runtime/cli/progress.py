@@ -7,9 +7,9 @@ from newton.dialogue.compaction.progress_events import (
     CompactionProgressed,
     CompactionStarted,
 )
+from newton.operations.conversations.task_records import draw_changes
 from newton.runtime.cli import formatting
 from newton.runtime.cli.status_line import end_line, is_interactive, print_status
-from newton.runtime.tools.task_lines import draw_changes
 
 # The effect of each compaction strategy.
 STRATEGY_MESSAGES = {

@@ -99,7 +99,7 @@ class ContextCall:
             raise InputError("A task belongs to a session.", hint="Name an existing session with the task.")
         tasks = self.newton.tasks(self.origin).for_session(session_id)
         tree = await tasks.tree()
-        found = tree.require_current() if task == "current" else tree.find(str(task))
+        found = tree.require_current() if isinstance(task, str) else tree.find(task)
         return await tasks.load_scope(found, tree)
 
     async def _find_sessions(self, name: str | None) -> tuple[UUID | None, Sequence[UUID]]:

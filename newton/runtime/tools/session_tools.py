@@ -1,4 +1,4 @@
-"""Tools on sessions and tasks."""
+"""Tools on sessions."""
 
 import json
 from datetime import datetime
@@ -6,12 +6,10 @@ from datetime import datetime
 from newton.agent import context_inputs, session_inputs
 from newton.agent.exchange_inputs import NoteExchangeInput, ToolRunInput
 from newton.agent.loop.tools import ToolResult
-from newton.agent.session_data.tasks import TaskService
 from newton.agent.session_data.user_rules import hear_messages
 from newton.cognition.pending_approvals import list_lines
 from newton.cognition.sources import session_state
 from newton.dialogue.messages import Message, StoredMessage
-from newton.dialogue.task_tree import Task
 from newton.heart.events.event_store import NewEvent
 from newton.heart.events.tool_results import ToolOutcome, to_event
 from newton.ids import new_id
@@ -26,7 +24,7 @@ from newton.runtime.tools.session_views import (
     to_compaction_info,
     to_compaction_report,
 )
-from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
+from newton.runtime.tools.views import to_message_info, to_session_info
 
 DEFAULT_SESSION = "mcp"  # of an exchange, if neither the call nor the connection names a session
 
@@ -78,39 +76,6 @@ async def close_brief_item(caller: OperationCaller, args: session_inputs.CloseBr
     return ToolResult({"item_id": str(item.item_id), "text": item.text, "status": args.status})
 
 
-async def list_tasks(caller: OperationCaller, args: context_inputs.ListTasksInput) -> ToolResult:
-    tree = await (await caller.tasks(args.session)).tree()
-    return ToolResult({"items": [one.model_dump(mode="json") for one in to_task_infos(tree)]})
-
-
-async def push_task(caller: OperationCaller, args: context_inputs.StartTaskInput) -> ToolResult:
-    if args.session is not None:
-        await caller.newton.sessions(caller.origin).begin(args.session)
-    tasks = await caller.tasks(args.session)
-    return await _answer(tasks, await tasks.push(args.goal, args.steps))
-
-
-async def block_task(caller: OperationCaller, args: context_inputs.BlockTaskInput) -> ToolResult:
-    tasks = await caller.tasks(args.session)
-    return await _answer(tasks, await tasks.block(args.reason))
-
-
-async def fail_task(caller: OperationCaller, args: context_inputs.FailTaskInput) -> ToolResult:
-    tasks = await caller.tasks(args.session)
-    failed, _ = await tasks.fail(args.reason, instead=args.replacement_goal)
-    return await _answer(tasks, failed)
-
-
-async def resume_task(caller: OperationCaller, args: context_inputs.ResumeTaskInput) -> ToolResult:
-    tasks = await caller.tasks(args.session)
-    return await _answer(tasks, await tasks.resume(str(args.number)))
-
-
-async def pop_task(caller: OperationCaller, args: context_inputs.PopSessionTaskInput) -> ToolResult:
-    tasks = await caller.tasks(args.session)
-    return await _answer(tasks, await tasks.pop(args.result))
-
-
 async def inject(caller: OperationCaller, args: context_inputs.InjectInput) -> ToolResult:
     session = await caller.name_session(args.session)
     injected = await session_info.inject(caller.injections, session, args)
@@ -131,10 +96,6 @@ async def list_injections(caller: OperationCaller, args: context_inputs.ListInje
 async def show_stats(caller: OperationCaller, args: context_inputs.SessionStatsInput) -> ToolResult:
     stats = await caller.newton.session_stats().read(await caller.name_session(args.session))
     return ToolResult(session_info.to_stats_response(stats).model_dump(mode="json"))
-
-
-async def _answer(tasks: TaskService, task: Task) -> ToolResult:
-    return ToolResult(to_task_change(task, await tasks.tree()).model_dump(mode="json"))
 
 
 async def note_exchange(caller: OperationCaller, args: NoteExchangeInput) -> ToolResult:

@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict
 
 from newton.dialogue.branches import BranchSummary
 from newton.dialogue.messages import Role, StoredMessage
-from newton.dialogue.task_tree import Task, TaskStatus, TaskTree
 
 
 class ViewModel(BaseModel):
@@ -63,37 +62,6 @@ class MessageInfo(ViewModel):
     answers: str | None
 
 
-class TaskChange(ViewModel):
-    """The changed task, and the number of the task that is now current."""
-
-    task_id: UUID
-    number: int
-    depth: int
-    status: TaskStatus
-    current_number: int | None
-
-
-class TaskInfo(ViewModel):
-    """A task. `note` is the result of a finished task, or the reason why the task is blocked, failed or skipped.
-
-    A step of a plan is `planned` until it starts, and `skipped` if its plan ends before.
-    """
-
-    task_id: UUID
-    number: int
-    parent_id: UUID | None
-    replaces_task_id: UUID | None
-    depth: int
-    goal: str
-    status: TaskStatus
-    is_current: bool
-    note: str | None
-    first_position: int
-    last_position: int | None
-    pushed_at: datetime
-    changed_at: datetime
-
-
 class WorkingMemoryItem(ViewModel):
     """A memory of the working memory. `detail` is null if it was left out of the context; `reason` says why."""
 
@@ -131,21 +99,3 @@ def to_message_info(stored: StoredMessage) -> MessageInfo:
         calls=[call._asdict() for call in message.calls],
         answers=message.tool_call_id,
     )
-
-
-def to_task_change(task: Task, tree: TaskTree) -> TaskChange:
-    return TaskChange.from_source(task, current_number=tree.current and tree.current.number)
-
-
-def to_task_infos(tree: TaskTree) -> list[TaskInfo]:
-    return [
-        TaskInfo.from_source(
-            task,
-            replaces_task_id=task.instead_of,
-            is_current=task == tree.current,
-            note=task.words,
-            first_position=task.first,
-            last_position=task.last,
-        )
-        for task in tree.tasks
-    ]

@@ -79,7 +79,7 @@ async def change_task(toolset: AgentToolset, args: tool_inputs.TaskInput) -> Too
     if args.action == "resume":
         if args.number is None:
             raise InputError("The call has no number of a task.", hint="Give `number`.")
-        return await _describe_change(toolset, await toolset.tasks.resume(str(args.number)))
+        return await _describe_change(toolset, await toolset.tasks.resume(args.number))
     if args.text is None:
         raise InputError("The call has no text.", hint="Give the goal, the result or the reason as `text`.")
     return await _describe_change(toolset, await _change_current(toolset, args, args.text))

@@ -13,11 +13,11 @@ from newton.agent.loop.turn_types import TurnResult
 from newton.dialogue.compaction.progress_events import CompactionCompleted, CompactionFailed, CompactionStarted
 from newton.errors import NewtonError
 from newton.ids import new_id
+from newton.operations.conversations.task_records import draw_changes
 from newton.providers.chat import ReplyDelta, ReplyPiece, ToolCall
 from newton.runtime.api import problems
 from newton.runtime.api.chat_completions.delta_merge import merge_delta
 from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest
-from newton.runtime.tools.task_lines import draw_changes
 
 StreamItem: TypeAlias = ReplyPiece | TurnResult | ProgressEvent | None  # None is a heartbeat
 JSON_OR_STREAM: dict[int | str, dict[str, Any]] = {

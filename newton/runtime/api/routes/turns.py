@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field
+from pydantic_core import to_jsonable_python
 
 from newton.agent.field_types import Name, Strategy
 from newton.agent.loop.turn_status import ProgressEvent, TasksChanged, TurnStatus
@@ -15,6 +16,7 @@ from newton.content.frames import get_frame
 from newton.dialogue.compaction.progress_events import to_payload
 from newton.errors import NewtonError
 from newton.memory.hygiene import clean_ref, clean_text
+from newton.operations.conversations.task_records import TaskList, to_task_infos
 from newton.runtime.api import problems
 from newton.runtime.api.auth import WriteAccess
 from newton.runtime.api.base_models import ORIGIN, RequestModel, describe_event_stream
@@ -22,7 +24,6 @@ from newton.runtime.api.turn_stream import TurnStream
 from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, ImagePart, PrivateMessage
 from newton.runtime.chat_backend.view_models import TurnView
-from newton.runtime.tools.views import to_task_infos
 
 TurnPiece: TypeAlias = str | DebugLines | TurnView | ProgressEvent
 
@@ -133,8 +134,7 @@ def _format_piece(piece: TurnPiece) -> str:
         case TurnStatus():
             return _format_event("status", {"stage": piece.stage, "text": piece.text})
         case TasksChanged():
-            items = [one.model_dump(mode="json") for one in to_task_infos(piece.tree)]
-            return _format_event("tasks", {"items": items})
+            return _format_event("tasks", to_jsonable_python(TaskList(items=to_task_infos(piece.tree))))
         case _:
             return _format_event("compaction", to_payload(piece))
 

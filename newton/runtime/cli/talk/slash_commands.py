@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from newton.errors import InputError
 from newton.memory.hygiene import clean_ref
+from newton.operations.conversations.task_records import format_tasks
 from newton.operations.declaration import load_operations
 from newton.operations.runner import TOKEN, format_result
 from newton.operations.text_format import format_replaced
@@ -14,7 +15,6 @@ from newton.runtime.chat_backend.view_models import ProposalView, RuleChangeView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.conversations.prompts import format_turn_prompts
-from newton.runtime.cli.conversations.tasks import run_task_command
 from newton.runtime.cli.frame_text import format_frame, format_frame_features
 from newton.runtime.cli.options import check_strategy
 from newton.runtime.cli.printing import fit_lines, say
@@ -40,7 +40,7 @@ HELP_TEXT = """\
 /private          store nothing of the next inputs and answers; /private again ends it
 /branch NEW [AT]  continue in a new session from here, or from the message AT
 /switch NAME      continue in another session, or create it; /switch alone shows the current one
-/tasks            show the tasks and plans; /tasks push GOAL, pop RESULT, block REASON, resume NUMBER, fail REASON;
+/tasks ACTION     change the tasks: push GOAL, pop RESULT, block REASON, resume NUMBER, fail REASON;
                   /tasks push GOAL | STEP | STEP makes a plan
 /yes, /no [N]     accept or reject a proposed standing instruction; number N of several
 /help             show this help
@@ -53,6 +53,8 @@ Alt-Enter         begins a new line; a pasted text is one message; Ctrl-R search
 HOLDS_AGAIN = frozenset({"replaced", "ended", "retracted"})  # the effects whose facts hold again when they are undone
 AUTO_FRAME = "auto"
 DEFAULT_STRATEGY = "default"
+# The actions of /tasks, with the parameter of the operation that is the text after it.
+TASK_ACTIONS = {"push": "goal", "pop": "result", "block": "reason", "resume": "number", "fail": "reason"}
 
 
 def tell(text: str) -> None:
@@ -217,9 +219,17 @@ async def _undo_rule(backend: ChatBackend, change: RuleChangeView) -> None:
 
 
 async def run_task(conversation: ChatConversation, text: str) -> None:
-    """Run a command of the task stack in this session and print its result."""
+    """Change the tasks of this session by an action and its text, and print all of them."""
+    action, _, rest = text.partition(" ")
     await conversation.backend.create_session(conversation.name)
-    tell(await run_task_command(await conversation.backend.open_tasks(conversation.name), text))
+    if action:
+        if action not in TASK_ACTIONS:
+            hint = f"Use /tasks {', '.join(TASK_ACTIONS)}, or nothing after it."
+            raise InputError(f"Unknown command /tasks {action}.", hint=hint)
+        first, *steps = map(str.strip, rest.split("|")) if action == "push" else (rest,)
+        given: dict[str, object] = {TASK_ACTIONS[action]: first, **({"steps": steps} if steps else {})}
+        await _run(conversation.backend, f"{action}_task", session=conversation.name, **given)
+    tell(format_tasks(await _run(conversation.backend, "tasks", session=conversation.name)))
 
 
 async def create_branch(conversation: ChatConversation, text: str) -> None:

@@ -8,6 +8,7 @@ from newton.agent.inputs import ToolInput
 from newton.content.yaml_models import did_you_mean
 from newton.errors import InputError
 from newton.operations.declaration import Operation, load_operations
+from newton.operations.fields import OwnSession
 from newton.runtime.tools.tool_registry import TOOLS
 
 HELP_COLUMN = 44
@@ -112,14 +113,16 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
 def _to_slash_command(operation: Operation) -> SlashCommand:
     """Return the slash command of an operation: its words are the parameters by position, those required and a reason.
 
-    A required session is that of the conversation.
+    A session that is required, or that of the caller, is that of the conversation.
     """
     words = (*operation.positional, *operation.required, *(one for one in operation.parameters if one == REASON))
     words = tuple(name for name in dict.fromkeys(words) if name != SESSION)
-    options = tuple(name for name in operation.parameters if name not in (*words, *operation.required))
+    uses_session = SESSION in operation.required or operation.hints.get(SESSION) == OwnSession
+    filled = (*words, *operation.required, *((SESSION,) if uses_session else ()))
+    options = tuple(name for name in operation.parameters if name not in filled)
     summary = operation.summary.rstrip(".")
     text = summary[0].lower() + summary[1:]
-    return SlashCommand(operation.name, words, text, SESSION in operation.required, options=options)
+    return SlashCommand(operation.name, words, text, uses_session, options=options)
 
 
 TOOL_COMMANDS: Mapping[str, SlashCommand] = {

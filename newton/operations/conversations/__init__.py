@@ -1,0 +1,1 @@
+"""Operations on conversations and the tasks in them."""
