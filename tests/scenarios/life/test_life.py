@@ -98,10 +98,11 @@ async def test_six_weeks_of_one_life(
 def check_facts(ending: Ending, *, with_model: bool) -> None:
     """Check what is current. The floors are the figures as they are: a lower one is a regression."""
     found = check(ending, MATTERS)
-    # told in two ways: we moved to the house, and we live in it; I sold the Volvo and drive a Kia, and I drive a Kia
-    assert set(found.repeated) <= {"home", "car"}, found.repeated
+    # Told in two ways: we moved to the house, and we live in it; I sold the Volvo and drive a Kia, and I drive a Kia. A
+    # model's confirmation does not merge the latter, as the earlier statement says more than the later one.
+    assert set(found.repeated) <= ({"car"} if with_model else {"home", "car"}), found.repeated
     if with_model:
-        assert found.missing == [] and len(found.repeated) <= 1, found
+        assert found.missing == []
         assert set(found.stale) <= {"lotte-teacher"}, "it was told of 'her'"
     else:
         assert len(found.missing) <= MISSED_WITHOUT_MODEL, found.missing
@@ -147,8 +148,10 @@ def check_figures(figures: Mapping[str, QualityMetric], *, with_model: bool) -> 
     assert figures["cold start, p95"].n > 50
     assert figures["procedures succeeded"].value == pytest.approx(2 / 3)
     assert figures["censors right"].n == 0, "no act was near what is forbidden"
-    assert values["context relevance"] > 0.35
-    assert values["budget utilisation"] > (0.02 if with_model else 0.03)
+    # With a model, contexts hold fewer and more relevant memories: they use less of the budget, and cover the next
+    # input less often.
+    assert values["context relevance"] > (0.5 if with_model else 0.35)
+    assert values["budget utilisation"] > (0.025 if with_model else 0.03)
     assert values["facts confirmed"] > (0.13 if with_model else 0.12), f"{len(again)} statements are told again"
     if with_model:
         assert values["refresh rate"] < 0.7
