@@ -32,7 +32,7 @@ def test_every_job_says_when_it_runs_and_how_it_went(home: Path) -> None:
     create_agents(home, "ana", "bo")
     said = typed(home, "jobs", "--agent", "ana").stdout
     assert [line.split()[0] for line in said.splitlines()] == list(JOBS)
-    assert "every 2 minutes" in said and "Mondays at 06:00 UTC" in said and "not run yet" in said
+    assert "every 2 minutes" in said and "Sundays at 05:00 UTC" in said and "not run yet" in said
     done = typed(home, "jobs", "run", "verify", "--agent", "ana")
     assert done.stdout == "Nothing to do: no decision is recorded yet.\n", done.stderr
     assert listed(home, "ana")["verify"]["reason"] == "no decision is recorded yet"

@@ -21,6 +21,7 @@ MIN_OWN_COSINE, MIN_OTHER_COSINE, MIN_METHOD_COSINE = 0.1, 0.2, 0.3
 NEAR_OWN_COSINE, NEAR_OTHER_COSINE = 0.2, 0.27  # the minimum of the same if memory knows the subject of the question
 MIN_MESSAGE_COSINE = 0.2
 MIN_SHARE = 0.3  # of the cosine of the nearest fact, for each other one
+CLEAR_COSINE, MIN_CLEAR_SHARE = 0.5, 0.45  # beside a fact as near as this, those that are far from it say nothing
 MIN_OTHER_QUESTION = 0.08  # of the probability that memory answers a question, below which it hardly does
 RANK_OFFSET = 5  # added to both ranks before they are combined: the higher, the less the first places count
 
@@ -60,7 +61,8 @@ def _select_facts(
     is_unlikely = best < near or (not reading.is_first_person and (answers.question or 0.0) < MIN_OTHER_QUESTION)
     if best < (minimum if is_hardly_known else max(minimum, near)):
         return
-    close = [f for f in _rank(facts, result, answers) if result.find_answer_similarity(f) >= MIN_SHARE * best]
+    share = MIN_CLEAR_SHARE if best >= CLEAR_COSINE else MIN_SHARE
+    close = [f for f in _rank(facts, result, answers) if result.find_answer_similarity(f) >= share * best]
     yield from _fit(close[:UNLIKELY_FACTS] if is_unlikely else close, max_tokens)
 
 
