@@ -20,8 +20,8 @@ DATA = Path(__file__).parents[1] / "data" / "lives"
 @pytest.mark.timeout(3_600)
 async def test_what_a_life_with_a_model_came_to_is_not_lost() -> None:
     # docs/benchmarks.md has the figures
-    life = load_life(DATA / "life_q.json")
-    report = report_life(life, await live(life, PlayedModel(cassette=load_cassette(DATA / "life_q.jsonl"))))
+    life = load_life(DATA / "life_u.json")
+    report = report_life(life, await live(life, PlayedModel(cassette=load_cassette(DATA / "life_u.jsonl"))))
     assert report["failures"]["runs"] == []
     requests = report["requests"]
     assert requests["tools_context_system_per_turn"] <= 2_000
