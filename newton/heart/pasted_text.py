@@ -20,7 +20,7 @@ _PASTED = re.compile(
 )
 
 # Words by which a first paragraph says that somebody else wrote what comes below it, or that it was found.
-_PRESENTING = re.compile(
+_INTRODUCTION = re.compile(
     r"\b(?:(?:sen[dt]s?|forward(?:ed|s)|gave|handed|wrote|writes|got|found|received|posted|shared|look at|read)"
     r"(?: \w+){0,3} (?:this|these|the following)"
     r"|(?:this|these)(?: \w+)? (?:came|comes|arrived|landed|is from|are from|was (?:sent|posted|in))"
@@ -51,7 +51,7 @@ def _find_presented_text(text: str) -> int:
     'Bins'
     """
     match = _PARAGRAPH_END.search(text)
-    if match is None or not _PRESENTING.search(text, 0, match.start()):
+    if match is None or not _INTRODUCTION.search(text, 0, match.start()):
         return len(text)
     return match.end() if len(text[match.end() :].split()) >= MIN_PRESENTED_WORDS else len(text)
 

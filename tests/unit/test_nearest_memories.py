@@ -91,6 +91,18 @@ def test_a_question_that_memory_hardly_answers_gets_the_nearest_messages_of_the_
     assert select(text, message(1, 0.15)) == select("How can I rinse ash?", *said) == []
 
 
+def test_messages_that_no_person_wrote_are_not_added() -> None:
+    text = "Who mends the boiler?"
+    written = message(1, 0.4)
+    assert select(text, written) == [1]
+    assert select(text, written._replace(trust="tool")) == select(text, written._replace(trust="web")) == []
+
+
+def test_beside_a_clear_fact_those_far_from_it_are_left_out() -> None:
+    assert select("What is my van?", fact(1, 0.6), fact(2, 0.3), fact(3, 0.22)) == [1, 2]
+    assert select("What is my van?", fact(1, 0.45), fact(2, 0.3), fact(3, 0.22)) == [1, 2, 3]
+
+
 def test_what_is_near_and_likely_comes_before_what_is_only_near() -> None:
     found = [fact(number, 0.18 - number / 1000) for number in range(1, 9)]
     likely = AnswerEstimate(0.1, {found[2].memory_id: 0.05})

@@ -14,7 +14,7 @@ from newton.languages.detection import detect_language
 from newton.languages.patterns import asks, has_ended, is_negated
 from newton.memory.question_detection import is_only_question
 
-_ADDRESS = re.compile(r"\b(?:you|u|your|du|dich|dir|dein\w*|ihr|tu|te|puedes|toi|vous|tes)\b", re.IGNORECASE)
+_SECOND_PERSON = re.compile(r"\b(?:you|u|your|du|dich|dir|dein\w*|ihr|tu|te|puedes|toi|vous|tes)\b", re.IGNORECASE)
 
 
 def says_in_own_words(batch: ReconcilingInput, line: NewLine, text: str, known: Sequence[KnownItem]) -> bool:
@@ -37,7 +37,7 @@ def lifts_wish(line: NewLine, item: KnownItem) -> bool:
     "You can drop the bullets thing" has no word of the wish "Keep it short".
     """
     own = split_own_words(line.text).own
-    return item.kind == "wish" and bool(_ADDRESS.search(own)) and _says_end(own, detect_language(own))
+    return item.kind == "wish" and bool(_SECOND_PERSON.search(own)) and _says_end(own, detect_language(own))
 
 
 def asks_to_forget(text: str) -> bool:

@@ -40,7 +40,7 @@ class BulkSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkResult:
-    """How many memories a change has affected or, in a preview, would affect, also by kind.
+    """Numbers of memories that a change has affected or, in a preview, would affect, in all and by kind.
 
     `derived` is the number of memories derived from the selected ones, which `include_derived` deletes too. A preview
     also has the first of the memories, and the `token` that confirms the change.
