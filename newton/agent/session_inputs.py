@@ -1,6 +1,4 @@
-"""Inputs of the tools on sessions: their messages, prompts, compactions and briefs."""
-
-from typing import Literal
+"""Inputs of the tools on sessions: their messages, prompts and compactions."""
 
 from pydantic import Field
 
@@ -66,19 +64,3 @@ class ReadMessagesInput(ToolInput):
         0, ge=0, le=1_000_000_000, description="The position of the first message to return, counted from 0."
     )
     limit: int = Field(20, ge=1, le=100, description="Maximum number of messages.")
-
-
-class ShowBriefInput(ToolInput):
-    """Show the brief of a conversation: the goals, deadlines, rules, constraints and open items that the user stated,
-    in the user's words. They stay in the context however long the conversation becomes."""
-
-    session: Ref = Field(description="The name of the conversation.")
-    include_closed: bool = Field(default=False, description="Also list items that are done, replaced or dropped.")
-
-
-class CloseBriefItemInput(ToolInput):
-    """Close an item of the brief of a conversation, because it is done or no longer holds."""
-
-    session: Ref = Field(description="The name of the conversation.")
-    item_id: str = Field(description="The id of the item; its last characters are enough.")
-    status: Literal["done", "dropped"] = Field("done", description="What became of the item: done, or dropped.")

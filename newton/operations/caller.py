@@ -18,6 +18,7 @@ from newton.agent.services.decisions import DecisionService
 from newton.agent.services.entities import EntityService
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.procedures import ProcedureService
+from newton.agent.services.sessions import BriefService
 from newton.agent.session_data.injections import InjectionService
 from newton.agent.session_data.tasks import TaskService
 from newton.db.pool import Tx
@@ -61,6 +62,10 @@ class OperationCaller:
         tools = self.newton.toolset(self.origin)
         memories = tools.memories.with_deadline(self.deadline)
         return replace(tools, memories=memories, max_trust=self.trust).with_trust(())
+
+    @property
+    def briefs(self) -> BriefService:
+        return BriefService(scope=self.scope)
 
     @property
     def decisions(self) -> DecisionService:

@@ -44,6 +44,7 @@ MemoryRef = Annotated[
         examples=["3f9c2a71"],
     ),
 ]
+SessionName = Annotated[Ref, Field(description="The name of the session.", examples=["default"])]
 # The session of the caller: doors that know it fill it in.
 OwnSession = Annotated[
     Ref | None,

@@ -20,7 +20,6 @@ from newton.agent.services.items import ItemService
 from newton.agent.services.memories import MemoryService
 from newton.agent.services.procedures import ProcedureService
 from newton.agent.services.responses import ResponseService
-from newton.agent.services.sessions import BriefService
 from newton.agent.session_data.tasks import TaskService
 from newton.cognition.metrics.service import MetricsService
 from newton.runtime.hint_names import ORIGIN_INTERFACES, rename_commands
@@ -44,7 +43,6 @@ class ScopeServices:
     procedures = _service(ProcedureService)
     identity = _service(IdentityService)
     tasks = _service(TaskService)
-    briefs = _service(BriefService)
     entities = _service(EntityService)
     conflicts = _service(ConflictService)
     memory_lists = _service(MemoryListService)

@@ -10,6 +10,7 @@ from typing import Any, cast
 from newton.agent.services.memories import FactDraft
 from newton.brain.draft import DecisionDraft, DecisionReason
 from newton.content.skills import SkillFile
+from newton.dialogue.messages import Message
 from newton.heart import activations, documents
 from newton.heart.censors import CensorRule
 from newton.heart.chunking import TextChunk
@@ -59,11 +60,8 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
         chunks = [TextChunk("", text, 5) for text in ("The boat is blue.", "It is on the shore.")]
         boat = DocumentSource(ref="boat.md", title="The boat", format="markdown")
         await documents.replace_passages(tx, boat, chunks, ctx=ctx)
-    await newton.sessions("world").begin("s")
-    tasks = await person.tasks("s")
-    await tasks.push("Repair the mill", ["Find the leak", "Close the leak"])
-    await tasks.fail("It is dark.")
     return {
+        **await _talk(person),
         "censor_id": str(censors["open the sluice"]),
         "approve_censor.censor_id": str(censors["burn the mill"]),
         "decision_id": decision_id,
@@ -74,6 +72,17 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
         **dict.fromkeys((f"{one}.line_id" for one in proposals), str(proposal.tenet_id)),
         "set_outcome.memory_id": str(episode.memory_id),
     }
+
+
+async def _talk(person: OperationCaller) -> dict[str, str]:
+    """Store a session with a brief and tasks; return the ids of what is in it."""
+    said = Message(role="user", content="Never push the crate.", said_at=person.scope.now())
+    await person.newton.sessions("world").append("s", [said])
+    tasks = await person.tasks("s")
+    await tasks.push("Repair the mill", ["Find the leak", "Close the leak"])
+    await tasks.fail("It is dark.")
+    (rule,) = await person.briefs.list_items("s")
+    return {"item_id": str(rule.item_id)}
 
 
 async def _decide(person: OperationCaller) -> tuple[str, str]:

@@ -74,7 +74,7 @@ NEEDED_TOO = {
     "dashboard": ("daemon", "token_file"),
 }
 # Options by which an operation that reads otherwise does something, because the caller says so.
-_ACTING = ("check_censors counts", "censors check counts", "sessions brief done", "sessions brief drop")
+_ACTING = ("check_censors counts", "censors check counts")
 ACTING_OPTIONS = {tuple(one.rsplit(" ", 1)) for one in _ACTING}
 # Inputs without which an operation shows what it would do, and such with which it stores nothing.
 CONFIRMING, PREVIEWING = (

@@ -255,11 +255,10 @@ def test_the_brief_of_a_session_is_shown_and_closed(home: Path) -> None:
     (home / "brief.ndjson").write_text(json.dumps(said) + "\n", encoding="utf-8")
     ok(typed(home, "import", "brief.ndjson"))
     assert "Rule:       Never push to main." in ok(typed(home, "sessions", "brief", "brief"))
-    (item,) = json.loads(ok(typed(home, "sessions", "brief", "brief", "--json")))
-    assert "no goals, deadlines or rules" in ok(
-        typed(home, "sessions", "brief", "brief", "--drop", item["item_id"][-8:])
-    )
-    assert "(dropped after message 0)" in ok(typed(home, "sessions", "brief", "brief", "--closed"))
+    (item,) = json.loads(ok(typed(home, "sessions", "brief", "brief", "--json")))["items"]
+    ok(typed(home, "sessions", "close-item", "brief", item["item_id"][-8:], "dropped"))
+    assert "no goals, deadlines or rules" in ok(typed(home, "sessions", "brief", "brief"))
+    assert "(dropped after message 0)" in ok(typed(home, "sessions", "brief", "brief", "--include-closed"))
 
 
 class CommandTerminal(io.StringIO):

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.compaction.service import CompactionService, use_strategy
@@ -21,7 +21,7 @@ from newton.db.pool import Tx
 from newton.dialogue import branches, log, session_close, sessions
 from newton.dialogue.branches import BranchSummary, SessionExcerpt
 from newton.dialogue.brief import brief_store
-from newton.dialogue.brief.brief_items import BriefItem
+from newton.dialogue.brief.brief_items import BriefItem, ClosedStatus
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.entry_store import CompactionStats, EntryStatus
 from newton.dialogue.compaction.obstacles import CompactionObstacle
@@ -34,8 +34,6 @@ from newton.heart.events import event_store
 from newton.heart.events.event_store import NewEvent
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
-
-ClosedStatus = Literal["done", "dropped"]
 
 INJECTED_DIVISOR = 4  # injected messages may take at most this part of the conversation budget
 
@@ -321,7 +319,8 @@ class BriefService:
             session_id = await sessions.get_session_id(tx, agent_id=ctx.agent_id, ref=ref)
             await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
             update = await brief_store.load_update(tx, session_id=session_id, ctx=ctx)
-            item = _find_brief_item(item_ref, update.items, ref)
+            by_id = {one.item_id: one for one in update.items}
+            item = by_id[match_id(item_ref, list(by_id), ref, "open item", "brief")]
             last = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=session_id)
             update.close(item, status, last, None)
             await brief_store.save(tx, update, session_id=session_id, ctx=ctx)
@@ -374,14 +373,3 @@ def number_duplicates(lines: Sequence[Message]) -> list[Message]:
 
 def _covered_positions(view: Iterable[ViewMessage]) -> set[int]:
     return {position for item in view if item.kind != "injected" for position in range(item.first, item.last + 1)}
-
-
-def _find_brief_item(suffix: str, items: Sequence[BriefItem], ref: str) -> BriefItem:
-    end = suffix.replace("-", "").lower()
-    matches = [item for item in items if end and item.item_id.hex.endswith(end)]
-    if len(matches) > 1:
-        raise InputError(f"The id {suffix!r} is ambiguous: {len(matches)} ids end in it.", hint="Give more of the id.")
-    if not matches:
-        hint = f"`newton sessions brief {shlex.quote(ref)}` lists the open items."
-        raise NotFoundError(f"The brief of the session {ref!r} has no open item {suffix!r}.", hint=hint)
-    return matches[0]

@@ -63,6 +63,17 @@ class SyncOperationMethods(SyncDaemonConnection):
         "Revoke a permission or a prohibition: the next call of the tool needs a permission again."
     def actions(self, *, limit: int = 100) -> JsonDict:
         "List the latest calls of tools of servers, with how each was permitted and how it ended."
+    def brief(self, session: str, *, include_closed: bool = False) -> JsonDict:
+        "List the goals, deadlines, rules, constraints and open items of a session (its brief), word for word."
+    def close_brief_item(
+        self,
+        session: str,
+        item_id: IdLike,
+        *,
+        status: Literal["done", "dropped"] = "done",
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Close an open item of the brief of a session, because it is done or no longer holds."
     def tasks(self, *, session: str | None = None) -> JsonDict:
         "List the tasks of a session with their goals and states, and the results of the finished ones."
     def task_path(self, *, session: str | None = None) -> JsonDict:

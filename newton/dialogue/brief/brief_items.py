@@ -8,6 +8,7 @@ from uuid import UUID
 
 BriefKind = Literal["goal", "deadline", "rule", "constraint", "open_item"]
 BriefStatus = Literal["open", "done", "replaced", "dropped"]
+ClosedStatus = Literal["done", "dropped"]  # what a caller can make of an open item
 BriefSource = Literal["rules", "model"]  # a model proposes, and code verifies its quotation
 
 BRIEF_KINDS: tuple[BriefKind, ...] = get_args(BriefKind)  # by importance

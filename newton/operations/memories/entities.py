@@ -13,7 +13,7 @@ from newton.heart.entities.entity_records import EntityRecord
 from newton.heart.entities.entity_store import MAX_DEPTH, EntityRelation, EntitySummary
 from newton.memory.lookup import short_id
 from newton.operations.declaration import operation
-from newton.operations.fields import Limit, PlanToken
+from newton.operations.fields import Limit, PlanToken, SessionName
 from newton.operations.results import ItemList
 from newton.operations.text_format import pluralize
 
@@ -25,7 +25,6 @@ EntityName = Annotated[CleanText, Field(max_length=200, description="A name of t
 Depth = Annotated[
     int, Field(ge=1, le=MAX_DEPTH, description="Maximum number of relations on the way to another person or thing.")
 ]
-SessionName = Annotated[Ref, Field(description="The name of the session.", examples=["default"])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

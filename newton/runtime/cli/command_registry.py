@@ -142,10 +142,6 @@ SESSION_COMMANDS = {
         "conversations.compaction:expand_compaction",
         "Undo a compaction entry: a model receives its messages again.",
     ),
-    "brief": (
-        "conversations.brief:show_brief",
-        "Show the goals, deadlines, rules and open items of a session.",
-    ),
     "branch": ("conversations.sessions:branch_session", "Create a session that continues from an existing one."),
     "inject": (
         "conversations.session_contents:inject_into_session",
@@ -268,7 +264,7 @@ OPERATION_MODULES: dict[str, tuple[str, ...]] = {
     "identity": ("agent.identity",),
     "permissions": ("agent.permissions",),
     "procedures": ("rules.procedures",),
-    "sessions": ("memories.entities",),
+    "sessions": ("conversations.briefs", "memories.entities"),
     "tasks": ("conversations.tasks",),
 }
 

@@ -20,7 +20,6 @@ from newton.runtime.tools import session_info
 from newton.runtime.tools.prompt_views import to_turn_prompts_info
 from newton.runtime.tools.session_views import (
     CompactionStatsInfo,
-    to_brief_item_info,
     to_compaction_info,
     to_compaction_report,
 )
@@ -64,16 +63,6 @@ async def show_compaction_stats(caller: OperationCaller, args: session_inputs.Co
 async def restore(caller: OperationCaller, args: session_inputs.RestoreCompactionInput) -> ToolResult:
     restored = await caller.newton.sessions(caller.origin).restore(args.session, args.compaction_id)
     return ToolResult({"restored": restored})
-
-
-async def show_brief(caller: OperationCaller, args: session_inputs.ShowBriefInput) -> ToolResult:
-    items = await caller.newton.briefs(caller.origin).list_items(args.session, only_open=not args.include_closed)
-    return ToolResult({"items": [to_brief_item_info(one).model_dump(mode="json") for one in items]})
-
-
-async def close_brief_item(caller: OperationCaller, args: session_inputs.CloseBriefItemInput) -> ToolResult:
-    item = await caller.newton.briefs(caller.origin).close(args.session, args.item_id, args.status)
-    return ToolResult({"item_id": str(item.item_id), "text": item.text, "status": args.status})
 
 
 async def inject(caller: OperationCaller, args: context_inputs.InjectInput) -> ToolResult:

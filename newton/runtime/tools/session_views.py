@@ -1,10 +1,9 @@
-"""JSON models of the briefs and the compaction of sessions, shared by HTTP responses and the results of tools."""
+"""JSON models of the compaction of sessions, shared by HTTP responses and the results of tools."""
 
 from datetime import datetime
 from uuid import UUID
 
 from newton.agent.services.sessions import CompactionOutcome
-from newton.dialogue.brief.brief_items import BriefItem, BriefKind, BriefSource, BriefStatus
 from newton.dialogue.compaction.entry_store import EntryStatus
 from newton.runtime.tools.views import ViewModel
 
@@ -40,28 +39,6 @@ class CompactionInfo(ViewModel):
     model: str | None
     created_at: datetime
     restored_at: datetime | None
-
-
-class BriefItemInfo(ViewModel):
-    """An item of the brief of a session, in the words of the message at `position`.
-
-    `source` says what typed it: the rules of Newton, or a model whose quotation was verified.
-    """
-
-    item_id: UUID
-    kind: BriefKind
-    text: str
-    status: BriefStatus
-    source: BriefSource
-    position: int
-    said_at: datetime
-    closed_at: datetime | None
-    closed_position: int | None
-    replaced_by: UUID | None
-
-
-def to_brief_item_info(item: BriefItem) -> BriefItemInfo:
-    return BriefItemInfo.from_source(item)
 
 
 class CompactionStatsInfo(ViewModel):

@@ -197,8 +197,6 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "compactions": _reader(session_inputs.ListCompactionsInput, session_tools.list_compactions),
     "compaction_stats": _reader(session_inputs.CompactionStatsInput, session_tools.show_compaction_stats),
     "restore_compaction": _writer(session_inputs.RestoreCompactionInput, session_tools.restore, is_idempotent=True),
-    "brief": _reader(session_inputs.ShowBriefInput, session_tools.show_brief),
-    "close_brief_item": _writer(session_inputs.CloseBriefItemInput, session_tools.close_brief_item),
     "inject": _writer(context_inputs.InjectInput, session_tools.inject, is_idempotent=True),
     "eject": _writer(context_inputs.EjectInput, session_tools.eject),
     "injections": _reader(context_inputs.ListInjectionsInput, session_tools.list_injections),

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from newton.agent.field_types import Ref, Strategy
 from newton.agent.loop.prompt import to_chat_messages
-from newton.agent.services.sessions import ClosedStatus, number_duplicates
+from newton.agent.services.sessions import number_duplicates
 from newton.agent.session_data.user_rules import hear_messages
 from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.dialogue import sessions
@@ -27,11 +27,9 @@ from newton.runtime.api.session_messages import AppendMessagesRequest, AppendMes
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.memories import EXTRACT
 from newton.runtime.tools.session_views import (
-    BriefItemInfo,
     CompactionInfo,
     CompactionReport,
     CompactionStatsInfo,
-    to_brief_item_info,
     to_compaction_info,
     to_compaction_report,
 )
@@ -97,16 +95,6 @@ class RestoreCompactionResponse(ResponseModel):
     """The number of compactions that were undone."""
 
     restored: int
-
-
-class CloseBriefItemRequest(RequestModel):
-    item_id: IdRef
-    status: ClosedStatus = Field("done", description="What became of the item: done, or dropped.")
-
-
-class CloseBriefItemResponse(ResponseModel):
-    item_id: UUID
-    status: ClosedStatus
 
 
 class CreateBranchRequest(RequestModel):
@@ -231,24 +219,6 @@ async def restore_compaction(session: str, body: RestoreCompactionRequest, act: 
     async def work(newton: AgentServices) -> RestoreCompactionResponse:
         restored = await newton.sessions(ORIGIN).restore(session, body.compaction_id)
         return RestoreCompactionResponse(restored=restored)
-
-    return await act.run_once(work)
-
-
-@router.get("/{session:path}/brief")
-async def get_brief(session: str, caller: ReadAccess, *, include_closed: bool = False) -> ItemList[BriefItemInfo]:
-    """List the brief of a session: its goals, deadlines, rules, constraints and open items, word for word."""
-    items = await caller.newton.briefs(ORIGIN).list_items(session, only_open=not include_closed)
-    return ItemList(items=[to_brief_item_info(one) for one in items])
-
-
-@router.post("/{session:path}/brief", response_model=CloseBriefItemResponse)
-async def close_brief_item(session: str, body: CloseBriefItemRequest, act: WriteAction) -> Response:
-    """Close an open item of the brief of a session: it is done, or it no longer holds."""
-
-    async def work(newton: AgentServices) -> CloseBriefItemResponse:
-        item = await newton.briefs(ORIGIN).close(session, body.item_id, body.status)
-        return CloseBriefItemResponse(item_id=item.item_id, status=body.status)
 
     return await act.run_once(work)
 

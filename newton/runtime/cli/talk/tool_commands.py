@@ -96,10 +96,6 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
     "/restore": SlashCommand(
         "restore_compaction", ("compaction_id",), "show the messages of a compaction in full again", True
     ),
-    "/brief": SlashCommand("brief", (), "show the goals, deadlines, rules and open items of this session", True),
-    "/close-item": SlashCommand(
-        "close_brief_item", ("item_id", "status"), "close an item of the brief: done or dropped", True
-    ),
     "/artifacts": SlashCommand("artifacts", (), "list the long outputs, pasted texts and files of this session", True),
     "/artifact": SlashCommand("read_artifact", ("name", "search"), "read an artifact, or the lines found in it", True),
     "/diff-artifact": SlashCommand(
