@@ -62,10 +62,3 @@ class ReviewInput(OutcomeInput):
 class PreviewDecisionInput(DecisionInput):
     """Check a decision without recording it: list similar decisions, the success rate of its category, the censors and
     guardrails that match, and its quality score."""
-
-
-class CalibrationInput(ToolInput):
-    """Report how well the stated confidence of decisions matches their outcomes: Brier score, bias, reliability, and
-    the confidence to state instead."""
-
-    category: str | None = Field(None, description="Only decisions of this category.")

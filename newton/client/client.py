@@ -173,17 +173,6 @@ class Client(AgentOperations):
         body = {"description": description, "confidence": confidence, **fields}
         return await self.post("/v1/decisions", body, idempotency_key=idempotency_key)
 
-    async def calibration(self) -> dict[str, Any]:
-        """Return how well the confidence stated in decisions agrees with their outcomes.
-
-        A value is None if too few decisions were reviewed.
-        """
-        return await self.get("/v1/calibration")
-
-    async def relevance_calibration(self) -> dict[str, Any]:
-        """Return how well the probability of memories to answer questions agrees with which memories replies used."""
-        return await self.get("/v1/calibration/relevance")
-
     async def iter_pages(self, path: str, **params: str | int | bool) -> AsyncGenerator[dict[str, Any]]:
         """Yield the items of all pages of a list such as `/v1/decisions`; `params` are its query parameters.
 

@@ -15,8 +15,8 @@ from newton.cognition.request import ContextBuildRequest
 from newton.cognition.scoring.score import FEATURE_NAMES
 from newton.content.relevance_model import load_relevance_model
 from newton.memory.agents import get_or_create_agent
+from newton.operations.decisions.relevance_text import render_relevance
 from newton.providers.fakes import ScriptedChat
-from newton.runtime.reports import relevance
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_turn import take
 
@@ -65,7 +65,7 @@ async def test_a_correction_is_of_one_agent_and_is_undone_by_reset(mind: Mind) -
         {text: correction.apply(p) if p else 0.0 for text, p in shipped.items()}, rel=1e-6
     )
     other = replace(mind.scope, agent_id=await get_or_create_agent(mind.db, "another", now=mind.clock.now()))
-    assert (await RelevanceFitter(scope=other).report()).stored is None
+    assert (await RelevanceFitter(scope=other).report()).correction is None
     assert not await RelevanceFitter(scope=other).reset()
     assert await fitter(mind).reset()
     assert answers(await build(mind)) == pytest.approx(shipped)
@@ -104,8 +104,8 @@ async def test_replies_judge_the_items_of_their_contexts(mind: Mind) -> None:
     fit = await fitter(mind).fit(keep=True)
     assert fit.verdict == "too few"
     assert (fit.contexts, fit.items) == (3, report.shipped.n)
-    assert report.stored is None
-    text = relevance.render_report(report)
+    assert report.correction is None
+    text = render_relevance(report)
     assert f"{report.shipped.n} items of 3 contexts judged by replies" in text
     assert max(map(len, text.splitlines())) <= 80
 

@@ -21,11 +21,11 @@ import pytest
 
 from newton.__main__ import run
 from newton.operations.conversations.task_records import STATUS_SYMBOLS
+from newton.operations.decisions import calibration_text
 from newton.runtime.cli.command_registry import COMMAND_GROUPS, TOP_LEVEL_COMMANDS
 from newton.runtime.cli.operation_index import list_group_commands
 from newton.runtime.cli.operations.health import STATE_SYMBOLS
 from newton.runtime.output_streams import ASCII_SYMBOLS
-from newton.runtime.reports import calibration_text
 from tests.system.daemons import SERVES
 from tests.system.typed import ROOT, ok, typed
 

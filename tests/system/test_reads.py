@@ -96,7 +96,6 @@ REFUSED_OPTIONS: Mapping[tuple[str, str], set[str]] = {
     ("http", "create_embeddings"): {"dimensions", "model"},
     ("http", "diff_artifact"): {"new", "old"},
     ("http", "get_artifact_text"): {"version"},
-    ("http", "get_calibration"): {"since"},
     ("http", "get_response"): {"stream"},
     ("http", "list_bundles"): {"cursor"},
     ("http", "conflicts"): {"cursor"},

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
+from newton.brain.calibration.report import CalibrationReport
 from newton.brain.calibration.series import FloatArray, ForecastSeries
 from newton.brain.draft import ReasonKind, ReviewedDecision
 from newton.brain.outcomes import Verdict
@@ -57,3 +60,8 @@ def drawn(rng: np.random.Generator, stated: FloatArray, true: FloatArray) -> For
 def as_record(pairs: ForecastSeries) -> list[ReviewedDecision]:
     names: dict[float, Verdict] = {0.0: "failure", 0.5: "partial", 1.0: "success"}
     return record([(p, names[y]) for p, y in zip(pairs.stated.tolist(), pairs.outcome.tolist(), strict=True)])
+
+
+def to_json(report: CalibrationReport) -> dict[str, Any]:
+    """The report as every interface returns it."""
+    return TypeAdapter(CalibrationReport).dump_python(report, mode="json")

@@ -65,8 +65,8 @@ def test_a_recorder_who_says_nine_in_ten_and_is_right_six_times_is_overconfident
         found = compute_bias(drawn(rng, np.full(100, 0.9), np.full(100, 0.6)))
         assert found is not None
         assert found.verdict == "overconfident"
-        assert found.interval is not None
-        assert found.interval[0] < found.size < found.interval[1]
+        assert found.interval95 is not None
+        assert found.interval95[0] < found.size < found.interval95[1]
         sizes.append(found.size)
     assert np.mean(sizes) == pytest.approx(0.3, abs=0.01)
 
@@ -78,8 +78,8 @@ def test_the_interval_holds_the_true_bias_about_as_often_as_it_says() -> None:
         stated = rng.uniform(0.6, 1, 100)
         found = compute_bias(drawn(rng, stated, stated - 0.2))
         assert found is not None
-        assert found.interval is not None
-        held += found.interval[0] <= 0.2 <= found.interval[1]
+        assert found.interval95 is not None
+        held += found.interval95[0] <= 0.2 <= found.interval95[1]
     assert held / 500 > 0.93
 
 
@@ -106,11 +106,11 @@ def test_below_the_threshold_there_is_no_verdict() -> None:
 def test_the_interval_is_around_the_size_and_always_the_same(pairs: list[tuple[float, Verdict]]) -> None:
     found = compute_bias(to_series(record(pairs)))
     assert found is not None
-    assert found.interval is not None
-    assert found.interval[0] - 1e-6 <= found.size <= found.interval[1] + 1e-6
+    assert found.interval95 is not None
+    assert found.interval95[0] - 1e-6 <= found.size <= found.interval95[1] + 1e-6
     again = compute_bias(to_series(record(pairs[::-1])))
     assert again is not None
-    assert again.interval == pytest.approx(found.interval, abs=1e-6)
+    assert again.interval95 == pytest.approx(found.interval95, abs=1e-6)
 
 
 def test_a_slope_is_the_change_over_a_hundred() -> None:
@@ -214,7 +214,7 @@ def test_the_time_of_a_calibration_grows_with_its_decisions() -> None:
 
 def test_a_note_does_not_wait_for_large_libraries() -> None:
     code = (
-        "import sys\nfrom newton.brain.calibration import json_format\n"
+        "import sys\nfrom newton.brain.calibration import report\n"
         "from newton.brain.calibration.context_note import write_note\n"
         "assert write_note([], count=len) is None\n"
         "print([m for m in sys.modules if m.split('.')[0] in ('scipy', 'sklearn', 'asyncpg')])"

@@ -13,14 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.brain.calibration.json_format import to_json
 from newton.brain.calibration.report import build_calibration
 from newton.brain.calibration.scores import BIN_COUNT, LOG_CLIP, CalibrationScores, compute_scores, wilson_interval
 from newton.brain.calibration.series import ForecastSeries, to_series
 from newton.brain.draft import ReviewedDecision
 from newton.brain.outcomes import Verdict
 from newton.errors import InputError
-from tests.unit.judging import CONFIDENCES, NUMBERED, PAIRS, judged, record, said
+from tests.unit.judging import CONFIDENCES, NUMBERED, PAIRS, judged, record, said, to_json
 
 FORECASTS = Path(__file__).parents[3] / "shared" / "bench" / "forecasts"
 OUTCOMES: dict[str, Verdict] = {"0": "failure", "0.5": "partial", "1": "success"}
@@ -83,7 +82,7 @@ def test_a_set_worked_out_by_hand() -> None:
     assert found.brier == pytest.approx(2.355 / 8)
     assert found.uncertainty == pytest.approx(1.71875 / 8)
     assert found.brier_skill_vs_base == pytest.approx(1 - 2.355 / 1.71875)
-    assert [(one.label, one.n) for one in found.bins] == [
+    assert [(one.bin, one.n) for one in found.bins] == [
         ("0.2-0.3", 1),
         ("0.3-0.4", 1),
         ("0.8-0.9", 3),

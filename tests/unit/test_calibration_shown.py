@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.brain.calibration.filters import filter_decisions
-from newton.brain.calibration.json_format import to_json
 from newton.brain.calibration.report import build_calibration
 from newton.brain.draft import ReviewedDecision
 from newton.brain.outcomes import Verdict
 from newton.errors import InputError
-from newton.runtime.reports import calibration_text, html_sections
+from newton.operations.decisions import calibration_text
+from newton.runtime.reports import html_sections
 from tests.support import examples
-from tests.unit.judging import PAIRS, as_record, drawn, judged, record
+from tests.unit.judging import PAIRS, as_record, drawn, judged, record, to_json
 
 NASTY = '<script>alert("x")</script> & \x1b[31mred\nline'
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from pydantic import computed_field
 
 from newton.agent.scope import AgentScope
 from newton.brain.calibration.scores import CalibrationScores, compute_scores
@@ -24,14 +25,19 @@ from newton.content.relevance_model import load_relevance_model
 class RelevanceReport:
     """The agreement of the probability of an answer with what replies used.
 
-    `shipped` are the scores of the shipped model, `corrected` those with the correction that is in use (`stored`). Both
-    are None without judged items. The correction was fitted to a part of the same items.
+    `shipped` are the scores of the shipped model, `corrected` those with the `correction` that is in use. Both are None
+    without judged items. The correction was fitted to a part of the same items.
     """
 
     contexts: int
     shipped: CalibrationScores | None
     corrected: CalibrationScores | None
-    stored: StoredCorrection | None
+    correction: StoredCorrection | None
+
+    @computed_field
+    @property
+    def items(self) -> int:
+        return self.shipped.n if self.shipped else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +77,6 @@ class RelevanceFitter:
         return RelevanceReport(
             contexts=len(contexts),
             shipped=score(NO_CORRECTION),
-            corrected=score(stored.correction) if stored else None,
-            stored=stored,
+            corrected=score(stored) if stored else None,
+            correction=stored,
         )

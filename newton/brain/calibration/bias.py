@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import computed_field
 
 from newton.brain.calibration.series import ForecastSeries
 
@@ -28,7 +29,7 @@ BiasVerdict = Literal["overconfident", "underconfident", "no sign of either", "t
 class ConfidenceBias:
     """The bias of stated confidence: `size` is mean confidence minus mean outcome, so overconfidence is positive.
 
-    `interval` is a 95 % bootstrap interval of the size, None with few reviews. It is never narrower than the sampling
+    `interval95` is a 95 % bootstrap interval of the size, None with few reviews. It is never narrower than the sampling
     noise of a perfectly calibrated agent with the same confidences, so a calibrated agent is called biased in under 5 %
     of cases.
     """
@@ -36,17 +37,19 @@ class ConfidenceBias:
     n: int
     mean_stated: float
     mean_outcome: float
-    interval: tuple[float, float] | None
+    interval95: tuple[float, float] | None
 
+    @computed_field
     @property
     def size(self) -> float:
         return self.mean_stated - self.mean_outcome
 
+    @computed_field
     @property
     def verdict(self) -> BiasVerdict:
-        if self.interval is None:
+        if self.interval95 is None:
             return "too few reviews to say"
-        lower, upper = self.interval
+        lower, upper = self.interval95
         if lower > ROUNDING_TOLERANCE:
             return "overconfident"
         return "underconfident" if upper < -ROUNDING_TOLERANCE else "no sign of either"
@@ -60,7 +63,7 @@ def compute_bias(pairs: ForecastSeries) -> ConfidenceBias | None:
         n=len(pairs),
         mean_stated=float(pairs.stated.mean()),
         mean_outcome=float(pairs.outcome.mean()),
-        interval=_interval(pairs) if len(pairs) >= MIN_REVIEWS_FOR_BIAS else None,
+        interval95=_interval(pairs) if len(pairs) >= MIN_REVIEWS_FOR_BIAS else None,
     )
 
 

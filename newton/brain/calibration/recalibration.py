@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
+from pydantic import computed_field
 
 from newton.brain.calibration.series import FloatArray, ForecastSeries
 from newton.numerics import fit_isotonic_levels, minimize_convex
@@ -17,6 +18,8 @@ TRAINING_SHARE = 2 / 3
 FOLD_ENDS = (0.5, 0.625, 0.75, 0.875, 1.0)
 # Confidences are clipped here: there is never enough data to tell 0.99 from 0.999.
 MIN_PROBABILITY, MAX_PROBABILITY = 0.01, 0.99
+# Sample points of a correction map, which is continuous.
+MAP_POINTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 
 RecalibrationMethod = Literal["none", "platt", "isotonic"]
 
@@ -62,32 +65,34 @@ class IsotonicMap:
 CorrectionMap = NoCorrection | PlattScaling | IsotonicMap
 
 
+@dataclass(frozen=True, slots=True)
+class CorrectedConfidence:
+    """A stated confidence, and what a correction map makes of it."""
+
+    stated: float
+    corrected: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalibrationResult:
-    """A correction map that was fitted on all reviewed decisions, and the result of its validation.
+    """Points of a correction map that was fitted on all reviewed decisions, and the result of its validation.
 
     For the validation, a map was fitted on the `earlier` decisions only. The Brier scores are those of the stated and
     of the corrected confidence on the `later` ones. Show a corrected confidence beside the stated one, never instead of
     it.
     """
 
-    correction: CorrectionMap
+    method: RecalibrationMethod
+    map: tuple[CorrectedConfidence, ...]
     earlier: int
     later: int
     brier_stated: float
     brier_corrected: float
 
+    @computed_field
     @property
-    def method(self) -> RecalibrationMethod:
-        return self.correction.method
-
-    @property
-    def improves(self) -> bool:
+    def helped(self) -> bool:
         return self.brier_corrected < self.brier_stated
-
-    def correct(self, confidence: float) -> float:
-        """Return the corrected confidence, in [0, 1]. It never falls when the stated confidence rises."""
-        return float(self.correction.apply(np.array([confidence]))[0])
 
 
 def recalibrate(pairs: ForecastSeries) -> RecalibrationResult | None:
@@ -97,8 +102,11 @@ def recalibrate(pairs: ForecastSeries) -> RecalibrationResult | None:
     cut = round(len(pairs) * TRAINING_SHARE)
     earlier, later = pairs.select(slice(cut)), pairs.select(slice(cut, None))
     fit = _choose_fit(earlier)
+    correction = fit(pairs)
+    corrected = correction.apply(np.array(MAP_POINTS)).tolist()
     return RecalibrationResult(
-        correction=fit(pairs),
+        method=correction.method,
+        map=tuple(map(CorrectedConfidence, MAP_POINTS, corrected)),
         earlier=len(earlier),
         later=len(later),
         brier_stated=float(later.squared_errors.mean()),

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from newton.brain.calibration.bias import ConfidenceBias, compute_bias
 from newton.brain.calibration.recalibration import RecalibrationResult, recalibrate
@@ -14,6 +15,7 @@ from newton.brain.calibration.trend import CalibrationTrend, compute_trend
 from newton.brain.draft import ReviewedDecision
 
 UNNAMED = "(none)"
+NOTHING_REVIEWED: Mapping[str, object] = {"n": 0, "partials": 0, "says": "nothing judged", "bins": []}
 
 GroupDimension = Literal["category", "stakes", "frame", "reason"]
 
@@ -44,7 +46,8 @@ class CalibrationReport:
     """The calibration of reviewed decisions. `scores` and `bias` are None without reviews.
 
     `without_partials` are the scores without the decisions whose outcome is partial, None if there are no such
-    decisions. In the groups by reason, a decision counts once for each kind of reason that it has.
+    decisions. In the groups by reason, a decision counts once for each kind of reason that it has. In JSON, `scores`
+    are at the top level.
     """
 
     scores: CalibrationScores | None
@@ -57,6 +60,16 @@ class CalibrationReport:
     @property
     def n(self) -> int:
         return self.scores.n if self.scores else 0
+
+    @model_serializer(mode="wrap")
+    def _flatten(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields = serialize(self)
+        return {**(fields.pop("scores") or NOTHING_REVIEWED), **fields}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nest(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        return {**fields, "scores": fields if fields["n"] else None}
 
 
 def build_calibration(decisions: Iterable[ReviewedDecision]) -> CalibrationReport:

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import Annotated
 
 import numpy as np
+from pydantic import PlainSerializer, computed_field
 
 from newton.brain.calibration.series import FloatArray, ForecastSeries, IndexArray
 
@@ -11,6 +13,8 @@ BIN_COUNT = 10
 # Forecasts are clipped to this distance from 0 and 1, because the logarithm is unbounded there.
 LOG_CLIP = 1e-6
 Z95 = 1.96
+
+RoundedShare = Annotated[float, PlainSerializer(lambda share: round(share, 4))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,12 +27,13 @@ class CalibrationBin:
     low: float
     high: float
     n: int
-    mean_forecast: float
-    observed: float
-    wilson95: tuple[float, float]
+    mean_forecast: RoundedShare
+    observed: RoundedShare
+    wilson95: tuple[RoundedShare, RoundedShare]
 
+    @computed_field
     @property
-    def label(self) -> str:
+    def bin(self) -> str:
         return f"{self.low:.1f}-{self.high:.1f}"
 
 

@@ -7,6 +7,7 @@ from math import sqrt
 from typing import Literal
 
 import numpy as np
+from pydantic import computed_field
 
 from newton.brain.calibration.scores import Z95
 from newton.brain.calibration.series import FloatArray, ForecastSeries, IndexArray
@@ -40,11 +41,12 @@ class TrendSlope:
     """The change of a score per 100 decisions, with its 95 % interval, from a least-squares line over the decisions."""
 
     per_100: float
-    interval: tuple[float, float]
+    interval95: tuple[float, float]
 
+    @computed_field
     @property
     def direction(self) -> Direction:
-        lower, upper = self.interval
+        lower, upper = self.interval95
         if lower > ROUNDING_TOLERANCE:
             return "rising"
         return "falling" if upper < -ROUNDING_TOLERANCE else "no clear change"
@@ -96,7 +98,7 @@ def fit_slope(values: FloatArray) -> TrendSlope:
     slope = float(time @ values) / spread
     residuals = values - values.mean() - slope * time
     margin = Z95 * sqrt(float(time**2 @ residuals**2)) / spread
-    return TrendSlope(per_100=slope, interval=(slope - margin, slope + margin))
+    return TrendSlope(per_100=slope, interval95=(slope - margin, slope + margin))
 
 
 def _window(decisions: Sequence[ReviewedDecision], pairs: ForecastSeries, part: IndexArray) -> TrendWindow:

@@ -174,17 +174,6 @@ class SyncClient(SyncAgentOperations):
         body = {"description": description, "confidence": confidence, **fields}
         return self.post("/v1/decisions", body, idempotency_key=idempotency_key)
 
-    def calibration(self) -> dict[str, Any]:
-        """Return how well the confidence stated in decisions agrees with their outcomes.
-
-        A value is None if too few decisions were reviewed.
-        """
-        return self.get("/v1/calibration")
-
-    def relevance_calibration(self) -> dict[str, Any]:
-        """Return how well the probability of memories to answer questions agrees with which memories replies used."""
-        return self.get("/v1/calibration/relevance")
-
     def iter_pages(self, path: str, **params: str | int | bool) -> Generator[dict[str, Any]]:
         """Yield the items of all pages of a list such as `/v1/decisions`; `params` are its query parameters.
 

@@ -1,7 +1,7 @@
 """Store of the corrections of the probability of an answer. An agent has its own; the latest one is in use."""
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 from uuid import UUID
 
 from newton.cognition.corrections.answer_correction import NO_CORRECTION, AnswerCorrection, CorrectionFit
@@ -12,11 +12,11 @@ from newton.ids import new_id
 SQL = load("newton.cognition.corrections", "correction_store.sql")
 
 
-class StoredCorrection(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCorrection(AnswerCorrection):
     """A correction in use, when it was fitted, to how many items, and the log losses of its validation."""
 
-    correction: AnswerCorrection
-    created_at: datetime
+    fitted_at: datetime
     items: int
     loss_before: float
     loss_after: float
@@ -30,16 +30,13 @@ async def find_stored_correction(
     A correction of another version of the shipped model is not used: `model` is its fingerprint.
     """
     row = await SQL["find_correction"].fetch_one(tx, agent_id=agent_id, model=model, moment=moment)
-    if row is None:
-        return None
-    correction = AnswerCorrection(slope=row["slope"], intercept=row["intercept"])
-    return StoredCorrection(correction, row["created_at"], row["items"], row["loss_before"], row["loss_after"])
+    return StoredCorrection(**row) if row else None
 
 
 async def find_correction(tx: Tx, *, agent_id: UUID, model: str, moment: datetime | None = None) -> AnswerCorrection:
     """Return the correction that is in use, or was at `moment`; one that changes nothing if there is none."""
     stored = await find_stored_correction(tx, agent_id=agent_id, model=model, moment=moment)
-    return stored.correction if stored else NO_CORRECTION
+    return AnswerCorrection(stored.slope, stored.intercept) if stored else NO_CORRECTION
 
 
 async def add_correction(tx: Tx, fit: CorrectionFit, *, agent_id: UUID, model: str, now: datetime) -> None:

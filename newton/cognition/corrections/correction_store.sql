@@ -6,7 +6,7 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- name: find_correction(agent_id, model, moment)
 -- The latest one that is not removed, or that was in use at a moment.
-select slope, intercept, created_at, items, loss_before, loss_after
+select slope, intercept, created_at as fitted_at, items, loss_before, loss_after
 from cognition.answer_corrections
 where
     agent_id = $1

@@ -71,7 +71,7 @@ TOP_LEVEL_COMMANDS = {
     "outcomes": ("operation_commands:decisions.decisions.list_outcomes", "List the outcomes and lessons of decisions."),
     "review": ("operation_commands:decisions.decisions.review_decision", "Record the outcome of a decision."),
     "calibration": (
-        "judgement.calibration:show_calibration",
+        "operation_commands:decisions.calibration.show_calibration",
         "Compare the confidence stated in decisions with their outcomes.",
     ),
     "metrics": ("judgement.metrics:show_metrics", "Show quality metrics of the contexts, each with its target."),
@@ -264,6 +264,7 @@ OPERATION_MODULES: dict[str, tuple[str, ...]] = {
     "identity": ("agent.identity",),
     "permissions": ("agent.permissions",),
     "procedures": ("rules.procedures",),
+    "profiles": ("decisions.calibration",),
     "sessions": ("conversations.briefs", "memories.entities"),
     "tasks": ("conversations.tasks",),
 }

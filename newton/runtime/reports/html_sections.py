@@ -5,7 +5,8 @@ from html import escape
 
 from newton.brain.calibration.report import CalibrationGroup, CalibrationReport
 from newton.brain.calibration.trend import CalibrationTrend
-from newton.runtime.reports import phrases, svg
+from newton.operations.decisions import calibration_phrases as phrases
+from newton.runtime.reports import svg
 
 
 def render_calibration_sections(report: CalibrationReport) -> str:

@@ -5,7 +5,7 @@ from html import escape
 
 from newton.brain.calibration.scores import BIN_COUNT, CalibrationBin
 from newton.brain.calibration.trend import TrendWindow
-from newton.runtime.reports import phrases
+from newton.operations.decisions import calibration_phrases as phrases
 
 PLOT_WIDTH, PLOT_HEIGHT = 400, 150  # size of a plot in drawing units; the reliability diagram is a square
 LEFT, TOP, RIGHT, BOTTOM = 62, 28, 24, 44  # margins
@@ -36,7 +36,7 @@ def draw_reliability(
     label = f'<text class="label" transform="translate(-50 {side / 2:.0f}) rotate(-90)">{escape(y_label)}</text>'
     diagonal = f'<line class="ideal" x1="0" y1="{side}" x2="{side}" y2="0"/>'
     marks = "".join(_draw_bin(one, side, max_count) for one in bins)
-    values = "; ".join(f"{one.label}: {phrases.format_percent(one.observed)} of {one.n}" for one in bins)
+    values = "; ".join(f"{one.bin}: {phrases.format_percent(one.observed)} of {one.n}" for one in bins)
     count_label = draw_text(-8, COUNT_Y, "n", "count end")
     content = grid + _draw_share_axis(side, x_label) + label + count_label + diagonal + marks
     return render_svg(name, "Reliability diagram", values, content, size=(side, side))
@@ -51,7 +51,7 @@ def draw_sharpness(bins: Sequence[CalibrationBin]) -> str:
         bars += f'<rect class="bar" x="{left + 2:.1f}" y="{top:.1f}" width="{width - 4:.1f}" height="{height:.1f}"/>'
         bars += draw_text(left + width / 2, top - 4, f"{one.n:,}", "count")
     baseline = f'<line class="axis" x1="0" y1="{PLOT_HEIGHT}" x2="{PLOT_WIDTH}" y2="{PLOT_HEIGHT}"/>'
-    values = "; ".join(f"{one.label}: {one.n}" for one in bins)
+    values = "; ".join(f"{one.bin}: {one.n}" for one in bins)
     content = _draw_share_axis(PLOT_HEIGHT, CONFIDENCE_LABEL) + baseline + bars
     return render_svg("sharpness", "Decisions by stated confidence", values, content, size=(PLOT_WIDTH, PLOT_HEIGHT))
 

@@ -1,1 +1,1 @@
-"""Commands on calibration, prohibitions, decision rules and quality metrics."""
+"""Commands on decision rules and quality metrics."""

@@ -76,9 +76,6 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
     "/preview": SlashCommand(
         "preview", ("confidence", "description"), "check a decision without recording it", has_reason=True
     ),
-    "/calibration": SlashCommand(
-        "calibration", ("category",), "compare the confidence stated in decisions with outcomes"
-    ),
     "/sessions": SlashCommand("sessions", ("limit",), "list the sessions"),
     "/messages": SlashCommand("messages", ("session", "first"), "read the messages of a session"),
     "/inject": SlashCommand("inject", ("text",), "put a text into every context of this session", True),

@@ -5,9 +5,10 @@ from starlette.responses import Response
 
 from newton.brain.calibration.filters import filter_decisions
 from newton.brain.calibration.report import build_calibration
+from newton.operations.decisions import calibration_phrases as phrases
 from newton.runtime.api.base_models import ORIGIN
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
-from newton.runtime.reports import html_sections, phrases
+from newton.runtime.reports import html_sections
 from newton.runtime.reports import relevance as relevance_report
 
 

@@ -78,22 +78,22 @@ def list_scores(scores: CalibrationScores) -> list[tuple[str, str, str]]:
 
 def describe_verdict(bias: ConfidenceBias) -> str:
     """Return the result of the test for a bias at the 5 % level."""
-    if bias.interval is None:
+    if bias.interval95 is None:
         return f"n < {MIN_REVIEWS_FOR_BIAS}"
     return bias.verdict if bias.verdict != "no sign of either" else "not significant"
 
 
 def describe_bias(bias: ConfidenceBias) -> str:
-    if bias.interval is None:
+    if bias.interval95 is None:
         return f"{format_signed_number(bias.size)}; an interval needs {MIN_REVIEWS_FOR_BIAS} reviews"
     return (
-        f"{format_signed_number(bias.size)}, 95 % interval {format_interval(bias.interval)}: {describe_verdict(bias)}"
+        f"{format_signed_number(bias.size)}, 95 % interval {format_interval(bias.interval95)}: {describe_verdict(bias)}"
     )
 
 
 def describe_slope(slope: TrendSlope) -> str:
     change = format_signed_number(slope.per_100)
-    return f"{change} per 100 decisions {format_interval(slope.interval)}: {slope.direction}"
+    return f"{change} per 100 decisions {format_interval(slope.interval95)}: {slope.direction}"
 
 
 def describe_missing_trend(n: int) -> str:
@@ -114,7 +114,7 @@ def describe_recalibration(report: CalibrationReport) -> str:
         return f"A correction needs {MIN_REVIEWS} reviews; there are {report.n}."
     if result.method == "none":
         return f"None: no method was clearly better than the stated confidence of {result.earlier:,} earlier decisions."
-    verdict = "the correction helped" if result.improves else "the correction did not help"
+    verdict = "the correction helped" if result.helped else "the correction did not help"
     return (
         f"{METHOD_NAMES[result.method]}, fitted to the {result.earlier:,} earlier decisions; Brier on the"
         f" {result.later:,} later ones {result.brier_stated:.3f} as stated, {result.brier_corrected:.3f} corrected:"
@@ -124,8 +124,8 @@ def describe_recalibration(report: CalibrationReport) -> str:
 
 def list_corrections(recalibration: RecalibrationResult) -> list[tuple[str, str]]:
     """Return pairs of stated and corrected confidence, as text."""
-    stated = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-    return [(format_percent(value), format_percent(recalibration.correct(value))) for value in stated]
+    shown = (one for one in recalibration.map if 0.5 <= one.stated < 1)
+    return [(format_percent(one.stated), format_percent(one.corrected)) for one in shown]
 
 
 def advise_on_calibration(report: CalibrationReport) -> list[str]:
@@ -133,7 +133,7 @@ def advise_on_calibration(report: CalibrationReport) -> list[str]:
     if report.scores is None or report.bias is None:
         return []
     bias, scores, advice = report.bias, report.scores, list[str]()
-    if bias.interval is None:
+    if bias.interval95 is None:
         advice.append(f"Review more decisions: {MIN_REVIEWS_FOR_BIAS} outcomes show a bias; there are {scores.n}.")
     elif bias.verdict in ("overconfident", "underconfident"):
         change = "lower" if bias.verdict == "overconfident" else "higher"

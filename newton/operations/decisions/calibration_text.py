@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from newton.brain.calibration.report import CalibrationGroup, CalibrationReport
 from newton.brain.calibration.scores import CalibrationBin, CalibrationScores
 from newton.brain.calibration.trend import CalibrationTrend
-from newton.runtime.reports import phrases
+from newton.operations.decisions import calibration_phrases as phrases
 
 WIDTH = 80
 AXIS_STEPS = 40  # steps from 0 to 1
@@ -45,7 +45,7 @@ def render_diagram(
         title,
         f"stated       n  {scale}  {value} (95 %)",
         *(
-            f"{one.label}{one.n:>7,}  {_render_row(one)}  {phrases.format_percent(one.observed):>5}  "
+            f"{one.bin}{one.n:>7,}  {_render_row(one)}  {phrases.format_percent(one.observed):>5}  "
             f"({100 * one.wilson95[0]:.0f}-{100 * one.wilson95[1]:.0f})"
             for one in bins
         ),
