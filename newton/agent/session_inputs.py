@@ -36,26 +36,6 @@ class CompactSessionInput(ToolInput):
     )
 
 
-class CompactionStatsInput(ToolInput):
-    """Show the compactions of a conversation by strategy: runs, tokens saved and spent, durations, and wrong cuts."""
-
-    session: Ref = Field(description="The name of the conversation.")
-
-
-class ListCompactionsInput(ToolInput):
-    """List the compactions of a conversation: texts that a model receives in place of older messages."""
-
-    session: Ref = Field(description="The name of the conversation.")
-
-
-class RestoreCompactionInput(ToolInput):
-    """Undo a compaction of a conversation: a model receives its messages in full again, and they are never compacted
-    again."""
-
-    session: Ref = Field(description="The name of the conversation.")
-    compaction_id: str = Field(description="The id of the compaction; its last characters are enough.")
-
-
 class ReadMessagesInput(ToolInput):
     """Read messages of a session verbatim, in the order in which they were said, from a given position on."""
 

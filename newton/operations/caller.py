@@ -18,12 +18,12 @@ from newton.agent.services.decisions import DecisionService
 from newton.agent.services.entities import EntityService
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.procedures import ProcedureService
-from newton.agent.services.sessions import BriefService
+from newton.agent.services.sessions import BriefService, SessionService
 from newton.agent.session_data.injections import InjectionService
 from newton.agent.session_data.tasks import TaskService
 from newton.db.pool import Tx
 from newton.deadline import RequestDeadline
-from newton.dialogue import sessions
+from newton.dialogue.sessions import get_session_id
 from newton.memory.memory import Trust
 
 if TYPE_CHECKING:
@@ -112,6 +112,10 @@ class OperationCaller:
         return IdentityService(scope=self.scope)
 
     @property
+    def sessions(self) -> SessionService:
+        return self.newton.sessions(self.origin)
+
+    @property
     def permissions(self) -> PermissionService:
         return PermissionService(scope=self.scope)
 
@@ -123,7 +127,7 @@ class OperationCaller:
         """Return the shared tools in a session. An unknown session is created if `creates`, and otherwise ignored."""
         if session is None:
             return self.toolset
-        service = self.newton.sessions(self.origin)
+        service = self.sessions
         session_id = await service.begin(session) if creates else await service.find(session)
         return self.toolset.for_session(session_id) if session_id else self.toolset
 
@@ -138,7 +142,7 @@ class OperationCaller:
     async def find_session(self, name: str) -> UUID:
         """Return the id of the named session. Raises NotFoundError if it does not exist."""
         async with self.newton.scope.transaction() as tx:
-            return await sessions.get_session_id(tx, agent_id=self.newton.scope.agent_id, ref=name)
+            return await get_session_id(tx, agent_id=self.newton.scope.agent_id, ref=name)
 
     async def tasks(self, session: str | None, *, creates: bool = False) -> TaskService:
         """Return the task stack of the named session; without a name, of the session of the last started task.
@@ -148,5 +152,5 @@ class OperationCaller:
         tasks = TaskService(scope=self.scope)
         if session is None:
             return tasks
-        begin = self.newton.sessions(self.origin).begin if creates else self.find_session
+        begin = self.sessions.begin if creates else self.find_session
         return tasks.for_session(await begin(session))

@@ -1,6 +1,6 @@
 """Types of the parameters of operations: each has its check, its limits, its description and an example."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -17,33 +17,15 @@ class CommandOption(NamedTuple):
     name: str
 
 
-CensorRef = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=MAX_ID_CHARS,
-        description=f"The id of the censor, or at least its last {MIN_ID_DIGITS} digits.",
-        examples=["3f9c2a71"],
-    ),
-]
-DecisionRef = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=MAX_ID_CHARS,
-        description=f"The id of the decision, or at least its last {MIN_ID_DIGITS} digits.",
-        examples=["3f9c2a71"],
-    ),
-]
-MemoryRef = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=MAX_ID_CHARS,
-        description=f"The id of the memory, or at least its last {MIN_ID_DIGITS} digits; or its number in a context.",
-        examples=["3f9c2a71"],
-    ),
-]
+def describe_id(noun: str, more: str = "") -> Any:
+    """Return the limits and the description of a parameter that is the id of something."""
+    text = f"The id of the {noun}, or at least its last {MIN_ID_DIGITS} digits{more}."
+    return Field(min_length=1, max_length=MAX_ID_CHARS, description=text, examples=["3f9c2a71"])
+
+
+CensorRef = Annotated[str, describe_id("censor")]
+DecisionRef = Annotated[str, describe_id("decision")]
+MemoryRef = Annotated[str, describe_id("memory", "; or its number in a context")]
 SessionName = Annotated[Ref, Field(description="The name of the session.", examples=["default"])]
 # The session of the caller: doors that know it fill it in.
 OwnSession = Annotated[

@@ -10,13 +10,17 @@ from typing import Any, cast
 from newton.agent.services.memories import FactDraft
 from newton.brain.draft import DecisionDraft, DecisionReason
 from newton.content.skills import SkillFile
+from newton.dialogue.compaction import entry_store
+from newton.dialogue.compaction.entry_store import CompactionRun
 from newton.dialogue.messages import Message
+from newton.dialogue.view import CompactionEntry
 from newton.heart import activations, documents
 from newton.heart.censors import CensorRule
 from newton.heart.chunking import TextChunk
 from newton.heart.documents import DocumentSource
 from newton.heart.entities import entity_declarations
 from newton.heart.entities.entity_declarations import RelationDeclaration
+from newton.ids import new_id
 from newton.memory import store
 from newton.operations.caller import OperationCaller
 from newton.runtime.wiring import AgentServices
@@ -82,7 +86,25 @@ async def _talk(person: OperationCaller) -> dict[str, str]:
     await tasks.push("Repair the mill", ["Find the leak", "Close the leak"])
     await tasks.fail("It is dark.")
     (rule,) = await person.briefs.list_items("s")
-    return {"item_id": str(rule.item_id)}
+    entry = CompactionEntry(
+        entry_id=new_id(),
+        kind="turn",
+        first=0,
+        last=0,
+        text="A rule.",
+        tokens=3,
+        before=9,
+        strategy="threshold",
+        prompt="extractive",
+        model=None,
+        made_at=person.scope.now(),
+    )
+    run = CompactionRun("threshold", entry.made_at, 2.5, 9, 3)
+    key = {"agent_id": person.scope.agent_id, "session_id": await person.find_session("s")}
+    async with person.scope.transaction() as tx:
+        await entry_store.insert(tx, [entry], **key)
+        await entry_store.record_run(tx, run, **key)
+    return {"item_id": str(rule.item_id), "compaction_id": str(entry.entry_id)}
 
 
 async def _decide(person: OperationCaller) -> tuple[str, str]:

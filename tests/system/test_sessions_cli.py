@@ -104,11 +104,11 @@ def test_a_view_is_made_shorter_and_taken_back(home: Path) -> None:
     bare, other = view(home, "shorter"), view(home, "work")
     ok(typed(home, "sessions", "compact", "shorter", "--max-tokens", "4000"))
     listed = ok(typed(home, "sessions", "compactions", "shorter")).splitlines()
-    entries = json.loads(ok(typed(home, "sessions", "compactions", "shorter", "--json")))
+    entries = json.loads(ok(typed(home, "sessions", "compactions", "shorter", "--json")))["items"]
     assert len(listed) == 2 * len(entries)
     which = listed[0].split()[0]
     assert entries[0]["compaction_id"].endswith(which) and entries[0]["restored_at"] is None
-    assert "1 compaction entry expanded" in ok(typed(home, "sessions", "expand", "shorter", which))
+    assert "1 compaction expanded" in ok(typed(home, "sessions", "expand", "shorter", which))
     assert " expanded 20" in ok(typed(home, "sessions", "compactions", "shorter")).splitlines()[0]
     assert "is expanded already" in ok(typed(home, "sessions", "expand", "shorter", which))
     stats = json.loads(ok(typed(home, "sessions", "stats", "shorter", "--json")))
@@ -175,8 +175,7 @@ def test_a_branch_goes_on_from_a_message(home: Path) -> None:
         (["inject", "beside", "--from", "beside", "--first", "0", "--last", "1"], "cannot be injected into the same"),
         (["inject", "beside", "--from", "work", "--first", "-1", "--last", "1"], "it has 48 messages, numbered"),
         (["inject", "beside", "--from", "work", "--first", "1", "--last", "500"], "it has 48 messages, numbered"),
-        (["expand", "work", "ffff"], "has no entry 'ffff'"),
-        (["expand", "work", ""], "has no entry ''"),
+        (["expand", "work", "ffff"], "has no compaction 'ffff'"),
         (["branch", "work", "work"], "A session 'work' already exists"),
         (["branch", "work", "other", "--at", "48"], "Give the number of a message, from 0 to 47"),
         (["branch", "work", "other", "--at", "nothing"], "no message 'nothing'"),
@@ -215,7 +214,7 @@ def test_a_setting_that_is_no_way_to_make_conversations_shorter_is_refused(
 def test_own_strategies_are_set_in_their_order(home: Path) -> None:
     ok(typed(home, "sessions", "branch", "work", "own"))
     ok(typed(home, "sessions", "compact", "own", "--max-tokens", "20000", NEWTON_COMPACTION="tool_calls(age=3)"))
-    made = json.loads(ok(typed(home, "sessions", "compactions", "own", "--json")))
+    made = json.loads(ok(typed(home, "sessions", "compactions", "own", "--json")))["items"]
     assert made and {one["strategy"] for one in made} == {"tool_calls"}
     ok(
         typed(

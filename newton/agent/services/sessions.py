@@ -230,7 +230,8 @@ class SessionService:
         """
         async with self._session(ref) as (tx, ctx, session_id):
             entries = await entry_store.list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
-            entry_id = match_id(entry_ref, [status.entry.entry_id for status in entries], ref, "entry", "compactions")
+            ids = [status.entry.entry_id for status in entries]
+            entry_id = match_id(entry_ref, ids, ref, "compaction", "compactions")
             restored = len(await entry_store.restore(tx, entry_id, session_id=session_id, ctx=ctx))
             self._publish("restored", session_id, compaction_id=str(entry_id), restored=restored)
             return restored

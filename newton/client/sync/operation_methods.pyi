@@ -74,6 +74,14 @@ class SyncOperationMethods(SyncDaemonConnection):
         idempotency_key: str | None = None,
     ) -> JsonDict:
         "Close an open item of the brief of a session, because it is done or no longer holds."
+    def compactions(self, session: str) -> JsonDict:
+        "List the compactions of a session: texts that a model receives in place of older messages."
+    def compaction_stats(self, session: str) -> JsonDict:
+        "Show the compactions of a session by strategy: runs, tokens saved and spent, durations, and wrong cuts."
+    def restore_compaction(
+        self, session: str, compaction_id: IdLike, *, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Undo a compaction: a model receives its messages in full again, and they are never compacted again."
     def tasks(self, *, session: str | None = None) -> JsonDict:
         "List the tasks of a session with their goals and states, and the results of the finished ones."
     def task_path(self, *, session: str | None = None) -> JsonDict:

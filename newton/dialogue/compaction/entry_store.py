@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -34,8 +34,9 @@ class CompactionRun(NamedTuple):
     error: str | None = None
 
 
-class CompactionStats(NamedTuple):
-    """Statistics on the runs of one strategy: counts, tokens saved and spent, and durations in milliseconds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionStats:
+    """The compactions of one strategy: runs, tokens saved and spent on a model, and durations in milliseconds.
 
     `failed` counts the runs without effect, and those whose summaries were extracted because the model failed.
 
@@ -128,7 +129,7 @@ async def list_run_stats(tx: Tx, *, agent_id: UUID, session_id: UUID | None) -> 
     """Return the statistics of runs by strategy, for all sessions if `session_id` is None."""
     rows = await SQL["summarize_runs"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     factors = {one.strategy: one.factor for one in await list_feedback(tx, agent_id=agent_id)}
-    return [CompactionStats(*row, factor=factors.get(row["strategy"], 1.0)) for row in rows]
+    return [CompactionStats(**dict(row), factor=factors.get(row["strategy"], 1.0)) for row in rows]
 
 
 async def list_feedback(tx: Tx, *, agent_id: UUID) -> list[StrategyFeedback]:

@@ -8,7 +8,6 @@ from pydantic import Field
 from newton.agent.field_types import CleanText
 from newton.cognition.assembly.sections import select_identity_lines
 from newton.heart.identity.tenets import IdentityPart
-from newton.memory.lookup import MIN_ID_DIGITS
 from newton.operations.agent.identity_records import (
     NO_LINES,
     AcceptedLine,
@@ -29,7 +28,7 @@ from newton.operations.agent.identity_records import (
     to_version,
 )
 from newton.operations.declaration import Door, operation
-from newton.operations.fields import MAX_ID_CHARS
+from newton.operations.fields import describe_id
 from newton.operations.results import ItemList
 
 if TYPE_CHECKING:
@@ -42,15 +41,7 @@ FOR_PERSONS: Mapping[Door, str] = {
 }
 NOT_FOR_MODELS = "A person decides about this; a model may only propose it."
 
-LineRef = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=MAX_ID_CHARS,
-        description=f"The id of the line or proposed line, or at least its last {MIN_ID_DIGITS} digits.",
-        examples=["3f9c2a71"],
-    ),
-]
+LineRef = Annotated[str, describe_id("line or proposed line")]
 Section = Annotated[IdentityPart, Field(description="The section of the identity.")]
 LineText = Annotated[
     CleanText, Field(description="The text of the line, as one sentence.", examples=["Answer in metric units"])

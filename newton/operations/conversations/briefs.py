@@ -9,7 +9,7 @@ from pydantic import Field
 from newton.dialogue.brief.brief_items import KIND_LABELS, BriefItem, ClosedStatus
 from newton.memory.lookup import short_id
 from newton.operations.declaration import operation
-from newton.operations.fields import MAX_ID_CHARS, SessionName
+from newton.operations.fields import SessionName, describe_id
 from newton.operations.results import ItemList
 
 if TYPE_CHECKING:
@@ -60,15 +60,7 @@ async def show_brief(
 async def close_brief_item(
     caller: "OperationCaller",
     session: SessionName,
-    item_id: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=MAX_ID_CHARS,
-            description="The id of the item; its last characters are enough.",
-            examples=["3f9c2a71"],
-        ),
-    ],
+    item_id: Annotated[str, describe_id("item")],
     status: Annotated[ClosedStatus, Field(description="What became of the item: done, or dropped.")] = "done",
 ) -> ClosedBriefItem:
     """Close an open item of the brief of a session, because it is done or no longer holds.

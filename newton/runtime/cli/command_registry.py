@@ -134,14 +134,6 @@ SESSION_COMMANDS = {
         "conversations.compaction:compact_session",
         "Replace older messages by summaries now, in what a model receives.",
     ),
-    "compactions": (
-        "conversations.compaction:list_compactions",
-        "List the summaries that replace messages (compaction entries).",
-    ),
-    "expand": (
-        "conversations.compaction:expand_compaction",
-        "Undo a compaction entry: a model receives its messages again.",
-    ),
     "branch": ("conversations.sessions:branch_session", "Create a session that continues from an existing one."),
     "inject": (
         "conversations.session_contents:inject_into_session",
@@ -265,7 +257,7 @@ OPERATION_MODULES: dict[str, tuple[str, ...]] = {
     "permissions": ("agent.permissions",),
     "procedures": ("rules.procedures",),
     "profiles": ("decisions.calibration",),
-    "sessions": ("conversations.briefs", "memories.entities"),
+    "sessions": ("conversations.briefs", "conversations.compactions", "memories.entities"),
     "tasks": ("conversations.tasks",),
 }
 

@@ -8,6 +8,7 @@ from pydantic import Field
 from newton.agent.context_inputs import InjectionContentInput
 from newton.agent.session_data.injections import InjectionService, InjectionType, SessionInjection
 from newton.agent.session_data.session_stats import SessionStats
+from newton.dialogue.compaction.entry_store import CompactionStats
 from newton.runtime.tools.views import ViewModel
 
 
@@ -52,18 +53,6 @@ class EntryStatsInfo(ViewModel):
     restored: int
 
 
-class StrategyRunsInfo(ViewModel):
-    """The runs of one compaction strategy: the counts, the tokens saved, and durations in milliseconds."""
-
-    strategy: str
-    runs: int
-    failed: int
-    saved: int
-    mean_ms: float
-    most_ms: float
-    last_at: datetime
-
-
 class ContextUsageInfo(ViewModel):
     """The tokens of the latest context of a session: all, the budget, and those of each layer (section)."""
 
@@ -87,7 +76,7 @@ class SessionStatsResponse(ViewModel):
     )
     masked: MaskedInfo
     compactions: list[EntryStatsInfo]
-    runs: list[StrategyRunsInfo]
+    runs: list[CompactionStats]
     injected_tokens: int = Field(description="The tokens of the texts that every context of the session shows.")
     context: ContextUsageInfo | None
 
@@ -115,6 +104,6 @@ def to_stats_response(stats: SessionStats) -> SessionStatsResponse:
         parts={name: PartSizeInfo.from_source(size) for name, size in stats.parts.items()},
         masked=MaskedInfo(messages=stats.masked.messages, tokens_saved=stats.masked.tokens),
         compactions=[EntryStatsInfo.from_source(one) for one in stats.compactions],
-        runs=[StrategyRunsInfo.from_source(one) for one in stats.runs],
+        runs=list(stats.runs),
         context=stats.context and ContextUsageInfo.from_source(stats.context),
     )

@@ -18,11 +18,7 @@ from newton.memory.redaction.tally import count_redactions
 from newton.operations.caller import OperationCaller
 from newton.runtime.tools import session_info
 from newton.runtime.tools.prompt_views import to_turn_prompts_info
-from newton.runtime.tools.session_views import (
-    CompactionStatsInfo,
-    to_compaction_info,
-    to_compaction_report,
-)
+from newton.runtime.tools.session_views import to_compaction_report
 from newton.runtime.tools.views import to_message_info, to_session_info
 
 DEFAULT_SESSION = "mcp"  # of an exchange, if neither the call nor the connection names a session
@@ -48,21 +44,6 @@ async def show_prompt(caller: OperationCaller, args: session_inputs.ShowPromptIn
 async def compact_session(caller: OperationCaller, args: session_inputs.CompactSessionInput) -> ToolResult:
     outcome = await caller.newton.sessions(caller.origin).compact(args.session, max_tokens=args.max_tokens)
     return ToolResult(to_compaction_report(outcome).model_dump(mode="json"))
-
-
-async def list_compactions(caller: OperationCaller, args: session_inputs.ListCompactionsInput) -> ToolResult:
-    entries = await caller.newton.sessions(caller.origin).list_entries(args.session)
-    return ToolResult({"items": [to_compaction_info(one).model_dump(mode="json") for one in entries]})
-
-
-async def show_compaction_stats(caller: OperationCaller, args: session_inputs.CompactionStatsInput) -> ToolResult:
-    stats = await caller.newton.sessions(caller.origin).get_compaction_stats(args.session)
-    return ToolResult({"items": [CompactionStatsInfo.from_source(one).model_dump(mode="json") for one in stats]})
-
-
-async def restore(caller: OperationCaller, args: session_inputs.RestoreCompactionInput) -> ToolResult:
-    restored = await caller.newton.sessions(caller.origin).restore(args.session, args.compaction_id)
-    return ToolResult({"restored": restored})
 
 
 async def inject(caller: OperationCaller, args: context_inputs.InjectInput) -> ToolResult:

@@ -16,21 +16,17 @@ from newton.dialogue import sessions
 from newton.memory import hygiene
 from newton.memory.redaction.tally import count_redactions
 from newton.operations.cursors import decode_id_cursor
-from newton.operations.results import CursorPage, ItemList
+from newton.operations.results import CursorPage
 from newton.providers.chat import to_openai_message
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.base_models import ORIGIN, Cursor, Limit, RequestModel, ResponseModel
 from newton.runtime.api.idempotency import WriteAction
-from newton.runtime.api.path_ids import IdRef
 from newton.runtime.api.session_messages import AppendMessagesRequest, AppendMessagesResponse, store_valid
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.memories import EXTRACT
 from newton.runtime.tools.session_views import (
-    CompactionInfo,
     CompactionReport,
-    CompactionStatsInfo,
-    to_compaction_info,
     to_compaction_report,
 )
 from newton.runtime.tools.views import MessageInfo, SessionInfo, to_message_info, to_session_info
@@ -85,16 +81,6 @@ class CompactResponse(CompactionReport, ResponseModel):
     """The result of a compaction, and the tokens of all messages of the session."""
 
     log_tokens: int
-
-
-class RestoreCompactionRequest(RequestModel):
-    compaction_id: IdRef
-
-
-class RestoreCompactionResponse(ResponseModel):
-    """The number of compactions that were undone."""
-
-    restored: int
 
 
 class CreateBranchRequest(RequestModel):
@@ -196,31 +182,6 @@ async def compact_session(session: str, body: CompactRequest, caller: WriteAcces
     service = caller.newton.sessions(ORIGIN)
     outcome = await service.compact(session, max_tokens=body.max_tokens, strategy=body.strategy)
     return CompactResponse(**dict(to_compaction_report(outcome)), log_tokens=outcome.after.logged)
-
-
-@router.get("/{session:path}/compaction-stats")
-async def get_compaction_stats(session: str, caller: ReadAccess) -> ItemList[CompactionStatsInfo]:
-    """Return the compactions of a session by strategy: runs, tokens saved and spent, durations, and wrong cuts."""
-    stats = await caller.newton.sessions(ORIGIN).get_compaction_stats(session)
-    return ItemList(items=[CompactionStatsInfo.from_source(one) for one in stats])
-
-
-@router.get("/{session:path}/compactions")
-async def list_compactions(session: str, caller: ReadAccess) -> ItemList[CompactionInfo]:
-    """List the compactions of a session, including those that were undone."""
-    entries = await caller.newton.sessions(ORIGIN).list_entries(session)
-    return ItemList(items=[to_compaction_info(one) for one in entries])
-
-
-@router.post("/{session:path}/restore", response_model=RestoreCompactionResponse)
-async def restore_compaction(session: str, body: RestoreCompactionRequest, act: WriteAction) -> Response:
-    """Undo a compaction, so that the view contains the original messages again."""
-
-    async def work(newton: AgentServices) -> RestoreCompactionResponse:
-        restored = await newton.sessions(ORIGIN).restore(session, body.compaction_id)
-        return RestoreCompactionResponse(restored=restored)
-
-    return await act.run_once(work)
 
 
 @router.post("/{session:path}/close", response_model=CloseSessionResponse)

@@ -2,23 +2,23 @@
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from newton.agent.session_data.injections import SessionInjection
-from newton.dialogue.compaction.entry_store import CompactionStats
 from newton.errors import InputError
 from newton.memory.hygiene import clean_ref
 from newton.memory.lookup import short_id
 from newton.memory.representations import one_line
+from newton.operations.conversations.compactions import format_runs
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.tools.session_info import (
     SessionStatsResponse,
-    StrategyRunsInfo,
     to_injection_info,
     to_stats_response,
 )
@@ -111,9 +111,9 @@ async def show_stats(
         if session is None:
             runs = await newton.sessions("cli").get_compaction_stats()
             if json:
-                formatting.print_json([{**one._asdict(), "last_at": one.last_at.isoformat()} for one in runs])
+                formatting.print_json([{**asdict(one), "last_at": one.last_at.isoformat()} for one in runs])
             else:
-                say("\n".join(_format_run(one, one.sessions) for one in runs) or "No compactions yet.")
+                say("\n".join(map(format_runs, runs)) or "No compactions yet.")
             return
         stats = to_stats_response(await newton.session_stats().read(clean_ref(session, what="session")))
     if json:
@@ -164,18 +164,9 @@ def _format_stats(stats: SessionStatsResponse) -> Iterator[str]:
     if stats.masked.messages:
         masked = formatting.pluralize(stats.masked.messages, "tool output")
         yield f"Masked: {masked}, {stats.masked.tokens_saved:,} tokens saved."
-    yield from (_format_run(one) for one in stats.runs)
+    yield from map(format_runs, stats.runs)
     if stats.context:
         layers = ", ".join(f"{name} {tokens:,}" for name, tokens in stats.context.layers.items())
         context = stats.context
         yield f"Latest context {short_id(context.bundle_id)}: {context.tokens:,} of {context.budget:,} tokens"
         yield f"  {layers}"
-
-
-def _format_run(run: CompactionStats | StrategyRunsInfo, sessions: int | None = None) -> str:
-    failed = f", {run.failed} failed" if run.failed else ""
-    count = formatting.pluralize(run.runs, "run")
-    count += f" in {formatting.pluralize(sessions, 'session')}" if sessions is not None else ""
-    duration = f"{run.mean_ms:,.0f} ms on average, {run.most_ms:,.0f} ms at most"
-    last = f"last {run.last_at:%Y-%m-%d %H:%M}"
-    return f"{run.strategy:<14}{count}{failed}; {run.saved:,} tokens saved; {duration}; {last}"

@@ -86,13 +86,6 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
     "/compact": SlashCommand(
         "compact", ("max_tokens",), "summarize older messages of this session, down to a number of tokens", True
     ),
-    "/compactions": SlashCommand("compactions", (), "list the compactions of this session", True),
-    "/compaction-stats": SlashCommand(
-        "compaction_stats", (), "show what the compactions of this session saved, spent and cut wrongly", True
-    ),
-    "/restore": SlashCommand(
-        "restore_compaction", ("compaction_id",), "show the messages of a compaction in full again", True
-    ),
     "/artifacts": SlashCommand("artifacts", (), "list the long outputs, pasted texts and files of this session", True),
     "/artifact": SlashCommand("read_artifact", ("name", "search"), "read an artifact, or the lines found in it", True),
     "/diff-artifact": SlashCommand(

@@ -1,0 +1,160 @@
+"""Operations on the compactions of a session: shorter texts that a model receives in place of older messages."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
+
+from newton.dialogue.compaction.entry_store import CompactionStats, EntryStatus
+from newton.memory.lookup import short_id
+from newton.memory.representations import one_line
+from newton.operations.declaration import operation
+from newton.operations.fields import SessionName, describe_id
+from newton.operations.results import ItemList
+from newton.operations.text_format import pluralize
+
+if TYPE_CHECKING:
+    from newton.operations.caller import OperationCaller
+
+MAX_TEXT_CHARS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionInfo:
+    """A compaction: a shorter text that replaces the messages from the first to the last position in the view.
+
+    `model` wrote the text after the named `prompt`; it is null if no model did. `restored_at` is when the messages were
+    restored; null while the text is in use.
+    """
+
+    compaction_id: UUID
+    kind: str
+    first_position: int
+    last_position: int
+    text: str
+    tokens: int
+    tokens_before: int
+    strategy: str
+    prompt: str
+    model: str | None
+    created_at: datetime
+    restored_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionList:
+    """All compactions of a session by position, each before those of which it covers the messages."""
+
+    items: Sequence[CompactionInfo]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredCompactions:
+    """The number of compactions that were undone: the named one, and those that covered the same messages."""
+
+    restored: int
+
+
+def _to_info(status: EntryStatus) -> CompactionInfo:
+    entry = status.entry
+    return CompactionInfo(
+        compaction_id=entry.entry_id,
+        kind=entry.kind,
+        first_position=entry.first,
+        last_position=entry.last,
+        text=entry.text,
+        tokens=entry.tokens,
+        tokens_before=entry.before,
+        strategy=entry.strategy,
+        prompt=entry.prompt,
+        model=entry.model,
+        created_at=entry.made_at,
+        restored_at=status.restored_at,
+    )
+
+
+def _format_list(compactions: CompactionList) -> str:
+    return "\n".join(_draw_list(compactions.items)) or "No messages of this session have been compacted."
+
+
+def _draw_list(items: Sequence[CompactionInfo]) -> Iterator[str]:
+    """Yield the lines of each compaction, indented below those in use that cover its messages."""
+    over: list[CompactionInfo] = []
+    for one in items:
+        over = [outer for outer in over if outer.last_position >= one.last_position]
+        indent, text = "   " * len(over), one_line(one.text)
+        expanded = f"  expanded {one.restored_at:%Y-%m-%d %H:%M}" if one.restored_at else ""
+        yield (
+            f"{indent}{short_id(one.compaction_id)}  messages {one.first_position}-{one.last_position}"
+            f"  {one.strategy} ({one.model or 'no model'}, {one.prompt})"
+            f"  {one.tokens_before:,} → {one.tokens:,} tokens{expanded}"
+        )
+        yield f"{indent}          {text if len(text) <= MAX_TEXT_CHARS else text[:MAX_TEXT_CHARS] + ' …'}"
+        if one.restored_at is None:
+            over.append(one)
+
+
+def _format_restored(result: RestoredCompactions) -> str:
+    if not result.restored:
+        return "The compaction is expanded already; nothing changed."
+    return f"{pluralize(result.restored, 'compaction')} expanded. A model receives the messages in full again."
+
+
+def format_runs(stats: CompactionStats) -> str:
+    """Format the runs of one strategy as a line: how many, what they saved, and how long they took."""
+    failed = f", {stats.failed} failed" if stats.failed else ""
+    runs = pluralize(stats.runs, "run") + (f" in {stats.sessions} sessions" if stats.sessions > 1 else "")
+    duration = f"{stats.mean_ms:,.0f} ms on average, {stats.most_ms:,.0f} ms at most"
+    wrong = f"; {stats.restored} undone and {stats.reread} read again" if stats.restored or stats.reread else ""
+    last = f"last {stats.last_at:%Y-%m-%d %H:%M}"
+    return f"{stats.strategy:<14}{runs}{failed}; {stats.saved:,} tokens saved; {duration}; {last}{wrong}"
+
+
+@operation(
+    "GET /v1/sessions/{session:path}/compactions",
+    "reads",
+    name="compactions",
+    command="sessions compactions",
+    text=_format_list,
+)
+async def list_compactions(caller: "OperationCaller", session: SessionName) -> CompactionList:
+    """List the compactions of a session: texts that a model receives in place of older messages.
+
+    Those that were undone are listed too.
+
+    Example: newton sessions compactions s
+    """
+    return CompactionList(items=[_to_info(one) for one in await caller.sessions.list_entries(session)])
+
+
+@operation(
+    "GET /v1/sessions/{session:path}/compaction-stats",
+    "reads",
+    command="sessions compaction-stats",
+    text=format_runs,
+    empty="No compactions yet.",
+)
+async def compaction_stats(caller: "OperationCaller", session: SessionName) -> ItemList[CompactionStats]:
+    """Show the compactions of a session by strategy: runs, tokens saved and spent, durations, and wrong cuts.
+
+    Example: newton sessions compaction-stats s
+    """
+    return ItemList(items=await caller.sessions.get_compaction_stats(session))
+
+
+@operation(
+    "POST /v1/sessions/{session:path}/restore",
+    "changes",
+    command="sessions expand",
+    text=_format_restored,
+    is_idempotent=True,
+)
+async def restore_compaction(
+    caller: "OperationCaller", session: SessionName, compaction_id: Annotated[str, describe_id("compaction")]
+) -> RestoredCompactions:
+    """Undo a compaction: a model receives its messages in full again, and they are never compacted again.
+
+    Example: newton sessions expand s 3f9c2a71
+    """
+    return RestoredCompactions(restored=await caller.sessions.restore(session, compaction_id))
