@@ -14,6 +14,8 @@ from newton.memory.store import MemoryUpdate
 
 SQL = load("newton.dialogue", "long_messages.sql")
 
+MIN_USES = 6  # in contexts; a summary saves up to 70 tokens each time it is shown, and its call takes 430
+
 
 class LongMessage(NamedTuple):
     """A message that is too long for a short form, with its whole text."""
@@ -33,8 +35,8 @@ class LongMessage(NamedTuple):
 
 
 async def find(tx: Tx, *, agent_id: UUID, limit: int) -> list[LongMessage]:
-    """Return long messages that have no summary, those shown in most contexts first."""
-    limits = {"max_rows": limit, "form_tokens": SUMMARY_TOKENS}
+    """Return messages that are often shown, too long for that, and without a summary, the most shown ones first."""
+    limits = {"max_rows": limit, "form_tokens": SUMMARY_TOKENS, "min_uses": MIN_USES}
     return [LongMessage(*row) for row in await SQL["list_long_messages"].fetch_all(tx, agent_id=agent_id, **limits)]
 
 

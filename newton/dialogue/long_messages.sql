@@ -1,4 +1,4 @@
--- name: list_long_messages(agent_id, max_rows, form_tokens)
+-- name: list_long_messages(agent_id, max_rows, form_tokens, min_uses)
 select
     m.memory_id, m.micro, m.micro_tokens, coalesce(d.name, initcap(d.role)) as speaker, d.content, d.tokens, d.said_at
 from memory.memories as m
@@ -8,7 +8,7 @@ where
     and m.kind = 'exchange'
     and not m.quarantined
     and d.tokens > $3
-    and m.uses > 0
+    and m.uses >= $4
     and not exists (
         select
         from memory.line_summaries as c

@@ -24,13 +24,15 @@ class Sheet:
 
     def line(self, words: str) -> int:
         """The number of the last line that is new and has these words."""
-        lines = re.findall(r"^(\d+) (?!\(read\))(.*)$", self.text, re.MULTILINE)
+        text = re.sub(r"<S\d+ |(?<!lines)>", "", self.text)
+        lines = re.findall(r"^(\d+) (?!\(read\))(.*)$", text, re.MULTILINE)
         return int([number for number, said in lines if words in said][-1])
 
     def ids(self, *words: str) -> list[str]:
-        """The labels of the known items with these words."""
-        known = re.findall(r"^ *([A-Z]\d+) (.*)$", self.text, re.MULTILINE)
-        return [label for label, said in known if any(one in said for one in words)]
+        """The labels of the known items and drafts with these words."""
+        known = re.findall(r"^([A-Z]\d+) (.*)$|<(S\d+) (.*?)>", self.text, re.MULTILINE)
+        labels = (one[0] or one[2] for one in known if any(word in one[1] + one[3] for word in words))
+        return list(dict.fromkeys(labels))
 
     def item(self, op: str, line: str = "", *known: str, text: str = "", **more: str) -> dict[str, object]:
         ids = self.ids(*known) if known else []

@@ -10,7 +10,7 @@ from newton.agent.llm.structured import StructuredLLM
 from newton.agent.maintenance.line_summaries import accept_summary, summarize_lines, summarize_text
 from newton.agent.maintenance.service import MaintenanceService
 from newton.dialogue import sessions
-from newton.dialogue.long_messages import LongMessage
+from newton.dialogue.long_messages import MIN_USES, LongMessage
 from newton.dialogue.messages import Message, Role
 from newton.errors import ProviderError
 from newton.heart.shortening_prompt import build_shortening_prompt
@@ -35,15 +35,22 @@ def asking(mind: Mind, *words: str, per_day: int = 1_000_000) -> StructuredLLM:
     )
 
 
-async def said(mind: Mind, content: str, *, role: Role = "user", session: str = "s1") -> UUID:
+async def said(mind: Mind, content: str, *, role: Role = "user", session: str = "s1", shown: int = MIN_USES) -> UUID:
     ctx = teller(mind.agent_id, count_tokens=count)
     async with mind.db.transaction(mind.agent_id) as tx:
         session_id = await sessions.ensure_session(tx, agent_id=mind.agent_id, ref=session, now=mind.clock.now())
         line = Message(role=role, content=content, said_at=mind.clock.now())
         await sessions.append(tx, [line], session_id=session_id, ctx=ctx)
         memory_id = await tx.fetchval("select memory_id from memory.memories where thread_id = $1", session_id)
-        await store.record_access(tx, [memory_id], agent_id=mind.agent_id, now=mind.clock.now())  # a context shows it
+    await show(mind, memory_id, times=shown)
     return memory_id
+
+
+async def show(mind: Mind, memory_id: UUID, *, times: int) -> None:
+    """Contexts that show a memory."""
+    async with mind.db.transaction(mind.agent_id) as tx:
+        for _ in range(times):
+            await store.record_access(tx, [memory_id], agent_id=mind.agent_id, now=mind.clock.now())
 
 
 async def row(mind: Mind, memory_id: UUID) -> dict[str, object]:
@@ -116,6 +123,13 @@ async def test_a_model_that_fails_leaves_the_line_for_another_time(mind: Mind) -
     with pytest.raises(ProviderError):
         await summarize_lines(asking(mind), teller(mind.agent_id, count_tokens=count), limit=10)
     assert await summarize_lines(asking(mind, SHORT), teller(mind.agent_id, count_tokens=count), limit=10) == 1
+
+
+async def test_a_line_is_told_shorter_once_contexts_have_shown_it_so_often_that_the_call_pays(mind: Mind) -> None:
+    line, ctx = await said(mind, LONG, shown=MIN_USES - 1), teller(mind.agent_id, count_tokens=count)
+    assert await summarize_lines(asking(mind, SHORT), ctx, limit=10) == 0
+    await show(mind, line, times=1)
+    assert await summarize_lines(asking(mind, SHORT), ctx, limit=10) == 1
 
 
 async def test_what_a_tool_said_is_not_shown_to_a_model(mind: Mind) -> None:

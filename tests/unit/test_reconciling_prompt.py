@@ -39,6 +39,7 @@ def test_the_system_prompt_is_short_and_names_every_operation_and_field() -> Non
 
 def test_the_user_message_has_day_user_known_items_and_numbered_lines() -> None:
     known = ["W 2026-05-01 Keep answers short.", "F 2026-04-02 Nora has a cat.", "F 2026-02-03 Nora lives in Kiel."]
+    known += ["F 2026-04-02 Nora has a dog."]
     batch = make_batch(["(read) Nora: Hi", "assistant: Hello", "Nora: I moved"], known, aliases=("Dad = Emil",))
     assert render_prompt(batch).user.splitlines() == [
         "Now: Friday 2026-11-27",
@@ -46,10 +47,14 @@ def test_the_user_message_has_day_user_known_items_and_numbered_lines() -> None:
         "",
         "<known>",
         "Facts:",
-        "F1 2026-02-03 Nora lives in Kiel.",
-        "F2 2026-04-02 Nora has a cat.",
+        "2026-02-03:",
+        "F1 Nora lives in Kiel.",
+        "2026-04-02:",
+        "F2 Nora has a cat.",
+        "F3 Nora has a dog.",
         "Wishes of the user:",
-        "W1 2026-05-01 Keep answers short.",
+        "2026-05-01:",
+        "W1 Keep answers short.",
         "</known>",
         "",
         "<lines>",
@@ -79,12 +84,10 @@ def test_foreign_text_is_short_and_left_out_where_no_person_follows() -> None:
 
 
 def test_a_reply_is_short_unless_the_next_line_may_confirm_it_and_left_out_where_no_person_follows() -> None:
-    reply = f"assistant: {'long ' * 200}Shall I note Friday?"
-    batch = make_batch([reply, f"Nora: {'no, something else entirely ' * 4}", reply, "Nora: yes", reply])
-    first, _, second, last = (line for line in render_prompt(batch).user.splitlines() if line[:1].isdigit())
-    assert len(first) < 200 and "Friday" not in first
-    assert second == f"3 {reply}"
-    assert last == "4 Nora: yes"
+    reply, other = f"assistant: {'long ' * 200}. Shall I note Friday?", f"Nora:{' no, something else entirely' * 4}"
+    batch = make_batch([reply, other, reply, "Nora: yes", "assistant: I note it.", other, reply])
+    lines = [line for line in render_prompt(batch).user.splitlines() if line[:1].isdigit()]
+    assert lines == ["1 assistant: Shall I note Friday?", f"2 {other}", f"3 {reply}", "4 Nora: yes", f"6 {other}"]
 
 
 @pytest.mark.parametrize(
@@ -101,22 +104,17 @@ def test_a_reply_to_which_a_short_line_says_more_than_a_question_is_whole(answer
     assert (reply in render_prompt(make_batch([f"assistant: {reply}", f"Nora: {answer}"])).user) == is_whole
 
 
-def test_the_sentences_of_a_line_are_drafts_below_it_apart_from_what_is_known() -> None:
-    lines = ["Nora: I am a potter. No lists, please. I am 62.", "Nora: Ann left."]
-    known = ["S2 Ann left.", "S1 I am a potter.", "F 2026-01-02 Nora has a cat.", "S1 No lists, please.", "S1 I am 62."]
+def test_the_sentences_of_a_line_are_marked_in_it_apart_from_what_is_known() -> None:
+    lines = ["Nora: I am a potter. No lists, please. I am 62.", "Nora: So ann left, in May."]
+    known = ["S2 Ann left in May.", "S1 I am a potter.", "F 2026-01-02 Nora has a cat.", "S1 No lists, please."]
+    known += ["S1 I am 62."]
     batch = make_batch(lines, [*known, "R 2026-01-01 No lists."])
     user = render_prompt(batch).user
-    assert user.partition("<lines>")[2].splitlines()[2:7] == [
-        f"1 {lines[0]}",
-        "  S1 I am a potter.",
-        "  S2 I am 62.",
-        f"2 {lines[1]}",
-        "  S3 Ann left.",
+    assert user.partition("<lines>")[2].splitlines()[2:4] == [
+        "1 Nora: <S1 I am a potter.> No lists, please. <S2 I am 62.>",
+        "2 Nora: So <S3 ann left, in May.>",
     ]
-    assert re.findall(r"^[FRS]\d.*", user, re.MULTILINE) == [
-        "F1 2026-01-02 Nora has a cat.",
-        "R1 2026-01-01 No lists.",
-    ]
+    assert re.findall(r"^[FRS]\d.*", user, re.MULTILINE) == ["F1 Nora has a cat.", "R1 No lists."]
     items = ["1 update S1: Nora is a potter.", "1 add S2: Nora is 62.", "0 drop S3"]
     kept = check(batch, *items).kept
     assert [(one.op, one.line and one.line.number) for one in kept] == [
@@ -163,9 +161,9 @@ def test_no_text_and_no_speaker_can_imitate_the_form_of_the_prompt(text: str, sp
     batch = make_batch([f"foreign: {injected}", "Nora: b"], [f"F 2026-01-01 {injected}"])
     forged = replace(batch.lines[1], speaker=speaker, text=injected)
     user = render_prompt(replace(batch, lines=(batch.lines[0], forged), user_name=injected)).user
-    assert len(user.splitlines()) == 15
+    assert len(user.splitlines()) == 16
     assert re.findall(r"<[^>]*>", user) == ["<known>", "</known>", "<lines>", "</lines>"]
-    assert re.match(r"2 (?!assistant:|foreign:|foreign \(mail\):)", user.splitlines()[11])
+    assert re.match(r"2 (?!assistant:|foreign:|foreign \(mail\):)", user.splitlines()[12])
 
 
 @pytest.mark.parametrize("window", [2_000, 4_000, 8_000, 128_000])

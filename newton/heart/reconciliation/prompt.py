@@ -1,5 +1,6 @@
 """The prompt of the reconciling call: a fixed system prompt, and the known items and new lines as the user message."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -15,7 +16,7 @@ from newton.memory.question_detection import is_only_question
 from newton.memory.representations import one_line
 
 MAX_FOREIGN_CHARACTERS = 300
-MAX_ASSISTANT_CHARACTERS = 160  # of a line that no person may confirm with the next one
+MAX_ASSISTANT_CHARACTERS = 160  # of the last question of a line that no person may confirm with the next one
 MAX_CONFIRMING_WORDS = 12
 MAX_LINE_CHARACTERS = 2_000
 MAX_ITEM_CHARACTERS = 500
@@ -40,6 +41,8 @@ _HEADINGS: Mapping[KnownKind, str] = {
     "open": "Open questions",
 }
 _SHOWN_STATES: Mapping[str, str] = {"CONFIRMED": "confirmed", "UNSETTLED": "unsettled"}
+_WORD = re.compile(r"\w+")
+_SENTENCE_END = re.compile(r"(?<=[.!?…？])\s+")
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -110,26 +113,59 @@ def format_day(moment: datetime) -> str:
     return f"{_WEEKDAYS[moment.weekday()]} {moment:%Y-%m-%d}"
 
 
-def render_known(item: KnownItem) -> str:
-    """Return the line of a known item: label, day, state if it matters, and text."""
+def _render_item(item: KnownItem) -> str:
+    """Return the line of a known item: label, state if it matters, and text."""
     state = f" {_SHOWN_STATES[item.state]}:" if item.state in _SHOWN_STATES else ""
-    return f"{item.label} {item.day:%Y-%m-%d}{state} {_to_text(item.text, MAX_ITEM_CHARACTERS)}"
+    return f"{item.label}{state} {_to_text(item.text, MAX_ITEM_CHARACTERS)}"
 
 
-def render_line(line: NewLine, following: NewLine | None = None) -> str:
-    """Return a line with its number and speaker, as the model sees it. `following` is the line after it."""
+def _render_line(line: NewLine, following: NewLine | None, drafts: Sequence[KnownItem]) -> Iterator[str]:
+    """Yield a line with its number, its speaker and the marks of its drafts, then the drafts in other words.
+
+    `following` is the line after it. Of the assistant, a line that asks and proposes nothing is left out.
+    """
     text = _to_text(line.text, MAX_FOREIGN_CHARACTERS if line.source == "foreign" else MAX_LINE_CHARACTERS)
-    if line.source == "assistant":
-        text = _shorten_reply(line.text, following)
+    if line.source == "assistant" and not (text := _shorten_reply(line.text, following)):
+        return
+    rest = list[str]()
+    for draft in drafts:
+        words = _to_text(draft.text, MAX_ITEM_CHARACTERS)
+        marked = mark_draft(text, draft.label, words)
+        text, rest = (marked, rest) if marked else (text, [*rest, f"  <{draft.label} {words}>"])
     read = " (read)" if line.is_read else ""
-    return f"{line.number}{read} {_render_speaker(line)}: {text}"
+    yield from (f"{line.number}{read} {_render_speaker(line)}: {text}", *rest)
+
+
+def mark_draft(line: str, label: str, draft: str) -> str | None:
+    """Return a line with a mark around a draft, or around each of its sentences; None if the line has other words.
+
+    No text has angle brackets of its own. What is within a mark gets none.
+
+    >>> mark_draft("evening. sis is in Graz, mind you! She bakes.", "S1", "Sis is in Graz. She bakes.")
+    'evening. <S1 sis is in Graz>, mind you! <S1 She bakes.>'
+    >>> mark_draft("Sis lives here, in Graz.", "S1", "Sis lives in Graz.")
+    """
+    return _mark(line, label, [draft]) or _mark(line, label, _SENTENCE_END.split(draft))
+
+
+def _mark(line: str, label: str, sentences: Sequence[str]) -> str | None:
+    parts, start = list[str](), 0
+    for sentence in sentences:
+        words = r"[^\w<>]+".join(_WORD.findall(sentence))
+        found = re.compile(rf"(?<!\w){words}(?!\w)[.!?…]?", re.IGNORECASE).search(line, start) if words else None
+        if found is None or line.rfind("<", 0, found.start()) > line.rfind(">", 0, found.start()):
+            return None
+        parts += [line[start : found.start()], f"<{label} {found[0]}>"]
+        start = found.end()
+    return "".join([*parts, line[start:]])
 
 
 def _shorten_reply(text: str, following: NewLine | None) -> str:
-    """Return a line of the assistant, whole if the next line may be a person's confirmation. Most ask at their end."""
+    """Return a line of the assistant, whole if the next line may be a person's confirmation, else its last question."""
     whole = _to_text(text, len(text) + 2)
     if following is None or not _may_confirm(following):
-        return _to_text(text, MAX_ASSISTANT_CHARACTERS)
+        asked = [sentence for sentence in _SENTENCE_END.split(whole) if sentence.endswith(("?", "？"))]
+        return asked[-1][-MAX_ASSISTANT_CHARACTERS:] if asked else ""
     if len(whole) <= MAX_LINE_CHARACTERS:
         return whole
     return f"{whole[: MAX_LINE_CHARACTERS // 4]} … {whole[-MAX_LINE_CHARACTERS * 3 // 4 :]}"
@@ -164,7 +200,8 @@ def _render_known(known: Sequence[KnownItem]) -> Iterator[str]:
     for kind, heading in _HEADINGS.items():
         if items := [item for item in known if item.label.startswith(LABEL_LETTERS[kind])]:
             yield f"{heading}:"
-            yield from map(render_known, items)
+            for day, stated in groupby(items, key=lambda item: item.day):
+                yield from (f"{day:%Y-%m-%d}:", *map(_render_item, stated))
 
 
 def _render_lines(batch: ReconcilingInput) -> Iterator[str]:
@@ -174,8 +211,7 @@ def _render_lines(batch: ReconcilingInput) -> Iterator[str]:
         lines = list(grouped)
         yield f"== {format_day(lines[0][0].said_at.astimezone(batch.zone))}"
         for line, following in lines:
-            yield render_line(line, following)
-            yield from (f"  {one.label} {_to_text(one.text, MAX_ITEM_CHARACTERS)}" for one in batch.list_drafts(line))
+            yield from _render_line(line, following, batch.list_drafts(line))
 
 
 def _to_text(text: str, limit: int) -> str:

@@ -9,9 +9,9 @@ from tests.endpoint import Respond, Wire, says
 from tests.scenarios.life.story import TELLING, Matter, Session
 from tests.scenarios.week import answered
 
-_LINE = re.compile(r"(?m)^(\d+) (?!\(read\)|assistant:|foreign)[^:]*: (.*)((?:\n  S\d+ .*)*)$")
-_DRAFT = re.compile(r"(?m)^  (S\d+) (.*)$")  # a sentence of the line above
-_KNOWN = re.compile(r"(?m)^(F\d+) \d{4}-\d\d-\d\d (?:\w+: )?(.*)$")
+_LINE = re.compile(r"(?m)^(\d+) (?!\(read\)|assistant:|foreign)[^:]*: (.*(?:\n  <S\d+ .*)*)$")
+_DRAFT = re.compile(r"<(S\d+) (.*?)>")  # a sentence of the line
+_KNOWN = re.compile(r"(?m)^(F\d+) (?:\w+: )?(.*)$")
 
 
 def play_model(story: Sequence[Session], matters: Sequence[Matter]) -> Respond:
@@ -25,11 +25,12 @@ def play_model(story: Sequence[Session], matters: Sequence[Matter]) -> Respond:
         prompt = str(messages[-1]["content"])
         if "<lines>" in prompt:
             known = _KNOWN.findall(prompt)
-            lines = [one for one in _LINE.findall(prompt) if one[1] in statements]
+            lines = [(int(n), _DRAFT.sub(r"\2", said).split("\n")[0], said) for n, said in _LINE.findall(prompt)]
             items = [
                 item
-                for number, text, drafts in lines
-                for item in read_line(matters, int(number), text, known, dict(_DRAFT.findall(drafts)))
+                for number, text, said in lines
+                if text in statements
+                for item in read_line(matters, number, text, known, dict(_DRAFT.findall(said)))
             ]
             reply = json.dumps({"items": items})
         else:
