@@ -13,7 +13,8 @@ import pytest
 
 from newton.db.pool import Database
 from newton.errors import ConflictError
-from newton.heart.facts.fact_store import confirm, disprove, mark_core, retract, supersede
+from newton.heart.facts.fact_edits import set_core
+from newton.heart.facts.fact_store import confirm, disprove, retract, supersede
 from newton.heart.lifecycle import engine
 from newton.memory.as_of import read_as_of
 from newton.memory.memory import PERSON_TIERS, TRUST_TIERS, Trust
@@ -170,7 +171,7 @@ class Life:
                         await disprove(tx, ids[0], by_fact=ids[1], ctx=on(now, self.agent))
                         self.log.facts[one].wrong = min(self.log.facts[one].wrong, now)
                     case 2:
-                        await mark_core(tx, ids[0], ctx=on(now, self.agent))
+                        await set_core(tx, [ids[0]], is_core=True, ctx=on(now, self.agent))
                         self.log.facts[one].marked = min(self.log.facts[one].marked, now)
                     case 3 | 4:
                         await supersede(tx, ids[0], by_fact=ids[1], ctx=on(now, self.agent))

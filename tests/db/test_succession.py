@@ -8,7 +8,8 @@ import pytest
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, NotFoundError
 from newton.heart.facts.attributes import set_cardinality
-from newton.heart.facts.fact_store import confirm, disprove, mark_core, retract, supersede
+from newton.heart.facts.fact_edits import set_core
+from newton.heart.facts.fact_store import confirm, disprove, retract, supersede
 from newton.heart.lifecycle import engine
 from newton.ids import new_id
 from newton.memory.forgetting import forget
@@ -214,7 +215,7 @@ async def test_what_was_retracted_takes_part_in_nothing_however_often_it_is_told
     await retract(tx, await known(tx, "Bergen"), ctx=on(2))
     for number in range(3, 9):
         await tell(tx, says("Bergen", number))
-    await mark_core(tx, await known(tx, "Bergen"), ctx=on(9))
+    await set_core(tx, [await known(tx, "Bergen")], is_core=True, ctx=on(9))
     assert await states(tx) == {"Oslo": "NEW", "Bergen": "INACTIVE"}
 
 
@@ -273,7 +274,7 @@ async def test_a_marked_fact_is_core_as_long_as_it_holds(tx: Tx) -> None:
     await tell(tx, says("Oslo", core=True))
     assert await states(tx) == {"Oslo": "CORE"}
     await tell(tx, says("Bergen", 1))
-    await mark_core(tx, await known(tx, "Bergen"), ctx=on(2))
+    await set_core(tx, [await known(tx, "Bergen")], is_core=True, ctx=on(2))
     assert await states(tx) == {"Oslo": "SUPERSEDED", "Bergen": "CORE"}
     await retract(tx, await known(tx, "Bergen"), ctx=on(3))
     assert await states(tx) == {"Oslo": "CORE", "Bergen": "INACTIVE"}
@@ -284,7 +285,7 @@ async def test_what_is_said_of_a_fact_told_in_other_words_is_said_of_that(tx: Tx
     tea, chai, milk = [await known(tx, value) for value in ("tea", "chai", "milk")]
     await tx.execute("update heart.facts set duplicate_of = $1 where memory_id = $2", tea, chai)
     await engine.review(tx, on(1), "fact", [chai])
-    await mark_core(tx, chai, ctx=on(1))
+    await set_core(tx, [tea], is_core=True, ctx=on(1))
     await confirm(tx, chai, ref="a", source="a", ctx=on(1))
     assert await states(tx) == {"tea": "CORE", "chai": "SUPERSEDED", "milk": "NEW"}
     with pytest.raises(ConflictError, match="cannot supersede itself"):
@@ -303,9 +304,8 @@ async def test_a_fact_that_is_not_there_is_named(tx: Tx, verb: Verb) -> None:
     for one, other in ((oslo, nobody), (nobody, oslo)):
         with pytest.raises(NotFoundError, match=f"There is no fact {nobody}"):
             await verb(tx, one, by_fact=other, ctx=on(1))
-    for told in (retract, mark_core):
-        with pytest.raises(NotFoundError, match=f"There is no fact {nobody}"):
-            await told(tx, nobody, ctx=on(1))
+    with pytest.raises(NotFoundError, match=f"There is no fact {nobody}"):
+        await retract(tx, nobody, ctx=on(1))
     assert await holding(tx) == {"Oslo"}
 
 

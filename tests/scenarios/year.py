@@ -11,7 +11,8 @@ from uuid import UUID
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError
 from newton.heart.episodes import NewEpisode, add_episodes
-from newton.heart.facts.fact_store import NewFact, confirm, disprove, mark_core, retract, supersede
+from newton.heart.facts.fact_edits import set_core
+from newton.heart.facts.fact_store import NewFact, confirm, disprove, retract, supersede
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Kind, NewMemory, Trust, digest
@@ -154,7 +155,7 @@ async def take_back(tx: Tx, agent: UUID, at: float, *, words: str) -> None:
 
 
 async def call_core(tx: Tx, agent: UUID, at: float, *, words: str) -> None:
-    await mark_core(tx, await known(tx, words, agent), ctx=on(at, agent))
+    await set_core(tx, [await known(tx, words, agent)], is_core=True, ctx=on(at, agent))
 
 
 async def agree(tx: Tx, agent: UUID, at: float, *, words: str) -> None:

@@ -57,6 +57,7 @@ class FactChanger:
     user_names: Sequence[str]
     zone: tzinfo | None
     changes: list[LineChange] = field(default_factory=list[LineChange])
+    _said: list[str] = field(default_factory=list[str])
     _named: set[UUID] = field(default_factory=set[UUID])
     _resolved: set[UUID] = field(default_factory=set[UUID])
     _stored: dict[UUID, dict[str, UUID]] = field(default_factory=lambda: defaultdict[UUID, dict[str, UUID]](dict))
@@ -64,6 +65,7 @@ class FactChanger:
     def plan(self, items: Sequence[CheckedItem]) -> None:
         """Find the facts in the words of the lines in place of which the items are stored."""
         texts = defaultdict[UUID, list[str]](list)
+        self._said = [item.text for item in items]
         for item in items:
             if item.op in _STORED and item.line and not item.contests:
                 texts[item.line.memory_id].append(item.text)
@@ -81,7 +83,9 @@ class FactChanger:
             own = replace(self.ctx, trust=line.trust, origin=line.origin)
             for row in rows:
                 if row.is_open and row.state != "CORE" and not row.is_vouched:
-                    await fact_store.supersede(self.tx, row.memory_id, by_fact=by_fact[row.memory_id], ctx=own)
+                    besides = [one.text for one in line.stated]
+                    by = by_fact[row.memory_id]
+                    await fact_store.supersede(self.tx, row.memory_id, by_fact=by, ctx=own, besides=besides)
 
     def _find_resolved(self, line: StoredLine, texts: Sequence[str]) -> dict[UUID, int]:
         return find_resolved(line.stated, texts, named=self._named, user_names=self.user_names)
@@ -148,7 +152,8 @@ class FactChanger:
         new_id = await self._keep(statement, item, own) if statement else await self._store(item, line, own)
         for row in targets:
             if row.memory_id != new_id:
-                await fact_store.supersede(self.tx, row.memory_id, by_fact=new_id, ctx=own)
+                besides = [*self._said, item.line.text if item.line else ""]
+                await fact_store.supersede(self.tx, row.memory_id, by_fact=new_id, ctx=own, besides=besides)
                 self._note("replaced", row.memory_id, line)
         self._stored[line.memory_id][item.text] = new_id
 
@@ -202,6 +207,8 @@ class FactChanger:
                 await fact_store.retract(self.tx, row.memory_id, ctx=own)
                 self._note("retracted", row.memory_id, line)
             else:
+                said = item.line.text if item.line else ""
+                await fact_store.keep_rest(self.tx, [(None, row.memory_id)], ctx=own, besides=[said])
                 await self._set_end(row, self._find_end(item, line), line, own)
 
     async def _set_end(self, row: KnownState, ended: datetime, line: StoredLine, own: LifecycleContext) -> None:

@@ -346,5 +346,5 @@ async def _store_verdict(tx: Tx, ctx: LifecycleContext, verdict: ComparisonVerdi
         await merge_duplicates(tx, [(memory_id, verdict.duplicate_of)], ctx=ctx)
     if changed := [memory_id for pair in (*changes, *contested) for memory_id in pair]:
         await review(tx, ctx, "fact", changed)
-    await fact_store.keep_appositions(tx, changes, ctx=ctx)
+    await fact_store.keep_rest(tx, changes, ctx=ctx)
     return True

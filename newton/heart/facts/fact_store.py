@@ -17,6 +17,7 @@ from newton.heart.entities.subject_names import resolve_subjects
 from newton.heart.facts.attributes import normalize_attribute, normalize_subject, select_single_value_attributes
 from newton.heart.lifecycle.engine import AttributeKey, LifecycleContext, lock_attributes, read_successors, review
 from newton.heart.statements.appositions import find_appositions
+from newton.heart.statements.clauses import list_untouched
 from newton.heart.statements.standing_detection import find_standing_type
 from newton.heart.statements.tokenizer import fold_words
 from newton.memory import store
@@ -120,8 +121,12 @@ async def add_facts(tx: Tx, facts: Sequence[NewFact], *, ctx: LifecycleContext) 
     return ["new" if fact.ref in new else "confirmed" if fact.ref in counted else "unchanged" for fact in facts]
 
 
-async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleContext) -> None:
+async def supersede(
+    tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleContext, besides: Sequence[str] = ()
+) -> None:
     """Supersede the fact `memory_id` by another. If it is stated again later, it becomes current again.
+
+    `besides` are texts on what has changed too (`keep_rest`).
 
     Raises NotFoundError, and ConflictError if the links would form a cycle or `by_fact` is quarantined or retracted.
     """
@@ -133,31 +138,37 @@ async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleCon
         await _renew_validity(tx, [(new, ctx.now)], ctx=ctx)
     await store.add_links(tx, "supersedes", [(new, old)], ctx=ctx)
     await review(tx, ctx, "fact", [old, new])
-    await keep_appositions(tx, [(new, old)], ctx=ctx)
+    await keep_rest(tx, [(new, old)], ctx=ctx, besides=besides)
 
 
-async def keep_appositions(tx: Tx, pairs: Sequence[tuple[UUID, UUID]], *, ctx: LifecycleContext) -> None:
-    """Store what superseded facts say in passing about a name ("our plumber Theo") as facts: it is still true.
+async def keep_rest(
+    tx: Tx, pairs: Sequence[tuple[UUID | None, UUID]], *, ctx: LifecycleContext, besides: Sequence[str] = ()
+) -> None:
+    """Store what facts say besides what has changed, which is still true.
 
-    Each pair is the newer and the older fact. A phrase whose last word the newer fact contains is not stored. The new
-    fact has the origin, trust, subject and time of the older one, and is deleted with it.
+    Each pair is the newer fact and the older one that it supersedes, or None and one that ends by the text `besides`.
+    What the older one says in passing about a name ("our plumber Theo") is kept if the newer one lacks its last word;
+    a clause, if neither the newer one nor a text of `besides` is about it. The new fact has the origin, trust, subject
+    and time of the older one, and is deleted with it.
     """
-    ids = sorted({memory_id for pair in pairs for memory_id in pair})
+    ids = sorted({memory_id for pair in pairs for memory_id in pair if memory_id})
     rows = await SQL["list_versions"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=ids) if ids else []
     versions = {row["memory_id"]: row for row in rows}
     for new, old in pairs:
-        known, newer_words = versions[old], fold_words(versions[new]["full_text"])
-        kept = [one for one in find_appositions(known["full_text"]) if one.noun not in newer_words]
+        known, text = versions[old], versions[old]["full_text"]
+        newer = versions[new]["full_text"] if new else " ".join(besides)
+        kept = [one.statement for one in find_appositions(text) if new and one.noun not in fold_words(newer)]
+        kept += [] if known["valid_to"] else list_untouched(text, newer, besides)
         facts = [
             NewFact(
-                ref=f"apposition:{old}:{n}",
-                content=one.statement,
+                ref=f"kept:{old}:{digest(statement).hex()[:16]}",
+                content=statement,
                 valid_from=known["valid_from"],
                 subject=known["subject"],
                 source=known["source"],
                 sources=(old,),
             )
-            for n, one in enumerate(kept)
+            for statement in kept
         ]
         if facts:
             await add_facts(tx, facts, ctx=replace(ctx, origin=known["origin"], trust=known["trust"]))
@@ -207,16 +218,6 @@ async def confirm(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: Lifecy
         await _renew_validity(tx, [(found.memory_id, ctx.now)], ctx=ctx)
     await review(tx, ctx, "fact", [found.memory_id])
     return bool(counted)
-
-
-async def mark_core(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    """Mark a fact as core, the state of the most important facts. It stays core while it is current.
-
-    Raises NotFoundError.
-    """
-    (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
-    await SQL["mark_core"].execute(tx, agent_id=ctx.agent_id, memory_id=found.memory_id)
-    await review(tx, ctx, "fact", [found.memory_id])
 
 
 async def read_subject_and_attribute(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> tuple[str | None, str | None]:

@@ -54,11 +54,6 @@ from (
 ) as latest
 where f.agent_id = $1 and f.memory_id = latest.memory_id and latest.at > f.valid_from;
 
--- name: mark_core(agent_id, memory_id)
-update heart.facts
-set is_core = true
-where agent_id = $1 and memory_id = $2;
-
 -- name: check_supersession_cycle(agent_id, memory_id, other_id)
 -- Whether the other fact already supersedes this one, directly or transitively, with the later statement; and whether
 -- this link is already stored.
@@ -89,7 +84,7 @@ select
 
 -- name: list_versions(agent_id, memory_ids)
 -- What a fact made from another one takes over from it.
-select f.memory_id, m.full_text, m.origin, m.trust, f.subject, f.valid_from, f.source
+select f.memory_id, m.full_text, m.origin, m.trust, f.subject, f.valid_from, f.valid_to, f.source
 from heart.facts as f
 join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
 where f.agent_id = $1 and f.memory_id = any($2::uuid[]);

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from newton.heart.statements.change_features import extract_features, outline
-from newton.heart.statements.clauses import split_clauses
+from newton.heart.statements.clauses import list_untouched, split_clauses
 from newton.heart.statements.habits import is_single_event
 from newton.heart.statements.pattern_changes import find_pattern_change
 from newton.heart.statements.similarity import MAX_CHARACTERS
@@ -218,10 +218,14 @@ def _detect_pattern_change(older: str, newer: str, languages: set[str]) -> Chang
 def _says_more(older: str, newer: str) -> bool:
     """Return whether the older text has several clauses of which the newer one does not concern all.
 
-    The newer text concerns a clause if both share a word that is neither a subject nor a name.
+    The newer text concerns a clause if both share a word that is neither a subject nor a name. A clause that is kept
+    without the others is not lost, if both texts are on the same subject.
     """
     clauses = split_clauses(older)
     if len(clauses) == 1:
         return False
-    new = outline(newer)
-    return any(not (one.stems - one.names - one.subject) & new.stems - new.subject for one in map(outline, clauses))
+    new, kept = outline(newer), frozenset[str]()
+    if new.subject <= outline(older).stems:
+        kept = outline(" ".join(list_untouched(older, newer))).stems
+    others = [one for one in map(outline, clauses) if not one.stems <= kept]
+    return any(not (one.stems - one.names - one.subject) & new.stems - new.subject for one in others)

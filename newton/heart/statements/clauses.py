@@ -1,14 +1,95 @@
-"""Splitting of a statement into clauses, each of which says something by itself. Pure."""
+"""Splitting of a statement into clauses, and which of them stay true when a newer text changes another one. Pure."""
 
 import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
+from newton.heart.statements import vocabulary
+from newton.heart.statements.change_cues import load_cues
+from newton.heart.statements.change_features import StatementOutline, outline
+from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
 from newton.heart.statements.parser import parse_statement
+from newton.languages.detection import detect_language
+from newton.languages.language_data import ENGLISH
 
+MAX_SUBJECT_WORDS = 6
+
+_NO_TITLE = r"(?<!\bMr)(?<!\bMs)(?<!\bDr)(?<!\bSt)(?<!\bMrs)(?<!\bProf)"
 _BOUNDARY = re.compile(
-    r"(?<!\bMr)(?<!\bMs)(?<!\bDr)(?<!\bSt)(?<!\bMrs)(?<!\bProf)[.!?]\s+|\s*;\s*|\s+[–—]\s+"
-    r"|,?\s+(?:and|but|so|while)\s+|,\s+",
+    rf"{_NO_TITLE}[.!?]\s+|\s*;\s*|\s+[–—]\s+|,?\s+(?:and|but|so|while)\s+|,\s+",
     re.IGNORECASE,
 )
+_JOINT = re.compile(r"\s*;\s+|,?\s+(?:and|but)\s+|,\s+")
+_SENTENCE_END = re.compile(rf"{_NO_TITLE}[.!?]\s+[A-Z]")
+_PART = re.compile(rf"{_NO_TITLE}[.;!?](?:\s+|$)|,?\s+(?:and|but|so|while)\s+", re.IGNORECASE)
+_WORD = re.compile(r"[\w'’.&/-]*\w")
+_PLACED = re.compile(r"[:,] (?=[A-Z][\w-]+ (?:in|at|near|from) )")
+_PLACED_ITEM = re.compile(r"([A-Z][\w-]+) (?:in|at|near|from) [\w' -]+")
+# A noun phrase that is true without what follows it: "a nurse with a caseload out of Govanhill".
+_KIND = re.compile(r"(?:is|are|am) an? (?:[a-z-]+ ){0,2}?[a-z-]+(?= (?:with|who|which) )")
+_OTHER_KIND = re.compile(
+    r"\b(?:is|are|am|was|as|becomes?|became) (?:now )?(?:an?|the|my|our)\b|'(?:s|m|re) (?:now )?an?\b", re.IGNORECASE
+)
+# The form of each auxiliary, of which the last fit any subject.
+_AUXILIARIES = {
+    "third": "is was has does isn't wasn't hasn't doesn't",
+    "bare": "am are were have do aren't weren't haven't don't",
+    "any": "had did hadn't didn't can can't cannot will won't must should would could may might",
+}
+_HELPERS = {word: form for form, words in _AUXILIARIES.items() for word in words.split()}
+_CLEAR_VERBS = "belong bring come eat get go grow keep know live meet pay sing sleep speak teach wear weigh"
+_NEVER_NOUNS = frozenset(_CLEAR_VERBS.split())
+_ADVERBS = re.compile(
+    r"(?:also|now|still|usually|often|never|always|currently|only|just|mostly|normally) ", re.IGNORECASE
+)
+_PRONOUNS = frozenset({"he", "she", "it", "they", "we"})
+# The verb after one of these may belong to another clause than that of the subject.
+_DEPENDENT = re.compile(
+    r"\b(?:that|who|whom|whose|which|what|where|when|whenever|while|if|unless|until|till|because|although|though|whether"
+    r"|as|than|so|then|therefore|instead|both|either|neither|says?|said|thinks?|hopes?|wants?|wishes|plans?|like)\b"
+    r"|\bto (?!the|a|an|my|his|her|our|their|\d|[A-Z])\w",
+    re.IGNORECASE,
+)
+_REPORTED = re.compile(r"\b(?:that|if|because|when|while|unless|says?|said|thinks?)\b", re.IGNORECASE)
+# A clause with one of these is not understood alone.
+_REFERENCE = re.compile(
+    r"\b(?:he|she|it|they|him|her|his|hers|them|their|its|there|this|that|these|those|other|same|latter|so|then|when"
+    r"|while|if)\b",
+    re.IGNORECASE,
+)
+_DEFINITE = re.compile(r"the\b", re.IGNORECASE)
+_PLURAL = re.compile(
+    r"^(?:I|we|they|you)$|\band\b|^(?:(?:my|our|the|his|her|their|these|those|\w+['’]s) )?(?:[\w-]+ )*[a-z]?\w+s$",
+    re.IGNORECASE,
+)
+# What ends in other words than these may be what all clauses are about: "Luna died."
+_ENDS_IN_PART = re.compile(
+    r"\b(?:no (?:longer|more)|any ?(?:longer|more)|back (?:from|to normal)|repaired|fixed|recovered|lifted)\b",
+    re.IGNORECASE,
+)
+_LEAVES = re.compile(r"\b(?:dead|gives notice|gave notice|laid down|leaves|leaving|resign(?:s|ed))\b", re.IGNORECASE)
+
+
+class _Clause(NamedTuple):
+    """A clause with its subject, the form of its verb ("third", "bare", "past" or "any") and its predicate."""
+
+    subject: str
+    form: str
+    predicate: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.subject} {self.predicate}"
+
+
+class _Part(NamedTuple):
+    """A part of a statement. `is_whole` is False if it is no sentence; `about` is what it is about beside its words."""
+
+    text: str
+    is_whole: bool = True
+    about: str = ""
 
 
 def split_clauses(text: str) -> list[str]:
@@ -29,5 +110,148 @@ def split_clauses(text: str) -> list[str]:
     return [clause.rstrip(" ,;–—") for clause in (*clauses, text[start:])]
 
 
+def list_untouched(older: str, newer: str, besides: Sequence[str] = ()) -> list[str]:
+    """Return what an older English statement says besides what a newer text changes, as sentences that stand alone.
+
+    A clause stays if neither the newer text nor the texts `besides` have a word of it that the other clauses lack.
+    Nothing stays where that is not sure: if the newer text says what no clause is about, or that something has ended.
+
+    >>> list_untouched("Luna is a beagle, weighs 12 kg and gets Apoquel.", "Luna no longer gets Apoquel.")
+    ['Luna is a beagle.', 'Luna weighs 12 kg.']
+    >>> list_untouched("Kim lives in Leeds and works as a joiner.", "Kim moved from Leeds to York.")
+    ['Kim works as a joiner.']
+    >>> list_untouched("Kim lives in Leeds and works as a joiner.", "Kim starts in York.")
+    []
+    """
+    has_ended = load_cues().cues["cessation"].search(_ENDS_IN_PART.sub("", newer)) or _LEAVES.search(newer)
+    if has_ended or _SENTENCE_END.search(older) or detect_language(older) != ENGLISH:
+        return []
+    parts = list(_list_parts(older, newer))
+    outlines = [outline(f"{part.text} {part.about}") for part in parts]
+    counts = Counter(topic for one in outlines for topic in _list_topics(one))
+    topics = [{topic for topic in _list_topics(one) if counts[topic] == 1} for one in outlines]
+    told = [_list_topics(outline(text)) for text in _PART.split(newer) if text.strip()]
+    # numbers, days and relations alone do not show what a text is about
+    main = [own & one.stems - one.numbers - one.scopes for own, one in zip(topics, outlines, strict=True)]
+    if not all(any(text & own for own in main) for text in told):
+        return []
+    said = frozenset[str]().union(*told, *(_list_topics(outline(text)) for text in besides))
+    return [
+        f"{part.text[:1].upper()}{part.text[1:]}."
+        for part, own in zip(parts, topics, strict=True)
+        if part.is_whole and own and not own & said and not _REFERENCE.search(part.text)
+    ]
+
+
+def _list_topics(one: StatementOutline) -> frozenset[str]:
+    """Return the word stems of a statement, and the relations with one value that it is about, marked by `=`."""
+    return one.stems | {f"={name}" for name in one.single}
+
+
 def _has_verb(text: str) -> bool:
     return any(item.finite or item.is_plain_verb for item in parse_statement(text).items)
+
+
+def _list_parts(older: str, newer: str) -> Iterator[_Part]:
+    """Yield the parts of a statement, each of which may change alone; none if it is not sure where it is divided."""
+    clauses = _split_predicates(older.strip().rstrip("."))
+    for n, clause in enumerate(clauses):
+        kind = None if _OTHER_KIND.search(newer) else _KIND.match(clause.predicate)
+        if kind:
+            yield _Part(f"{clause.subject} {kind[0]}")
+            yield _Part(f"{clause.subject}{clause.predicate[kind.end() :]}", is_whole=False)
+        elif placed := list(_list_placed(clause)):
+            yield from placed
+        else:
+            is_other = n > 0 and (_DEFINITE.match(clause.subject) or _REFERENCE.search(clause.text))
+            yield _Part(clause.text, about=clauses[0].subject if is_other else "")
+
+
+def _list_placed(clause: _Clause) -> Iterator[_Part]:
+    """Yield the parts of a clause such as "I have two sisters, Ana in Porto and Rita in Leeds"."""
+    head, *rest = _PLACED.split(clause.text, maxsplit=1)
+    items = [_PLACED_ITEM.fullmatch(one) for one in re.split(r", (?:and )?| and ", rest[0])] if rest else []
+    if len(items) > 1 and all(items):
+        yield _Part(head)
+        yield from (_Part(one[0].replace(f"{one[1]} ", f"{one[1]} is ", 1)) for one in items if one)
+
+
+def _split_predicates(text: str) -> list[_Clause]:
+    """Return the clauses of a text, with the subject that a predicate shares with the one before; none if not sure."""
+    found, start, subject, is_listed = list[_Clause](), 0, "", False
+    for joint in _JOINT.finditer(text):
+        left, right = _read_clause(f"{subject} {text[start : joint.start()]}"), text[joint.end() :]
+        if not left:
+            continue
+        mark = joint[0].strip()
+        if mark != ";" and _continues(left, right):
+            subject, is_listed = left.subject, mark == ","
+        elif not is_listed and _begins(left, right, mark):
+            subject = ""
+        else:
+            continue
+        found.append(left)
+        start = joint.end()
+    last = _read_clause(f"{subject} {text[start:]}")
+    return [*found, last] if last and not is_listed else []  # a list has "and" before its last part
+
+
+def _read_clause(text: str) -> _Clause | None:
+    """Return a text as a clause; None if its subject or its verb are not clear, or if it has only a verb."""
+    text = text.strip()
+    words = list(_WORD.finditer(text))
+    for before, word in pairwise(words[: MAX_SUBJECT_WORDS + 1]):
+        subject, last = text[: word.start()].strip(), before[0].lower().replace("’", "'")
+        form = _find_form(word[0]) or ("bare" if subject.lower() in ("i", "we", "they") else "")
+        if not form or last.endswith("'s") or last in vocabulary.DETERMINERS | vocabulary.POSSESSIVES:
+            continue
+        if last in vocabulary.MARKERS or (form == "bare" and not _PLURAL.search(subject)):
+            continue
+        is_clear = word is not words[-1] and not _JOINT.search(subject) and not _DEPENDENT.search(subject)
+        return _Clause(subject, form, text[word.start() :]) if is_clear else None
+    return None
+
+
+def _find_form(word: str) -> str:
+    """Return the form of a finite verb: third person, bare, past, or any; empty if the word is none."""
+    plain = word.replace("’", "'").lower()
+    if plain in _HELPERS or plain != word:
+        return _HELPERS.get(plain, "")
+    if plain in vocabulary.PAST_FORMS or (plain.endswith("ed") and len(plain) > 4 and not plain.endswith("eed")):
+        return "past"
+    if not _is_never_noun(plain) and lemmatize(plain) not in VERB_LEMMAS:
+        return ""
+    if plain in vocabulary.VERBS or plain in _NEVER_NOUNS:
+        return "bare"
+    return "third" if plain.endswith("s") and not plain.endswith("ss") else ""
+
+
+def _is_never_noun(verb: str) -> bool:
+    return bool({verb, verb.removesuffix("s"), verb.removesuffix("es")} & _NEVER_NOUNS)
+
+
+def _begins(left: _Clause, right: str, mark: str) -> bool:
+    """Return whether a text begins with a clause that has a subject of its own."""
+    clause = _read_clause(_JOINT.split(right, maxsplit=1)[0])
+    if clause is None or len(clause.subject.split()) > MAX_SUBJECT_WORDS:
+        return False
+    first = clause.subject.split()[0]
+    known = vocabulary.DETERMINERS | vocabulary.POSSESSIVES | _PRONOUNS
+    if not first[0].isupper() and first.lower() not in known:
+        return False
+    return mark == ";" or (mark != "," and not _REPORTED.search(left.text))
+
+
+def _continues(left: _Clause, right: str) -> bool:
+    """Return whether a text begins with a predicate of the same subject, whose verb has the form of the one before."""
+    words = _WORD.findall(_ADVERBS.sub("", right, count=1) if _ADVERBS.match(right) else right)
+    form = _find_form(words[0]) if len(words) > 1 else ""
+    if not form or _DEPENDENT.search(left.predicate):
+        return False
+    if form == "any" or form != left.form or form == "past" or words[0] in _HELPERS or _is_never_noun(words[0]):
+        return form in ("any", left.form)
+    # the word may be a noun: "grows roses and plants in the garden"
+    following, last = words[1], _WORD.findall(left.predicate)[-1]
+    if following.lower() in vocabulary.DETERMINERS | vocabulary.POSSESSIVES or not following.islower():
+        return True
+    return following.endswith("ly") or (following in vocabulary.MARKERS and not (last.islower() and last.endswith("s")))
