@@ -120,7 +120,8 @@ async def read_user_names(tx: Tx, *, agent_id: UUID) -> tuple[list[str], tuple[U
     rows = await SQL["list_introductions"].fetch_all(tx, pattern=pattern, max_rows=MAX_INTRODUCTIONS, **key)
     wished = find_names(row["text"] for row in rows if row["is_wish"])
     known = find_known_names((row["text"] for row in rows), subjects)
-    names = list(dict.fromkeys([*wished, *known]))[:MAX_NAMES] or find_names(row["text"] for row in rows)
+    introduced = known or find_names(row["text"] for row in rows)
+    names = list(dict.fromkeys([*wished, *introduced]))[:MAX_NAMES]
     telling = [row["memory_id"] for row in rows if any(name.casefold() in row["text"].casefold() for name in names)]
     return names, tuple(telling[:MAX_TELLING])
 

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from newton.heart.identity.conflicts import compare_lines
+from newton.heart.identity.passing_wishes import find_passing_wish, list_manner_clauses, shorten_wording
 from newton.heart.identity.rule_model import MaskedSentence, classify_sentence, list_rule_features, split_sentences
 from newton.heart.identity.standing_instructions import StandingInstruction, detect_instructions
 from newton.heart.identity.tenets import IdentityTenet, normalize_line
-from newton.heart.identity.wish_patterns import concerns_every_answer, concerns_one_case
+from newton.heart.identity.wish_patterns import concerns_every_answer, concerns_manner, concerns_one_case
 from newton.heart.statements.lemmas import lemmatize
 from newton.languages.detection import detect_language
 from newton.languages.language_data import ENGLISH
@@ -24,6 +25,8 @@ from newton.providers.embedding import Vector
 MIN_STATING = 0.85
 MIN_ADDRESSED_STATING = 0.7  # of a sentence that addresses the agent
 MIN_CERTAIN_STATING = 0.95  # of a message that a model reads
+MIN_MANNER_STATING = 0.5  # of a wish on the manner of answers, which harms nobody until a model lifts it
+MIN_CLAUSE_STATING = 0.7  # of a clause with such a wish, in a sentence on something else
 MIN_UNSURE = 0.5
 MIN_LIFTING = 0.3
 MIN_FULL_LIFTING = 0.5  # from which a rule is removed and not only amended
@@ -39,7 +42,7 @@ MIN_BESIDE = 0.15  # of a sentence beside one that states a rule, to belong to i
 MIN_FRAGMENT_WORDS = 5  # a shorter sentence is kept with the one before it
 
 _ADDRESS = re.compile(r"\b(?:you|u|your|ur|yourself|please|pls|plz)\b", re.IGNORECASE)
-_SUPPOSED = re.compile(r"\bif (?:i|we) (?:would|were|was|had|could)\b", re.IGNORECASE)
+_SUPPOSED = re.compile(r"\bif (?:i|we)(?: ever)? (?:would|were|was|had|could|won)\b", re.IGNORECASE)
 # Parts of a message from which it lifts a rule only in part, or for a time.
 _PARTIAL = re.compile(
     r"\b(?:except\w*|only|but|until|till|unless|up to|under|below|above|for (?:now|the|my|this|an?)|during|otherwise"
@@ -47,6 +50,7 @@ _PARTIAL = re.compile(
     r"|when)\b",
     re.IGNORECASE,
 )
+_OTHER_FEATURES = frozenset({"interrogative", "other_subject", "others", "past", "reported"})
 _LIFTING_FEATURES = frozenset({"again", "allowed", "lifting", "permission"})
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _COMMON_WORDS = """
@@ -76,10 +80,11 @@ class RulePlan(NamedTuple):
 
 
 def list_rule_texts(text: str) -> list[str]:
-    """Return the texts whose vectors `plan_rules` needs of a message: its sentences, if it is in English."""
+    """Return the texts whose vectors `plan_rules` needs of an English message: its sentences, and clauses of them."""
     if detect_language(text) != ENGLISH:
         return []
-    return [sentence.text for sentence in split_sentences(text)]
+    sentences = split_sentences(text)
+    return list(dict.fromkeys(one.text for whole in sentences for one in (whole, *list_manner_clauses(whole))))
 
 
 def plan_rules(
@@ -100,11 +105,24 @@ def plan_rules(
     if lifted:
         return RulePlan(is_unsure=True) if has_reader else RulePlan((), lifted)
     stated = detect_instructions(text)
-    get_threshold: Callable[[MaskedSentence], float] = (lambda _: MIN_CERTAIN_STATING) if has_reader else _get_threshold
+    stated += _find_passing(text, [one.text for one in stated])
+    get_threshold = _get_certain_threshold if has_reader else _get_threshold
     others = list(map(_to_instruction, _find_stated(sentences, vectors, [one.text for one in stated], get_threshold)))
     found = (*stated, *others)
-    left = [one for one in sentences if not any(rule.text.casefold() in one.text.casefold() for rule in found)]
+    left = [one for one in sentences if not _has_words(one, [rule.text for rule in found])]
     return RulePlan(found, is_unsure=any(_may_concern_rules(one, vectors, has_rules=bool(rules)) for one in left))
+
+
+def _find_passing(text: str, known: Sequence[str]) -> Iterator[StandingInstruction]:
+    """Yield the wishes in passing of an English message, but of its sentences with words of the `known` wishes."""
+    for sentence in split_sentences(text) if detect_language(text) == ENGLISH else ():
+        wording = None if _has_words(sentence, known) else find_passing_wish(sentence, text)
+        if wording:
+            yield StandingInstruction("preference", wording)
+
+
+def _has_words(sentence: MaskedSentence, wordings: Sequence[str]) -> bool:
+    return any(words.casefold() in sentence.text.casefold() for words in wordings)
 
 
 def _may_concern_rules(sentence: MaskedSentence, vectors: Mapping[str, Vector], *, has_rules: bool) -> bool:
@@ -127,10 +145,14 @@ def _find_stated(
     A sentence that by itself may be none belongs to the one beside it that is one.
     """
     chances = [_compute_stating(one, vectors) for one in sentences]
-    is_known = [any(words.casefold() in one.text.casefold() for words in known) for one in sentences]
+    is_known = [_has_words(one, known) for one in sentences]
     taken = {number for number, has_words in enumerate(is_known) if has_words}
     for number, one in enumerate(sentences):
-        if number in taken or chances[number] < get_threshold(one):
+        if number in taken:
+            continue
+        if chances[number] < get_threshold(one):
+            if clause := _find_clause(one, vectors):
+                yield shorten_wording(one, clause)
             continue
         begin, end = number, number + 1
         if begin - 1 not in taken and begin and chances[begin - 1] >= MIN_BESIDE:
@@ -143,6 +165,12 @@ def _find_stated(
         yield " ".join(sentence.text for sentence in sentences[begin:end])
 
 
+def _find_clause(sentence: MaskedSentence, vectors: Mapping[str, Vector]) -> MaskedSentence | None:
+    """Return the first clause that states a wish on the manner of answers; None if none does."""
+    clauses = (one for one in list_manner_clauses(sentence) if one.text in vectors and _is_on_manner(one))
+    return next((one for one in clauses if _compute_stating(one, vectors) >= MIN_CLAUSE_STATING), None)
+
+
 def _compute_stating(sentence: MaskedSentence, vectors: Mapping[str, Vector]) -> float:
     """Return how probably a sentence states a rule or wish; 0 for one on a single case or a supposition."""
     if concerns_one_case(sentence.masked) or _SUPPOSED.search(sentence.masked):
@@ -151,7 +179,18 @@ def _compute_stating(sentence: MaskedSentence, vectors: Mapping[str, Vector]) ->
 
 
 def _get_threshold(sentence: MaskedSentence) -> float:
+    if _is_on_manner(sentence):
+        return MIN_MANNER_STATING
     return MIN_ADDRESSED_STATING if _ADDRESS.search(sentence.masked) else MIN_STATING
+
+
+def _get_certain_threshold(sentence: MaskedSentence) -> float:
+    return MIN_MANNER_STATING if _is_on_manner(sentence) else MIN_CERTAIN_STATING
+
+
+def _is_on_manner(sentence: MaskedSentence) -> bool:
+    """Return whether a sentence is on the manner of answers, and not about others or what was."""
+    return concerns_manner(sentence.masked) and _OTHER_FEATURES.isdisjoint(list_rule_features(sentence))
 
 
 def _find_lifted(
