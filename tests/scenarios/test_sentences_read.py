@@ -52,6 +52,26 @@ async def test_a_correction_does_not_stay_beside_the_fact_that_it_corrects(mind:
     assert sorted(await facts(mind)) == sorted(clear)
 
 
+@pytest.mark.parametrize(("price", "stays"), [("46 euros", False), ("45 euros", True)])
+async def test_a_sentence_is_merged_into_the_fact_of_a_later_line_that_says_it_alone(
+    mind: Mind, price: str, stays: bool
+) -> None:
+    said = "I found a green glaze in Manises, 46 euros the metre. My brother Felix works at the harbour."
+    await told(mind, said, "My sister Anna needs nine metres of it.")
+    before = [one for one in await facts(mind) if "glaze" in one]
+    assert before, "the parser takes it for a fact"
+    felix, glaze = (
+        "Nora's brother Felix works at the harbour.",
+        f"Nora found a green glaze in Manises at {price} the metre.",
+    )
+    await read(mind, lambda s: [s.item("add", "46", text=felix), s.item("add", "nine", text=glaze)])
+    after = await facts(mind)
+    assert [one for one in after if one in before] == (before if stays else [])
+    assert stays or glaze in after
+    text = (await mind.context("What does the green glaze cost?")).text
+    assert "changed since" not in text, "the message says nothing that has changed"
+
+
 async def test_a_sentence_of_which_a_detail_is_missing_in_the_clear_facts_stays(mind: Mind) -> None:
     said = "My boss Renate rides with me on Fridays, she pays 38 euros an hour."
     await told(mind, said)

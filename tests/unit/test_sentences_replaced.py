@@ -56,6 +56,33 @@ def test_a_fragment_without_details_gives_way_to_the_fact_that_names_it(sentence
     assert bool(found) == (sentence in ("Fish doctor.", "My only one, yes."))
 
 
+@pytest.mark.parametrize(
+    ("sentence", "text", "ends"),
+    [
+        (
+            "My Nokia fell down the stairs, three floors, to bits.",
+            "Nora has a Pixel, as her Nokia fell down the stairs.",
+            True,
+        ),
+        ("My Nokia fell down the stairs, 3 floors, to bits.", "Nora's Nokia fell down the stairs in May.", False),
+        ("We drive to the lake, the three of us, as it's a holiday.", "Nora and her sons drive to the lake.", True),
+        (
+            "It's lengths in the pool, Mondays, among ladies of seventy.",
+            "On Mondays Nora swims lengths in a pool.",
+            True,
+        ),
+        ("I do the sound at the club, i.e. I mix, and load-in is at five.", "Nora does the sound at the club.", False),
+        ("Mi móvil cayó por la escalera, tres pisos.", "El móvil de Nora cayó por la escalera.", False),
+    ],
+)
+def test_a_named_sentence_may_lose_a_number_in_words_that_adds_to_what_the_fact_says(
+    sentence: str, text: str, ends: bool
+) -> None:
+    stated = LineStatement(UUID(int=1), sentence)
+    assert bool(find_resolved([stated], [text], named=[stated.memory_id], user_names=["Nora"])) == ends
+    assert not find_resolved([stated], [text], named=[], user_names=["Nora"])
+
+
 def test_a_weekday_of_a_known_fact_and_a_number_of_one_that_the_answer_ends_may_be_said_again() -> None:
     known = ["F 2026-06-01 Nora has a 2012 Hilux.", "F 2026-06-01 Nora's round is on Monday and Friday at 6."]
     batch = make_batch(["Nora: The Hilux is sold. The round is at 7 now."], known)

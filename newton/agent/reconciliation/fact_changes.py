@@ -1,7 +1,7 @@
 """Application of checked items to facts: what a line adds, confirms, replaces, ends or makes unsettled."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta, tzinfo
 from uuid import UUID
@@ -20,6 +20,7 @@ from newton.heart.lifecycle.facts import may_supersede
 from newton.heart.reconciliation.line_statements import LineStatement, find_containing, find_resolved
 from newton.heart.reconciliation.own_words import asks_to_forget
 from newton.heart.reconciliation.reconciling_types import CheckedItem, Operation
+from newton.heart.reconciliation.same_statements import is_fragment
 from newton.memory import store
 from newton.memory.memory import Trust, digest
 
@@ -46,6 +47,11 @@ class StoredLine:
     def source(self) -> str:
         return f"session {self.session}" if self.session else "episode"
 
+    def follows(self, other: "StoredLine") -> bool:
+        """Return whether this line was said after another one in the same session, with the same authority."""
+        mine, theirs = ((one.session_id, one.trust, one.origin) for one in (self, other))
+        return mine == theirs and (self.position or 0) > (other.position or 0)
+
 
 @dataclass(slots=True, kw_only=True)
 class FactChanger:
@@ -70,25 +76,44 @@ class FactChanger:
             if item.op in _STORED and item.line and not item.contests:
                 texts[item.line.memory_id].append(item.text)
                 self._named |= {one.item_id for one in item.known}
-        for line_id, line in self.lines.items():
-            self._resolved |= self._find_resolved(line, texts[line_id]).keys()
+        for line in self.lines.values():
+            self._resolved |= self._find_resolved(line, texts).keys()
 
     async def finish(self) -> None:
         """Let what the items stored take the place of the facts in the words of the lines that they say together."""
-        for line_id, line in self.lines.items():
-            stored = self._stored[line_id]
-            resolved = self._find_resolved(line, list(stored))
-            by_fact = {one: list(stored.values())[n] for one, n in resolved.items() if one in self._resolved}
-            rows = await lock_facts(self.tx, sorted(by_fact.keys() - stored.values()), agent_id=self.ctx.agent_id)
+        for line in self.lines.values():
+            resolved, stored = self._find_resolved(line, self._stored), self._stored[line.memory_id].values()
+            ids = sorted((resolved.keys() & self._resolved) - set(stored))
             own = replace(self.ctx, trust=line.trust, origin=line.origin)
-            for row in rows:
-                if row.is_open and row.state != "CORE" and not row.is_vouched:
-                    besides = [one.text for one in line.stated]
-                    by = by_fact[row.memory_id]
+            for row in await lock_facts(self.tx, ids, agent_id=self.ctx.agent_id):
+                told, text = resolved[row.memory_id]
+                if not row.is_open or row.state == "CORE" or row.is_vouched:
+                    continue
+                if told == line.memory_id:
+                    by, besides = self._stored[told][text], [one.text for one in line.stated]
                     await fact_store.supersede(self.tx, row.memory_id, by_fact=by, ctx=own, besides=besides)
+                else:  # nothing that the line says has changed
+                    await merge_duplicates(self.tx, [(row.memory_id, self._stored[told][text])], ctx=own)
 
-    def _find_resolved(self, line: StoredLine, texts: Sequence[str]) -> dict[UUID, int]:
-        return find_resolved(line.stated, texts, named=self._named, user_names=self.user_names)
+    def _find_resolved(self, line: StoredLine, texts: Mapping[UUID, Iterable[str]]) -> Mapping[UUID, tuple[UUID, str]]:
+        """Return the facts of a line that the items on it say together, or that one on a later line says alone.
+
+        `texts` are those of the items by line. Each fact has the line and the text that say most of it.
+        """
+        own = [(line.memory_id, text) for text in texts.get(line.memory_id, ())]
+        later = [
+            (one.memory_id, text)
+            for one in self.lines.values()
+            for text in texts.get(one.memory_id, ())
+            if one.follows(line)
+        ]
+        said = find_resolved(line.stated, [text for _, text in own], named=self._named, user_names=self.user_names)
+        found = {one: own[n] for one, n in said.items()}
+        for told in later:
+            rest = [one for one in line.stated if one.memory_id not in found and not is_fragment(one.text)]
+            said = find_resolved(rest, [told[1]], named=(), user_names=self.user_names, is_same_line=False)
+            found |= dict.fromkeys(said, told)
+        return found
 
     async def apply(self, item: CheckedItem) -> None:
         """Apply an item whose known items are facts, or that adds one.

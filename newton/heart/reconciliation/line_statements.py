@@ -16,17 +16,29 @@ from newton.heart.reconciliation.same_statements import (
     share_anchors,
 )
 from newton.heart.reconciliation.text_evidence import (
+    collect_evidence,
+    find_unsupported_names,
+    find_unsupported_numbers,
     list_own_names,
     list_stems,
     share_stems,
 )
+from newton.heart.statements.clauses import split_clauses
+from newton.languages.detection import detect_language
+from newton.languages.language_data import ENGLISH
 
 MIN_CONTAINED = 0.6  # of the words of a statement
-MIN_COVERED, MIN_COVERED_REFERENCE = 0.75, 0.6  # of the words of a stated fact, and of one with a pronoun
+MIN_COVERED, MIN_COVERED_REFERENCE = 0.75, 0.6  # of the words of a stated fact; of one with a pronoun, or a named one
+MIN_SAID = 0.5  # of the words of a clause
 
 _WORD = re.compile(r"\w+")
 # A first word that only answers ("Aye she's four", "Shortbread, course! He's on the 38"), capital as it may be.
 _OPENING = re.compile(r"^\W*\w+(?:[,!]\s+|\s+(?=(?:no|yes|she|he|it|they|we|I|nein|ja|sie|er|es)\b))")
+# Between clauses, before one that only adds to the clause before it.
+_ATTACHED = re.compile(
+    r"\n(?=(?:if|as|since|because|when|while|where|who|which|that|until|among|with|of|in|at|on|for|from|to|by|than)\b)",
+    re.IGNORECASE,
+)
 
 Relation = Literal["contained", "completes", "differs"]
 
@@ -82,13 +94,19 @@ def relate(text: str, stated: str, *, user_names: Sequence[str]) -> Relation:
 
 
 def find_resolved(
-    stated: Sequence[LineStatement], texts: Sequence[str], *, named: Collection[UUID], user_names: Sequence[str]
+    stated: Sequence[LineStatement],
+    texts: Sequence[str],
+    *,
+    named: Collection[UUID],
+    user_names: Sequence[str],
+    is_same_line: bool = True,
 ) -> dict[UUID, int]:
     """Return the facts of a line that a model's texts on the line say together, each with the text that says most.
 
     The texts have all names and numbers of such a fact and most of its words; of a fragment without a verb, or of a
-    fact that the model `named` as stated better by a text, one word, and of a fragment that it named, none. A fact that
-    says as much as the one text that is like it stays as the person said it.
+    fact that the model `named` as stated better by a text, one word, and of a fragment that it named, or that has only
+    common words, none. Of a number in words, a named fact loses what only adds to a clause that the texts say. A fact
+    that says as much as the one text that is like it stays as the person said it, unless the text is on another line.
 
     >>> felix = LineStatement(UUID(int=1), "My brother Felix bakes.")
     >>> find_resolved([felix], ["Kim's brother Felix bakes."], named=(), user_names=["Kim"])
@@ -101,25 +119,56 @@ def find_resolved(
     stems = [_list_words(text, user_names) for text in texts]
     resolved: dict[UUID, int] = {}
     for one in stated:
-        theirs = _list_words(one.text, user_names)
+        theirs, is_short = _list_words(one.text, user_names), is_fragment(one.text)
         shares = [len(share_stems(theirs, mine)) for mine in stems]
         alike = [n for n, share in enumerate(shares) if share]
-        is_named, real = one.memory_id in named and not concerns_safety(one.text), leave_unreal(one.text)
-        real = _OPENING.sub("", real) if is_named else real
-        if is_named and not alike:
+        is_named, is_risky = one.memory_id in named, concerns_safety(one.text)
+        is_free = (is_named and not is_risky) or (is_short and not theirs)
+        real = leave_unreal(one.text)
+        real = _OPENING.sub("", real) if is_free else real
+        if is_free and not alike:
             alike = [n for n, text in enumerate(texts) if is_fragment(real) or share_anchors(text, real)]
-        if not alike or _stands(one.text, [(texts[n], stems[n]) for n in alike], theirs, user_names):
+        pairs = [(texts[n], stems[n]) for n in alike]
+        if not alike or (is_same_line and _stands(one.text, pairs, theirs, user_names)):
             continue
         together = share_stems(theirs, frozenset[str]().union(*(stems[n] for n in alike)))
-        said, is_short = [texts[n] for n in alike], is_fragment(one.text)
+        said = [texts[n] for n in alike]
         is_same_way = (
-            is_named or not is_denied(one.text) or any(is_denied(text) or concerns_safety(text) for text in said)
+            is_free or not is_denied(one.text) or any(is_denied(text) or concerns_safety(text) for text in said)
         )
-        share = MIN_COVERED_REFERENCE if REFERENCE.search(one.text) else MIN_COVERED
-        is_covered = is_named or len(together) >= (1 if is_short else share * len(theirs))
-        if is_covered and is_same_way and has_details(" ".join(texts), real, user_names=user_names):
+        share = MIN_COVERED_REFERENCE if is_named or REFERENCE.search(one.text) else MIN_COVERED
+        is_covered = is_free or len(together) >= (1 if is_short else share * len(theirs))
+        if (
+            is_covered
+            and is_same_way
+            and _has_all_details(texts, real, is_named=is_named and not is_risky, user_names=user_names)
+        ):
             resolved[one.memory_id] = max(alike, key=lambda n: shares[n])
     return resolved
+
+
+def _has_all_details(texts: Sequence[str], stated: str, *, is_named: bool, user_names: Sequence[str]) -> bool:
+    """Return whether texts have the names and numbers of a stated fact; of a named one, those that matter.
+
+    >>> texts, fell = ["Kim's Nokia fell down the stairs."], "My Nokia fell down the stairs, three floors, to bits."
+    >>> _has_all_details(texts, fell, is_named=True, user_names=["Kim"])
+    True
+    >>> _has_all_details(texts, f"{fell} The new one comes at five.", is_named=True, user_names=["Kim"])
+    False
+    """
+    whole, code = " ".join(texts), detect_language(stated)
+    if not is_named or code != ENGLISH or has_details(whole, stated, user_names=user_names):
+        return has_details(whole, stated, user_names=user_names)
+    sources, said = collect_evidence([whole, *user_names]), _list_words(whole, user_names)
+    lacking = find_unsupported_numbers(stated, sources, code=code)
+    if find_unsupported_names(stated, sources) or not all(number.is_word for number in lacking):
+        return False
+    for clause in _ATTACHED.sub(" ", "\n".join(split_clauses(stated))).splitlines():
+        words = _list_words(clause, user_names)
+        is_said = len(share_stems(words, said)) >= MIN_SAID * len(words) > 0
+        if not is_said and find_unsupported_numbers(clause, sources, code=code):
+            return False
+    return True
 
 
 def _list_words(text: str, user_names: Sequence[str]) -> frozenset[str]:

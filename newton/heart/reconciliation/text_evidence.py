@@ -25,7 +25,7 @@ _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々]")
 _KATAKANA = re.compile(r"[\u30a1-\u30ff]{2,}")
 _CYRILLIC = re.compile(r"[\u0400-\u04ff]")
 _ADDRESS = re.compile(
-    r"\b\w+://\S+|\bwww\.\S+|[\w.+-]+@[\w-]+\.[\w.-]+|\b(?![\d.:/]+(?:am|pm|h)?\b)[\w-]+(?:[./_][\w-]+)+\b"
+    r"\b\w+://\S+|\bwww\.\S+|[\w.+-]+@[\w-]+\.[\w.-]+|\b(?!(?:[\d.:/]+(?:am|pm|h)?|[^\W\d](?:\.[^\W\d])+)\b)[\w-]+(?:[./_][\w-]+)+\b"
 )
 _POSSESSIVE = re.compile(r"['’](?:s|m|re|ve|ll|d)$|(?<=s)['’]$", re.IGNORECASE)
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;…\n]\s*)[\s\"“”„«'‘’(¿¡-]*$")
