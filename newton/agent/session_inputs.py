@@ -1,4 +1,4 @@
-"""Inputs of the tools on sessions: their messages, prompts and compactions."""
+"""Inputs of the tools on sessions: prompts and compactions."""
 
 from pydantic import Field
 
@@ -20,12 +20,6 @@ class ShowPromptInput(ToolInput):
     session: Ref | None = Field(None, description="The name of the session. Default: that of the latest prompt.")
 
 
-class ListSessionsInput(ToolInput):
-    """List the sessions, last used first, each with the count of its messages and, for a branch, where it begins."""
-
-    limit: int = Field(20, ge=1, le=100, description="Maximum number of sessions.")
-
-
 class CompactSessionInput(ToolInput):
     """Replace older messages of a conversation by summaries in what a model receives of it, down to `max_tokens` if
     possible. The stored messages do not change. The result says what keeps the conversation above the limit."""
@@ -34,13 +28,3 @@ class CompactSessionInput(ToolInput):
     max_tokens: int | None = Field(
         None, ge=1, le=MAX_CONTEXT_TOKENS, description="Maximum tokens. Default: as many as fit into the window."
     )
-
-
-class ReadMessagesInput(ToolInput):
-    """Read messages of a session verbatim, in the order in which they were said, from a given position on."""
-
-    session: Ref = Field(description="The name of the session.")
-    first: int = Field(
-        0, ge=0, le=1_000_000_000, description="The position of the first message to return, counted from 0."
-    )
-    limit: int = Field(20, ge=1, le=100, description="Maximum number of messages.")

@@ -1,6 +1,6 @@
 """Client operations on decisions, sessions, tasks and reports."""
 
-from .json_types import IdLike, JsonDict, encode_segment
+from .json_types import IdLike, JsonDict
 from .sessions import SessionOperations
 
 
@@ -54,14 +54,6 @@ class AgentOperations(SessionOperations):
     async def metrics(self, *, days: int = 7) -> JsonDict:
         """Return the quality metrics of the contexts of the last `days` days, with their targets."""
         return await self.get("/v1/metrics", {"days": days})
-
-    async def sessions(self, **fields: str | int) -> list[JsonDict]:
-        """Return one page of the sessions (conversations), the last used one last."""
-        return await self.get_items("/v1/sessions", **fields)
-
-    async def messages(self, session: str, **fields: str | int) -> list[JsonDict]:
-        """Return one page of the messages of a session, the oldest first."""
-        return await self.get_items(f"/v1/sessions/{encode_segment(session)}/messages", **fields)
 
     async def agents(self) -> list[JsonDict]:
         """List the agents of the database. Needs the token of the operator."""

@@ -6,7 +6,6 @@ A branch copies no messages: its view includes the messages of the sessions from
 import shlex
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 from uuid import UUID
 
 from newton.db.pool import Tx
@@ -20,17 +19,21 @@ from newton.memory.memory import WriteContext
 SQL = load("newton.dialogue", "branches.sql")
 
 
-class BranchSummary(NamedTuple):
-    """A session in a list: its parent, last use and first user text. `lines` also counts the parent's messages."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """A session. If it is a branch, the parent fields name the session and the position at which it began.
+
+    `messages` also counts those of the parent. `first_input` is the beginning of the first text of the user.
+    """
 
     session_id: UUID
-    ref: str
+    session: str
     created_at: datetime
-    parent: str | None
+    parent_session: str | None
     parent_position: int | None
-    lines: int
-    used_at: datetime
-    began: str | None
+    messages: int
+    last_used_at: datetime
+    first_input: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +46,7 @@ class SessionExcerpt:
     last: int
 
 
-async def create_branch(
-    tx: Tx, ref: str, *, parent_id: UUID, from_position: str | int | None, ctx: WriteContext
-) -> UUID:
+async def create_branch(tx: Tx, ref: str, *, parent_id: UUID, from_position: int | None, ctx: WriteContext) -> UUID:
     """Create a session that continues from a message of its parent, and return its id.
 
     `from_position` is the number of a message, or None for the last one. Raises ConflictError if
@@ -121,18 +122,13 @@ def _check_budget(tokens: int, injected_tokens: int, *, max_tokens: int) -> None
         )
 
 
-async def list_branches(tx: Tx, *, agent_id: UUID) -> list[BranchSummary]:
-    """Return all sessions with their parents, the last used one last."""
-    return [BranchSummary(*row) for row in await SQL["list_sessions"].fetch_all(tx, agent_id=agent_id)]
+async def list_branches(tx: Tx, *, agent_id: UUID) -> list[SessionInfo]:
+    """Return all sessions with their parents, the last used one first."""
+    return [SessionInfo(**dict(row)) for row in await SQL["list_sessions"].fetch_all(tx, agent_id=agent_id)]
 
 
-async def _resolve_position(tx: Tx, from_position: str | int | None, *, session_id: UUID, ctx: WriteContext) -> int:
+async def _resolve_position(tx: Tx, from_position: int | None, *, session_id: UUID, ctx: WriteContext) -> int:
     end = await _last_position(tx, session_id=session_id, ctx=ctx)
-    if isinstance(from_position, str):
-        if not from_position.isdecimal():
-            hint = f"Give the number of a message, from 0 to {end}."
-            raise NotFoundError(f"The session has no message {from_position!r}.", hint=hint)
-        from_position = int(from_position)
     position = end if from_position is None else from_position
     if not 0 <= position <= end:
         raise NotFoundError(

@@ -46,10 +46,11 @@ values ($1, $2, $3, $4, $5)
 on conflict do nothing;
 
 -- name: list_sessions(agent_id)
--- Sessions with branch point, number of messages, last message and first user message; the most recently used last.
+-- Sessions with branch point, number of messages, last message and first user message; the most recently used first.
 select
-    s.session_id, s.ref, s.created_at, p.ref as parent, s.parent_position,
-    1 + coalesce(l.position, s.parent_position, -1) as lines, coalesce(l.recorded_at, s.created_at) as used_at, f.began
+    s.session_id, s.ref as session, s.created_at, p.ref as parent_session, s.parent_position,
+    1 + coalesce(l.position, s.parent_position, -1) as messages,
+    coalesce(l.recorded_at, s.created_at) as last_used_at, f.first_input
 from dialogue.sessions as s
 left join dialogue.sessions as p on p.agent_id = $1 and p.session_id = s.parent_id
 left join lateral (
@@ -60,14 +61,14 @@ left join lateral (
     limit 1
 ) as l on true
 left join lateral (
-    select left(content, 1000) as began
+    select left(content, 1000) as first_input
     from dialogue.messages
     where agent_id = $1 and session_id = s.session_id and role = 'user'
     order by position
     limit 1
 ) as f on true
 where s.agent_id = $1
-order by used_at, s.created_at, s.session_id;
+order by last_used_at desc, s.session_id desc;
 
 -- name: inherit_entries(agent_id, session_id, parent_id, position)
 -- A branch inherits the entries of its parent up to the branch point, and whether they were removed.

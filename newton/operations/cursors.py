@@ -32,5 +32,13 @@ def decode_id_cursor(cursor: str | None) -> UUID | None:
         raise invalid_cursor_error() from None
 
 
+def decode_number_cursor(cursor: str) -> int:
+    """Return the number that a cursor encodes. Raises InputError for an invalid cursor."""
+    digits = decode_cursor(cursor)
+    if not digits.isdecimal() or len(digits) > 9:
+        raise invalid_cursor_error()
+    return int(digits)
+
+
 def invalid_cursor_error() -> InputError:
     return InputError("The cursor is invalid.", hint="Send the value of `next` from the previous page unchanged.")

@@ -1,11 +1,14 @@
 """Results that several operations share: lists and pages of records."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from newton.operations.cursors import encode_cursor
+
 Item = TypeVar("Item")
+Row = TypeVar("Row")
 
 
 class ItemList(BaseModel, Generic[Item]):
@@ -29,3 +32,15 @@ class CountedPage(CursorPage[Item], Generic[Item]):
     """One page of a list. `next` is the cursor for the next page; it is null on the last page."""
 
     count: int | None = Field(None, description="The number of all items; null after the first page.")
+
+
+def build_page(
+    rows: Sequence[Row], limit: int, to_item: Callable[[Row], Item], position: Callable[[Row], object]
+) -> CursorPage[Item]:
+    """Return a page of the first `limit` rows, each converted by `to_item`.
+
+    `rows` has one row more if there is a next page; its cursor is then the `position` of the last row of this page.
+    """
+    page = rows[:limit]
+    following = encode_cursor(str(position(page[-1]))) if len(rows) > limit else None
+    return CursorPage(items=[to_item(row) for row in page], next=following)

@@ -68,5 +68,5 @@ async def forgets(tx: Tx, session_id: UUID, place: int) -> None:
     await forget(tx, [line], derived=True, reason="a test", ctx=teller())
 
 
-async def branch(tx: Tx, parent_id: UUID, ref: str, at: str | int | None = None) -> UUID:
+async def branch(tx: Tx, parent_id: UUID, ref: str, at: int | None = None) -> UUID:
     return await branches.create_branch(tx, ref, parent_id=parent_id, from_position=at, ctx=teller())

@@ -140,7 +140,7 @@ async def test_a_message_of_a_parent_without_blocks_is_answered_again(recorded: 
         await connection.execute("delete from dialogue.prompt_blocks")  # as for a message that is older than they are
     finally:
         await connection.close()
-    await recorded.sessions.create_branch("s1", "again", at="0")
+    await recorded.sessions.create_branch("s1", "again", at=0)
     await recorded.say(QUESTIONS[0], session="again", already_stored=True, **fields)
     await recorded.say(QUESTIONS[1], session="again", **fields)
     parent, again, later = recorded.model.sent

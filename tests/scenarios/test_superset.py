@@ -124,7 +124,7 @@ async def told(mind: Mind, model: Rubbish | None, embedder: Embedder) -> AsyncGe
 
 async def close(own: AgentServices) -> None:
     service = own.sessions("http")
-    for session in await service.list_sessions():
+    for session in reversed(await service.list_sessions()):
         await service.close(session.session_id)
     await own.maintenance("job extract").learn_if_possible()
 

@@ -237,7 +237,7 @@ async def live(mind: Mind, door: Door, order: Sequence[Source], number: int) -> 
 
 
 async def check_nothing_taken(mind: Mind, own: AgentServices) -> None:
-    for session in await own.sessions("http").list_sessions():
+    for session in reversed(await own.sessions("http").list_sessions()):
         await own.sessions("http").close(session.session_id)
     await own.maintenance("job extract").learn(1_000)
     taken = await list_taken(mind)
@@ -283,7 +283,7 @@ async def work(mind: Mind) -> None:
     await doors.append("s1", [Message(role="user", content="Look at the sink.", said_at=at), asked, result, told])
     await doors.append("s2", [Message(role="user", content="Hello.", said_at=at)])
     await doors.create_branch("s1", "after")
-    await doors.create_branch("s1", "before", at="0")
+    await doors.create_branch("s1", "before", at=0)
     await mind.settle()
 
 

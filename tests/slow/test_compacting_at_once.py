@@ -219,7 +219,7 @@ async def ends_as_if_nothing_had_been(db: Database, agent: UUID, last: list[str]
         await tx.execute("update dialogue.leases set expires_at = now() - interval '1 second'")
         known = await branches.list_branches(tx, agent_id=agent)
     for one in known:
-        if one.ref.startswith("killed"):
+        if one.session.startswith("killed"):
             demanded = replace(compacting(db, agent), is_demanded=True)
             await demanded.load_view(one.session_id, max_tokens=MOST)
             assert await texts(db, agent, one.session_id) == last

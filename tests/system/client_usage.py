@@ -32,7 +32,7 @@ async def use_asynchronously() -> None:
         assert [one["text"] for one in found["items"]] == ["Ana lives in Porto."]
         events = [event async for event in client.run_turn("async", "Where does Ana live?")]
         assert events[-1].type == "result"
-        assert [one["session"] async for one in client.iter_pages("/v1/sessions", limit=1)] == ["sync", "async"]
+        assert [one["session"] async for one in client.iter_pages("/v1/sessions", limit=1)] == ["async", "sync"]
         async for event in client.events(after=0):
             assert event.event_id > 0
             break

@@ -128,7 +128,7 @@ async def test_pydantic_ai_gets_the_context_and_hands_the_exchange_over(client: 
     assert "blue jar" not in str(first.all_messages()), "the context is no part of the history"
     await agent.run("And the key of the shed?", message_history=first.all_messages())
     assert len([one for one in prompts[1] if "Known Information" in one]) <= 1
-    log = [(one["role"], one["content"]) for one in await client.messages("talk")]
+    log = [(one["role"], one["content"]) for one in (await client.messages("talk"))["items"]]
     assert log == [
         ("user", "Where is the key?"),
         ("assistant", "In the jar."),

@@ -53,7 +53,7 @@ BODIES = {
     "/v1/sessions/{session}/brief": {"item_id": str(uuid4()), "status": "done"},
     "/v1/sessions/{session}/compact": {},
     "/v1/sessions/{session}/restore": {"compaction_id": str(uuid4())},
-    "/v1/sessions/{session}/branches": {"session": "other"},
+    "/v1/sessions/{session}/branches": {"branch": "other"},
     "/v1/memories/{memory_id}": {"importance": 1},
     "/v1/identity/lines/{line_id}": {"text": "Obey me"},
     "/v1/identity/lines/{line_id}/erase": {"reason": "it is mine now"},
@@ -156,7 +156,7 @@ async def test_a_conversation_is_kept_shown_and_branched(ana: httpx2.AsyncClient
     assert stored == {"positions": [0, 1], "events": 0, "redacted": {}, "refused": []}
     view = (await ana.get(f"{talk}/view")).json()
     assert [one["content"] for one in view["messages"]] == ["hello", "yes?"]
-    assert (await ana.post(f"{talk}/branches", json={"session": "other", "from_position": "1"})).status_code == 201
+    assert (await ana.post(f"{talk}/branches", json={"branch": "other", "from_position": 1})).status_code == 201
     assert len((await ana.get("/v1/sessions/other/messages")).json()["items"]) == 2
     assert (await ana.get(f"{talk}/compactions")).json() == {"items": []}
     assert (await ana.post(f"{talk}/restore", json={"compaction_id": str(uuid4())})).status_code == 404

@@ -113,14 +113,14 @@ def test_a_decision_without_its_parts_is_refused_without_a_terminal(
 @pytest.mark.parametrize("lines", [b"", b"\n\n", b"/help\n/quit\n", b"/switch later\n"])
 def test_a_chat_in_which_nothing_is_said_stores_no_session(home: Path, lines: bytes) -> None:
     ok(chatted(home, lines, "--agent", "silent", "--session", "evening"))
-    assert json.loads(ok(typed(home, "sessions", "--agent", "silent", "--json"))) == []
+    assert json.loads(ok(typed(home, "sessions", "--agent", "silent", "--json")))["items"] == []
 
 
 def test_a_chat_can_begin_with_a_command_of_its_session(home: Path) -> None:
     text = "/tasks push Paint the fence\nWhich colour?\n/branch other\n"
     done = chatted(home, text, "--session", "fence")
     assert "There is no session" not in done.stdout + done.stderr
-    assert {one["session"] for one in json.loads(ok(typed(home, "sessions", "--json")))} >= {"fence", "other"}
+    assert {one["session"] for one in json.loads(ok(typed(home, "sessions", "--json")))["items"]} >= {"fence", "other"}
 
 
 def test_a_search_without_a_match_says_so(home: Path) -> None:

@@ -301,7 +301,7 @@ async def asking(home: Path, session: str, **model: str) -> asyncio.subprocess.P
 
 async def logged(home: Path, session: str) -> list[tuple[str, str]]:
     done = await asyncio.to_thread(in_process, home, "sessions", "log", session, "--json")
-    return [(one["role"], one["content"]) for one in json.loads(ok(done))]
+    return [(one["role"], one["content"]) for one in json.loads(ok(done))["items"]]
 
 
 @pytest.mark.fault

@@ -52,7 +52,7 @@ async def listed(home: Path, *words: str) -> Any:
 
 
 async def logged(home: Path, session: str) -> list[tuple[str, str]]:
-    return [(one["role"], one["content"]) for one in await listed(home, "sessions", "log", session)]
+    return [(one["role"], one["content"]) for one in (await listed(home, "sessions", "log", session))["items"]]
 
 
 async def fetch(dsn: str, sql: str) -> list[tuple[object, ...]]:

@@ -19,7 +19,7 @@ from newton.cognition.working_set import working_set_store
 from newton.cognition.working_set.working_set_store import SessionScope
 from newton.db.pool import Tx
 from newton.dialogue import branches, log, session_close, sessions
-from newton.dialogue.branches import BranchSummary, SessionExcerpt
+from newton.dialogue.branches import SessionExcerpt, SessionInfo
 from newton.dialogue.brief import brief_store
 from newton.dialogue.brief.brief_items import BriefItem, ClosedStatus
 from newton.dialogue.compaction import entry_store
@@ -90,8 +90,8 @@ class SessionService:
     working_set_tokens: int
     hooks: HookRunner = NO_HOOKS
 
-    async def list_sessions(self) -> Sequence[BranchSummary]:
-        """Return all sessions, least recently used first."""
+    async def list_sessions(self) -> Sequence[SessionInfo]:
+        """Return all sessions, last used first."""
         async with self.scope.transaction() as tx:
             return await branches.list_branches(tx, agent_id=self.scope.agent_id)
 
@@ -236,7 +236,7 @@ class SessionService:
             self._publish("restored", session_id, compaction_id=str(entry_id), restored=restored)
             return restored
 
-    async def create_branch(self, ref: str, new_ref: str, *, at: str | None = None) -> UUID:
+    async def create_branch(self, ref: str, new_ref: str, *, at: int | None = None) -> UUID:
         """Create the session `new_ref`, which continues `ref` from the message `at` (default: the end)."""
         async with self._session(ref) as (tx, ctx, parent_id):
             session_id = await branches.create_branch(tx, new_ref, parent_id=parent_id, from_position=at, ctx=ctx)

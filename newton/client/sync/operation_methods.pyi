@@ -82,6 +82,16 @@ class SyncOperationMethods(SyncDaemonConnection):
         self, session: str, compaction_id: IdLike, *, idempotency_key: str | None = None
     ) -> JsonDict:
         "Undo a compaction: a model receives its messages in full again, and they are never compacted again."
+    def sessions(self, *, limit: int = 50, cursor: str | None = None) -> JsonDict:
+        "List the sessions (conversations), last used first, each with the number of its messages and the first input."
+    def messages(
+        self, session: str, *, first: int = 0, limit: int | None = None, cursor: str | None = None
+    ) -> JsonDict:
+        "Read messages of a session in full, in the order in which they were said, from a position or a cursor on."
+    def create_branch(
+        self, session: str, branch: str, *, from_position: int | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Create a session that continues from a position in an existing one, which does not change."
     def tasks(self, *, session: str | None = None) -> JsonDict:
         "List the tasks of a session with their goals and states, and the results of the finished ones."
     def task_path(self, *, session: str | None = None) -> JsonDict:

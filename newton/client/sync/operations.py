@@ -1,7 +1,7 @@
 # Generated from newton/client/operations.py by scripts/make-reference; change that module instead.
 """Client operations on decisions, sessions, tasks and reports."""
 
-from ..json_types import IdLike, JsonDict, encode_segment
+from ..json_types import IdLike, JsonDict
 from .sessions import SyncSessionOperations
 
 
@@ -53,14 +53,6 @@ class SyncAgentOperations(SyncSessionOperations):
     def metrics(self, *, days: int = 7) -> JsonDict:
         """Return the quality metrics of the contexts of the last `days` days, with their targets."""
         return self.get("/v1/metrics", {"days": days})
-
-    def sessions(self, **fields: str | int) -> list[JsonDict]:
-        """Return one page of the sessions (conversations), the last used one last."""
-        return self.get_items("/v1/sessions", **fields)
-
-    def messages(self, session: str, **fields: str | int) -> list[JsonDict]:
-        """Return one page of the messages of a session, the oldest first."""
-        return self.get_items(f"/v1/sessions/{encode_segment(session)}/messages", **fields)
 
     def agents(self) -> list[JsonDict]:
         """List the agents of the database. Needs the token of the operator."""

@@ -139,9 +139,6 @@ class LocalAgent:
     async def remember(self, content: str) -> RememberReport:
         return await self.newton.fact_intake(self.origin).store(FactDraft(content=content))
 
-    async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
-        await self._sessions.create_branch(session, new, at=position)
-
     async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:
         return to_undone_views(await self.newton.curation(self.origin).undo_changes(since))
 

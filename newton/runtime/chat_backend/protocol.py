@@ -126,10 +126,6 @@ class ChatBackend(Protocol):
         """Store a fact; return the result and the effects on other facts."""
         ...
 
-    async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
-        """Create the session `new` that continues from a message of this one; by default from its end."""
-        ...
-
     async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:
         """Undo what messages changed in the facts since a time; return this with what they changed in the rules."""
         ...

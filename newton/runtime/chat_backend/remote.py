@@ -14,7 +14,6 @@ from newton.agent.maintenance.service import BATCH_SIZE
 from newton.agent.services.fact_intake import RememberReport
 from newton.agent.services.memories import RememberResult
 from newton.client import ApiError, Client, MemoryMentionDict, TokenInfoDict, TurnEvent
-from newton.client.client import session_path
 from newton.client.http_messages import expect_newton_response
 from newton.content.yaml_models import get_by_name
 from newton.dialogue.compaction.progress_events import EVENT_TYPES, CompactionEvent, ignore_progress
@@ -146,9 +145,6 @@ class RemoteAgent:
                 contested=tuple(map(_to_mention, response["contested"])),
                 warning=response["warning"],
             )
-
-    async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
-        await self.client.post(f"{session_path(session)}/branches", {"session": new, "from_position": position})
 
     async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:
         undone = await self.client.post("/v1/memories/undo", {"since": since.isoformat()})

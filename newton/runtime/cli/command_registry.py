@@ -124,8 +124,6 @@ GUARDRAIL_COMMANDS = {
     "restore": ("judgement.guard:restore_guardrail", "Enable a disabled or replaced guardrail again."),
 }
 SESSION_COMMANDS = {
-    "list": ("conversations.sessions:list_sessions", "List the sessions."),
-    "log": ("conversations.sessions:show_log", "Show all messages of a session."),
     "view": (
         "conversations.sessions:show_view",
         "Show the messages and summaries of a session that a model would receive.",
@@ -134,7 +132,6 @@ SESSION_COMMANDS = {
         "conversations.compaction:compact_session",
         "Replace older messages by summaries now, in what a model receives.",
     ),
-    "branch": ("conversations.sessions:branch_session", "Create a session that continues from an existing one."),
     "inject": (
         "conversations.session_contents:inject_into_session",
         "Put a memory, a text or messages of another session into a session.",
@@ -257,7 +254,12 @@ OPERATION_MODULES: dict[str, tuple[str, ...]] = {
     "permissions": ("agent.permissions",),
     "procedures": ("rules.procedures",),
     "profiles": ("decisions.calibration",),
-    "sessions": ("conversations.briefs", "conversations.compactions", "memories.entities"),
+    "sessions": (
+        "conversations.sessions",
+        "conversations.briefs",
+        "conversations.compactions",
+        "memories.entities",
+    ),
     "tasks": ("conversations.tasks",),
 }
 

@@ -15,7 +15,7 @@ from mcp.types import (
 )
 
 from newton.agent.memory_inputs import ListMemoriesInput
-from newton.dialogue.branches import BranchSummary
+from newton.dialogue.branches import SessionInfo
 from newton.errors import NotFoundError
 from newton.operations.cursors import decode_cursor, encode_cursor, invalid_cursor_error
 from newton.runtime.api.middleware import request_limits
@@ -112,7 +112,7 @@ def _match_uri(uri: str) -> tuple[str, Mapping[str, str]]:
     raise NotFoundError(f"There is no resource {uri!r}.", hint=f"The resources are: {known}.")
 
 
-def _select_page(branches: Sequence[BranchSummary], *, after: str) -> tuple[Sequence[BranchSummary], str | None]:
+def _select_page(branches: Sequence[SessionInfo], *, after: str) -> tuple[Sequence[SessionInfo], str | None]:
     """Return the sessions that follow the one with the id `after`, and the id of the last one if more follow.
 
     The order is the time of creation, which no use of a session changes. Raises InputError for an unknown id.
@@ -143,9 +143,9 @@ def _describe_fixed(kind: ResourceKind) -> Resource:
     return _describe(kind.uri, kind.name, title=kind.title, description=kind.description)
 
 
-def _describe_session(branch: BranchSummary) -> Resource:
-    uri = UriTemplate.parse(SESSION_TEMPLATE.uri).expand({"session": branch.ref})
-    return _describe(uri, branch.ref, title=f"Session {branch.ref}", description=branch.began)
+def _describe_session(branch: SessionInfo) -> Resource:
+    uri = UriTemplate.parse(SESSION_TEMPLATE.uri).expand({"session": branch.session})
+    return _describe(uri, branch.session, title=f"Session {branch.session}", description=branch.first_input)
 
 
 def _describe_memory(memory: MemoryListItem) -> Resource:

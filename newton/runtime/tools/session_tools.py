@@ -19,21 +19,8 @@ from newton.operations.caller import OperationCaller
 from newton.runtime.tools import session_info
 from newton.runtime.tools.prompt_views import to_turn_prompts_info
 from newton.runtime.tools.session_views import to_compaction_report
-from newton.runtime.tools.views import to_message_info, to_session_info
 
 DEFAULT_SESSION = "mcp"  # of an exchange, if neither the call nor the connection names a session
-
-
-async def list_sessions(caller: OperationCaller, args: session_inputs.ListSessionsInput) -> ToolResult:
-    branches = await caller.newton.sessions(caller.origin).list_sessions()
-    latest = list(reversed(branches))[: args.limit]
-    return ToolResult({"items": [to_session_info(one).model_dump(mode="json") for one in latest]})
-
-
-async def read_messages(caller: OperationCaller, args: session_inputs.ReadMessagesInput) -> ToolResult:
-    service, last = caller.newton.sessions(caller.origin), args.first + args.limit - 1
-    stored = await service.read_log(args.session, first=args.first, last=last)
-    return ToolResult({"items": [to_message_info(one).model_dump(mode="json") for one in stored]})
 
 
 async def show_prompt(caller: OperationCaller, args: session_inputs.ShowPromptInput) -> ToolResult:

@@ -189,8 +189,6 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "working_memory": _reader(context_inputs.WorkingMemoryInput, memory_tools.show_working_memory),
     "decide": McpTool(context_inputs.HostDecisionInput, "adds", _agent_tool("decide")),
     "preview": _reader(decision_inputs.PreviewDecisionInput, decision_tools.preview),
-    "sessions": _reader(session_inputs.ListSessionsInput, session_tools.list_sessions),
-    "messages": _reader(session_inputs.ReadMessagesInput, session_tools.read_messages),
     "prompt": _reader(session_inputs.ShowPromptInput, session_tools.show_prompt),
     "compact": _writer(session_inputs.CompactSessionInput, session_tools.compact_session, is_idempotent=True),
     "inject": _writer(context_inputs.InjectInput, session_tools.inject, is_idempotent=True),

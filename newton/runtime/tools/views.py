@@ -6,9 +6,6 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-from newton.dialogue.branches import BranchSummary
-from newton.dialogue.messages import Role, StoredMessage
-
 
 class ViewModel(BaseModel):
     """The base class of the models of this module, of the chat, and of HTTP response bodies."""
@@ -38,30 +35,6 @@ class BundleInfo(ViewModel):
     input: str
 
 
-class SessionInfo(ViewModel):
-    """A session. If it is a branch, the parent fields name the session and the position at which it began."""
-
-    session_id: UUID
-    session: str
-    created_at: datetime
-    parent_session: str | None
-    parent_position: int | None
-
-
-class MessageInfo(ViewModel):
-    """A stored message of a session."""
-
-    position: int
-    role: Role
-    name: str | None
-    content: str
-    ref: str | None
-    at: datetime
-    tokens: int
-    calls: list[dict[str, str]]
-    answers: str | None
-
-
 class WorkingMemoryItem(ViewModel):
     """A memory of the working memory. `detail` is null if it was left out of the context; `reason` says why."""
 
@@ -83,19 +56,3 @@ class WorkingMemoryResponse(ViewModel):
     limit: int
     items: list[WorkingMemoryItem]
     omitted: list[WorkingMemoryItem]
-
-
-def to_session_info(branch: BranchSummary) -> SessionInfo:
-    return SessionInfo.from_source(branch, session=branch.ref, parent_session=branch.parent)
-
-
-def to_message_info(stored: StoredMessage) -> MessageInfo:
-    message = stored.message
-    return MessageInfo.from_source(
-        message,
-        position=stored.position,
-        at=message.said_at,
-        tokens=stored.tokens,
-        calls=[call._asdict() for call in message.calls],
-        answers=message.tool_call_id,
-    )

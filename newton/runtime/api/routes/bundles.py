@@ -7,8 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 
 from newton.operations.cursors import decode_id_cursor
-from newton.operations.results import CursorPage
-from newton.runtime.api import pagination
+from newton.operations.results import CursorPage, build_page
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import Cursor, Limit, ResponseModel
 from newton.runtime.api.path_ids import PathId
@@ -47,7 +46,7 @@ async def list_bundles(caller: ReadAccess, limit: Limit = 20, cursor: Cursor = N
     """List the stored contexts (bundles), newest first."""
     before = decode_id_cursor(cursor)
     found = await caller.newton.bundles().list_recent(limit + 1, before=before)
-    return pagination.build_page(found, limit, BundleInfo.from_source, lambda one: one.bundle_id)
+    return build_page(found, limit, BundleInfo.from_source, lambda one: one.bundle_id)
 
 
 @router.get("/{bundle_id}")

@@ -15,12 +15,9 @@ from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.dialogue import sessions
 from newton.memory import hygiene
 from newton.memory.redaction.tally import count_redactions
-from newton.operations.cursors import decode_id_cursor
-from newton.operations.results import CursorPage
 from newton.providers.chat import to_openai_message
-from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess, WriteAccess
-from newton.runtime.api.base_models import ORIGIN, Cursor, Limit, RequestModel, ResponseModel
+from newton.runtime.api.base_models import ORIGIN, RequestModel, ResponseModel
 from newton.runtime.api.idempotency import WriteAction
 from newton.runtime.api.session_messages import AppendMessagesRequest, AppendMessagesResponse, store_valid
 from newton.runtime.jobs import queue
@@ -29,7 +26,6 @@ from newton.runtime.tools.session_views import (
     CompactionReport,
     to_compaction_report,
 )
-from newton.runtime.tools.views import MessageInfo, SessionInfo, to_message_info, to_session_info
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
@@ -83,24 +79,8 @@ class CompactResponse(CompactionReport, ResponseModel):
     log_tokens: int
 
 
-class CreateBranchRequest(RequestModel):
-    session: Ref = Field(description="The name of the new session.", examples=["planning-with-redis"])
-    from_position: str | None = Field(None, description="The number of a message. Default: the end of the session.")
-
-
 class CloseSessionResponse(ResponseModel):
     session_id: UUID
-
-
-@router.get("")
-async def list_sessions(caller: ReadAccess, limit: Limit = 50, cursor: Cursor = None) -> CursorPage[SessionInfo]:
-    """List the sessions, oldest first."""
-    after = decode_id_cursor(cursor)
-    branches = await caller.newton.sessions(ORIGIN).list_sessions()
-    ids = [one.session_id for one in branches]
-    start = ids.index(after) + 1 if after and after in ids else 0
-    found = [to_session_info(one) for one in branches[start : start + limit + 1]]
-    return pagination.build_page(found, limit, lambda one: one, lambda one: one.session_id)
 
 
 @router.post("", status_code=201, response_model=CreateSessionResponse)
@@ -146,16 +126,6 @@ async def append_messages(session: str, body: AppendMessagesRequest, act: WriteA
     return response
 
 
-@router.get("/{session:path}/messages")
-async def list_messages(
-    session: str, caller: ReadAccess, limit: Limit = 100, cursor: Cursor = None
-) -> CursorPage[MessageInfo]:
-    """List all messages of a session with their full text."""
-    first = pagination.decode_number_cursor(cursor)
-    stored = await caller.newton.sessions(ORIGIN).read_log(session, first=first, last=first + limit)
-    return pagination.build_page(stored, limit, to_message_info, lambda one: one.position + 1)
-
-
 @router.get("/{session:path}/view")
 async def get_session_view(
     session: str,
@@ -194,16 +164,5 @@ async def close_session(session: str, act: WriteAction) -> Response:
             await newton.sessions(ORIGIN).close(session_id)
             await queue.enqueue_if_idle(tx, EXTRACT, agent_id=newton.scope.agent_id)
         return CloseSessionResponse(session_id=session_id)
-
-    return await act.run_once(work)
-
-
-@router.post("/{session:path}/branches", status_code=201, response_model=CreateSessionResponse)
-async def create_branch(session: str, body: CreateBranchRequest, act: WriteAction) -> Response:
-    """Create a session that continues from a position in this one. This session is not changed."""
-
-    async def work(newton: AgentServices) -> CreateSessionResponse:
-        session_id = await newton.sessions(ORIGIN).create_branch(session, body.session, at=body.from_position)
-        return CreateSessionResponse(session_id=session_id)
 
     return await act.run_once(work)

@@ -236,9 +236,8 @@ async def create_branch(conversation: ChatConversation, text: str) -> None:
     """Create a session from a position of this one, and continue in it: "NAME [POSITION]"."""
     name, _, at = text.partition(" ")
     await conversation.backend.create_session(conversation.name)
-    await conversation.backend.create_branch(
-        conversation.name, clean_ref(name, what="session"), position=at.strip() or None
-    )
+    given = {"branch": clean_ref(name, what="session"), **({"from_position": at.strip()} if at.strip() else {})}
+    await _run(conversation.backend, "create_branch", session=conversation.name, **given)
     await switch_session(conversation, name)
 
 

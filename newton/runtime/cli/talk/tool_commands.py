@@ -76,8 +76,6 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
     "/preview": SlashCommand(
         "preview", ("confidence", "description"), "check a decision without recording it", has_reason=True
     ),
-    "/sessions": SlashCommand("sessions", ("limit",), "list the sessions"),
-    "/messages": SlashCommand("messages", ("session", "first"), "read the messages of a session"),
     "/inject": SlashCommand("inject", ("text",), "put a text into every context of this session", True),
     "/inject-memory": SlashCommand("inject", ("memory_id",), "put a memory into every context of this session", True),
     "/injections": SlashCommand("injections", (), "list what was put into this session", True),
@@ -99,13 +97,13 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
 def _to_slash_command(operation: Operation) -> SlashCommand:
     """Return the slash command of an operation: its words are the parameters by position, those required and a reason.
 
-    A session that is required, or that of the caller, is that of the conversation.
+    A session that is required, or that of the caller, is that of the conversation unless the line names one.
     """
     words = (*operation.positional, *operation.required, *(one for one in operation.parameters if one == REASON))
     words = tuple(name for name in dict.fromkeys(words) if name != SESSION)
     uses_session = SESSION in operation.required or operation.hints.get(SESSION) == OwnSession
-    filled = (*words, *operation.required, *((SESSION,) if uses_session else ()))
-    options = tuple(name for name in operation.parameters if name not in filled)
+    named = (*words, *operation.required)
+    options = tuple(name for name in operation.parameters if name == SESSION or name not in named)
     summary = operation.summary.rstrip(".")
     text = summary[0].lower() + summary[1:]
     return SlashCommand(operation.name, words, text, uses_session, options=options)
@@ -150,7 +148,7 @@ def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[s
     fields = command.input_model.model_fields
     if missing := [name for name in command.parameters if name not in arguments and fields[name].is_required()]:
         raise InputError(f"The command requires {missing[0].upper()}.", hint=f"Its arguments are {command.usage}.")
-    return arguments | ({"session": session} if command.uses_session else {})
+    return ({"session": session} if command.uses_session else {}) | arguments
 
 
 def _parse_options(command: SlashCommand, text: str) -> tuple[dict[str, object], str]:

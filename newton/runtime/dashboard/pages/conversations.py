@@ -6,7 +6,6 @@ from typing import Any
 from markupsafe import Markup
 from starlette.responses import Response
 
-from newton.operations.cursors import encode_cursor
 from newton.runtime.dashboard.api_client import gather_json
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
 from newton.runtime.dashboard.page_templates import quote_segment
@@ -36,8 +35,7 @@ async def show_session(page: PageRequest) -> Response:
     )
     count = stats["messages"]
     start = min(page.query_number("start", max(count - MESSAGES_SHOWN, 0)), max(count - 1, 0))
-    cursor = encode_cursor(str(start)) if start else None
-    log = await page.api.get(f"{path}/messages", limit=MESSAGES_SHOWN, cursor=cursor)
+    log = await page.api.get(f"{path}/messages", limit=MESSAGES_SHOWN, first=start)
     seen = max(len(view["messages"]) - MESSAGES_SHOWN, 0)
     return page.render(
         "conversation.html",
