@@ -121,6 +121,10 @@ class OperationMethods(DaemonConnection):
         self, number: int, *, session: str | None = None, idempotency_key: str | None = None
     ) -> JsonDict:
         "Resume a blocked task, or start a planned step, of a session by its number."
+    async def calibration(self, *, category: str | None = None, since: datetime | None = None) -> JsonDict:
+        "Compare the confidence stated in decisions with their outcomes: Brier score, reliability, bias and trend."
+    async def relevance_calibration(self) -> JsonDict:
+        "Compare the probability that a memory answers a question with which memories replies used."
     async def decisions(
         self,
         *,
@@ -182,10 +186,6 @@ class OperationMethods(DaemonConnection):
         "Link a decision to another one."
     async def erase_decision(self, decision_id: IdLike, reason: str, *, idempotency_key: str | None = None) -> JsonDict:
         "Permanently erase the text of a decision."
-    async def calibration(self, *, category: str | None = None, since: datetime | None = None) -> JsonDict:
-        "Compare the confidence stated in decisions with their outcomes: Brier score, reliability, bias and trend."
-    async def relevance_calibration(self) -> JsonDict:
-        "Compare the probability that a memory answers a question with which memories replies used."
     async def attributes(self) -> JsonDict:
         "List the attributes of facts, such as 'lives in'."
     async def set_attribute(

@@ -178,7 +178,10 @@ def operation(
 
 @cache
 def load_operations() -> Mapping[str, Operation]:
-    """Return all operations by name, after the modules in the packages of nouns are imported."""
+    """Return all operations by name, after the modules in the packages of nouns are imported.
+
+    They are in the order of their modules, whichever of these was imported first.
+    """
     for module in pkgutil.walk_packages(operations.__path__, f"{operations.__name__}."):
         import_module(module.name)
-    return OPERATIONS
+    return dict(sorted(OPERATIONS.items(), key=lambda one: one[1].run.__module__))

@@ -115,6 +115,10 @@ class SyncOperationMethods(SyncDaemonConnection):
         "Mark the current task of a session as failed, with the reason."
     def resume_task(self, number: int, *, session: str | None = None, idempotency_key: str | None = None) -> JsonDict:
         "Resume a blocked task, or start a planned step, of a session by its number."
+    def calibration(self, *, category: str | None = None, since: datetime | None = None) -> JsonDict:
+        "Compare the confidence stated in decisions with their outcomes: Brier score, reliability, bias and trend."
+    def relevance_calibration(self) -> JsonDict:
+        "Compare the probability that a memory answers a question with which memories replies used."
     def decisions(
         self,
         *,
@@ -176,10 +180,6 @@ class SyncOperationMethods(SyncDaemonConnection):
         "Link a decision to another one."
     def erase_decision(self, decision_id: IdLike, reason: str, *, idempotency_key: str | None = None) -> JsonDict:
         "Permanently erase the text of a decision."
-    def calibration(self, *, category: str | None = None, since: datetime | None = None) -> JsonDict:
-        "Compare the confidence stated in decisions with their outcomes: Brier score, reliability, bias and trend."
-    def relevance_calibration(self) -> JsonDict:
-        "Compare the probability that a memory answers a question with which memories replies used."
     def attributes(self) -> JsonDict:
         "List the attributes of facts, such as 'lives in'."
     def set_attribute(
