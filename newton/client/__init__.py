@@ -23,7 +23,7 @@ from .response_types import (
     TokenInfoDict,
     TurnEvent,
 )
-from .sync.client import SyncClient
+from .sync_client import SyncClient
 
 __all__ = [
     "ApiError",

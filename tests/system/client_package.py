@@ -1,5 +1,6 @@
 """The package newton_client, laid out as its wheel lays it out."""
 
+import asyncio
 import shutil
 from pathlib import Path
 
@@ -14,3 +15,12 @@ def lay_out(folder: Path) -> Path:
     shutil.copytree(ROOT / "newton" / "client", package, ignore=leave_out)
     shutil.copytree(DISTRIBUTION / "adapters", package / "adapters", ignore=leave_out)
     return folder
+
+
+async def run(*words: str, env: dict[str, str] | None = None) -> str:
+    """The output of a process that ends well."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*words, stdout=pipe, stderr=pipe, env=env)
+    out, err = await process.communicate()
+    assert process.returncode == 0, (out + err).decode()
+    return out.decode()

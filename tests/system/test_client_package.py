@@ -1,6 +1,5 @@
 """The distribution newton-client: without the server, from its files and from its wheel."""
 
-import asyncio
 import json
 import os
 import re
@@ -17,7 +16,7 @@ from newton.client import ApiError, Client, SyncClient
 from newton.db.pool import Database
 from newton.settings import load
 from tests.support import has_code
-from tests.system.client_package import DISTRIBUTION, ROOT, lay_out
+from tests.system.client_package import DISTRIBUTION, ROOT, lay_out, run
 from tests.system.served import Api, served
 
 ADAPTERS = {
@@ -32,15 +31,6 @@ USAGE = Path(__file__).with_name("client_usage.py")
 async def api(db: Database, tmp_path: Path) -> AsyncGenerator[Api]:
     async with served(db, tmp_path) as running:
         yield running
-
-
-async def run(*words: str, env: dict[str, str] | None = None) -> str:
-    """The output of a process that ends well."""
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*words, stdout=pipe, stderr=pipe, env=env)
-    out, err = await process.communicate()
-    assert process.returncode == 0, (out + err).decode()
-    return out.decode()
 
 
 def wheel_in(folder: Path) -> Path:
@@ -87,7 +77,7 @@ async def test_the_wheel_works_in_an_environment_of_its_own(api: Api, tmp_path: 
     await run(python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path), str(DISTRIBUTION))
     wheel = wheel_in(tmp_path)
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert names >= {"newton_client/py.typed", "newton_client/sync/client.py", "newton_client/adapters/__init__.py"}
+    assert names >= {"newton_client/py.typed", "newton_client/sync_client.pyi", "newton_client/adapters/__init__.py"}
     assert all(name.startswith(("newton_client/", "newton_client-")) for name in names)
     await run(python, "-m", "pip", "install", "-q", str(wheel))
     assert await use(python, api) == ""
