@@ -1,4 +1,4 @@
-"""The daemon: one process with the HTTP server, the command socket and the job worker, and its graceful shutdown."""
+"""The daemon: one process with the HTTP server, on TCP and a local socket, the job worker, and a graceful shutdown."""
 
 import asyncio
 import logging
@@ -11,25 +11,24 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, supp
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
-from typing import Protocol
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from newton.client.environment import LOOPBACK_HOSTS
 from newton.concurrency import task_group, with_timeout
 from newton.db.pool import Database
 from newton.errors import ConfigError, DatabaseError
-from newton.runtime import daemon_address
+from newton.runtime import daemon_address, daemon_socket
 from newton.runtime.access import operator_token
 from newton.runtime.access.browser_sessions import SignInGrant
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app, stop_turns, wait_for_turns
 from newton.runtime.api.routes.dashboard import build_link_path
 from newton.runtime.bootstrap import open_newton
-from newton.runtime.command_socket import SocketUnavailableError
 from newton.runtime.daemon_state import DaemonState
 from newton.runtime.dashboard.routes import mount_dashboard
 from newton.runtime.jobs.schedule import build_runner, build_schedules
@@ -43,6 +42,10 @@ from newton.settings import Settings
 # Seconds from the stop signal until replies are ended with an error, requests are cancelled, database connections are
 # dropped, and the process exits.
 REPLY_SECONDS, DRAIN_SECONDS, ABORT_SECONDS, EXIT_SECONDS = 5.0, 7, 8.0, 9.5
+SERVER_OPTIONS: dict[str, Any] = {
+    **{"log_config": None, "access_log": False, "lifespan": "off", "server_header": False},
+    "timeout_graceful_shutdown": DRAIN_SECONDS,
+}
 BACKLOG = 512  # connections that wait to be accepted
 REQUEST_HEAD_SECONDS = 10  # timeout for the head of a request
 STALLED_READER_SECONDS = 20  # timeout for a client that reads nothing
@@ -132,16 +135,31 @@ class _TimeoutProtocol(H11Protocol):
             self._stall_timer = None
 
 
-class LocalCommandServer(Protocol):
-    """A server that runs in the daemon the commands that callers on the same machine send."""
+class _OwnerProtocol(H11Protocol):
+    """An HTTP/1.1 protocol that serves only processes of the user of this one, who may take any time."""
 
-    async def start(self) -> None:
-        """Start to accept commands. Raises SocketUnavailableError if the command socket cannot be opened."""
-        ...
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  # as uvicorn has it
+        super().connection_made(transport)
+        # the transport's own socket object has no getsockopt
+        with socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno())) as connection:
+            if not daemon_socket.is_own_peer(connection):
+                transport.abort()
 
-    async def stop(self, *, drain_seconds: float) -> None:
-        """Wait `drain_seconds` for running commands, then cancel the rest. Do nothing if the server was not started."""
-        ...
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerApp:
+    """What the socket of the data folder serves: `local` and the HTTP API, where its user is the operator."""
+
+    api: ASGIApp
+    local: ASGIApp
+    operator_token: str
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"].startswith(daemon_socket.LOCAL_PREFIX):
+            await self.local(scope, receive, send)
+            return
+        token = (b"authorization", f"Bearer {self.operator_token}".encode())
+        await self.api({**scope, "headers": [token, *scope["headers"]]}, receive, send)
 
 
 class UvicornServer(uvicorn.Server):
@@ -159,7 +177,7 @@ async def serve(
     on_message: Callable[[str], None] = lambda text: None,
     export_spans: bool = False,
     prints_link: bool = False,
-    build_command_server: Callable[[AgentRegistry], LocalCommandServer],
+    build_local_app: Callable[[AgentRegistry], ASGIApp],
 ) -> None:
     """Run the daemon until SIGTERM or SIGINT, then let requests finish and exit within ten seconds.
 
@@ -177,13 +195,12 @@ async def serve(
         agents, url = AgentRegistry(newton), listen.url(bound)
         app = mount_dashboard(create_app(agents, operator_token=token, hosts=listen.hosts, state=state))
         await stack.enter_async_context(mount_mcp(app))
-        if not stack.enter_context(daemon_address.publish_address(settings.home, url)):
-            on_message(f"Another daemon serves {settings.home}. Commands and hooks on this machine keep to that one.")
-        server = UvicornServer(build_uvicorn_config(app, listen))
-        commands = await _start_command_server(build_command_server(agents), on_message)
+        servers = {UvicornServer(build_uvicorn_config(app, listen)): bound}
+        if own := _open_socket(stack, settings.home, url, on_message):
+            servers[UvicornServer(_build_owner_config(app, build_local_app(agents)))] = own
         async with task_group() as tasks:
             listener = tasks.create_task(app.state.broadcaster.listen(newton.scope.db))
-            server_task = tasks.create_task(server.serve(sockets=[bound]))
+            serving = [tasks.create_task(server.serve(sockets=[one])) for server, one in servers.items()]
             tasks.create_task(
                 JobWorker(newton.scope.db, build_runner(agents)).work(build_schedules(settings.jobs), stop)
             )
@@ -195,8 +212,9 @@ async def serve(
             on_message("Newton is shutting down.")
             listener.cancel()
             app.state.broadcaster.close()
-            server.should_exit = True
-            await asyncio.gather(server_task, commands.stop(drain_seconds=DRAIN_SECONDS))
+            for server in servers:
+                server.should_exit = True
+            await asyncio.gather(*serving)
             await wait_for_turns(app, seconds=ABORT_SECONDS - DRAIN_SECONDS)
 
 
@@ -214,12 +232,21 @@ def _describe_chat_model(newton: AgentServices) -> str:
     return model.name if model else f"none; {describe_replies_without_model(newton.settings)}"
 
 
-async def _start_command_server(commands: LocalCommandServer, on_message: Callable[[str], None]) -> LocalCommandServer:
+def _open_socket(
+    stack: AsyncExitStack, home: Path, url: str, on_message: Callable[[str], None]
+) -> socket.socket | None:
+    """Publish the URL and return the listening socket of the data folder, both until `stack` is closed.
+
+    Return None, with a message, if another daemon serves the folder, or if the socket cannot be opened.
+    """
+    if not stack.enter_context(daemon_address.publish_address(home, url)):
+        on_message(f"Another daemon serves {home}. Commands and hooks on this machine keep to that one.")
+        return None
     try:
-        await commands.start()
-    except SocketUnavailableError as error:
+        return stack.enter_context(daemon_socket.listen(home))
+    except daemon_socket.SocketUnavailableError as error:
         on_message(f"The daemon runs no commands of the CLI; each runs in its own process, because {error}.")
-    return commands
+        return None
 
 
 def _schedule_aborts(app: FastAPI, db: Database) -> None:
@@ -305,6 +332,11 @@ def bind_socket(listen: ListenOptions) -> socket.socket:
         ) from None
 
 
+def _build_owner_config(app: FastAPI, local: ASGIApp) -> uvicorn.Config:
+    owner_app = OwnerApp(api=app, local=local, operator_token=app.state.operator_token)
+    return uvicorn.Config(owner_app, http=_OwnerProtocol, **SERVER_OPTIONS)
+
+
 def build_uvicorn_config(app: ASGIApp, listen: ListenOptions) -> uvicorn.Config:
     return uvicorn.Config(
         app,
@@ -313,11 +345,7 @@ def build_uvicorn_config(app: ASGIApp, listen: ListenOptions) -> uvicorn.Config:
         ssl_certfile=listen.certificate,
         ssl_keyfile=listen.key,
         ssl_version=ssl.PROTOCOL_TLS_SERVER,
-        log_config=None,
-        access_log=False,
         http=_TimeoutProtocol,
-        lifespan="off",
-        server_header=False,
         proxy_headers=listen.behind_proxy,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
+        **SERVER_OPTIONS,
     )

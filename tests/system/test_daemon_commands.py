@@ -11,19 +11,24 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from newton import __version__
-from newton.runtime import command_socket
-from newton.runtime.command_socket import CommandSocket, SocketUnavailableError
+from newton.environment import read_sources
+from newton.runtime import daemon_socket
+from newton.runtime.daemon_address import publish_address
+from newton.runtime.daemon_socket import COMMANDS_PATH, LocalRequest
 from tests.endpoint import Wire, chunk, endpoint
 from tests.system.daemons import Daemon, daemon
+from tests.system.servers import wait
 from tests.system.typed import Done, ok, typed
 
 ROOT = Path(__file__).parents[2]
 NOT_IN_DAEMON = 77
+NOBODY = 65534  # a user id
 # Runs a command in the daemon or not at all.
 IN_DAEMON = f"""
 import sys
@@ -32,8 +37,8 @@ code = run_in_daemon(sys.argv[1:])
 sys.stdout.flush()
 sys.exit({NOT_IN_DAEMON} if code is None else code)
 """
-# Before it: who hears no greeting soon does not wait for one.
-HURRIED = "from newton.runtime.cli import daemon_client\ndaemon_client.GREETING_SECONDS = 0.3\n"
+# Before it: whose request is not taken soon does not wait for it.
+HURRIED = "from newton.runtime.cli import daemon_client\ndaemon_client.ACCEPT_SECONDS = 0.3\n"
 # The same for each of several commands, in a process forked for it: to start Python takes longer than most of them.
 EACH_IN_DAEMON = f"""
 import json, os, sys
@@ -213,11 +218,11 @@ def test_other_settings_are_named_and_used_in_the_process_of_the_caller(served: 
 def test_only_the_user_of_the_daemon_may_open_its_socket_and_no_other_daemon_takes_it(
     served: Daemon, house: Path
 ) -> None:
-    run = house / "data" / command_socket.FOLDER
-    modes = [stat.S_IMODE(path.stat().st_mode) for path in (run, run / command_socket.SOCKET_FILE)]
+    run = house / "data" / daemon_socket.FOLDER
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (run, run / daemon_socket.SOCKET_FILE)]
     assert modes == [0o700, 0o600]
-    with pytest.raises(SocketUnavailableError, match="another daemon"):
-        CommandSocket.listen(house / "data")
+    with publish_address(house / "data", "http://another") as is_only:
+        assert not is_only, "a daemon listens only if no other daemon of its data folder runs"
     assert in_daemon(house, "recall", "boat").returncode == 0
 
 
@@ -226,55 +231,81 @@ def test_another_user_is_refused_at_either_end() -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         home.chmod(0o755)
-        own = CommandSocket.listen(home)
-        path = home / command_socket.FOLDER / command_socket.SOCKET_FILE
-        path.parent.chmod(0o711)
-        path.chmod(0o666)
-        with stranger("s.connect(sys.argv[1]); s.recv(1)", path) as other:
-            own.listener.settimeout(30)
-            with own.listener.accept()[0] as connection:
-                assert not command_socket.is_own_peer(connection)
-            assert other.wait(timeout=30) == 0
-        own.close()
+        path = home / daemon_socket.FOLDER / daemon_socket.SOCKET_FILE
+        with daemon_socket.listen(home) as listener:
+            path.parent.chmod(0o711)
+            path.chmod(0o666)
+            with stranger("s.connect(sys.argv[1]); s.recv(1)", path) as other:
+                listener.settimeout(30)
+                with listener.accept()[0] as connection:
+                    assert not daemon_socket.is_own_peer(connection)
+                assert other.wait(timeout=30) == 0
         path.parent.chmod(0o777)
         with stranger("s.bind(sys.argv[1]); s.listen(); print(flush=True); s.accept()[0].recv(1)", path) as other:
             assert other.stdout is not None
             other.stdout.readline()
-            assert command_socket.connect(home) is None
+            assert daemon_socket.connect(home) is None
             assert other.wait(timeout=30) == 0
 
 
-def stranger(statements: str, path: Path) -> "subprocess.Popen[bytes]":
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_the_daemon_answers_no_request_of_another_user(house: Path) -> None:
+    head = r"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    request = f"s.connect(sys.argv[1]); s.sendall(b'{head}'); sys.stdout.buffer.write(s.recv(8)); sys.stdout.flush()"
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        (home / "newton.toml").write_bytes((house / "newton.toml").read_bytes())
+        with daemon(home, NEWTON_EMBEDDING_PROVIDER="none"):
+            path = home / "data" / daemon_socket.FOLDER / daemon_socket.SOCKET_FILE
+            for shared in (home, home / "data", path.parent, path):
+                shared.chmod(0o777)
+            for user, answer in ((os.geteuid(), b"HTTP/1.1"), (NOBODY, b"")):
+                assert stranger(request, path, user=user).communicate(timeout=30)[0] == answer
+
+
+def stranger(statements: str, path: Path, user: int = NOBODY) -> "subprocess.Popen[bytes]":
     """A process of another user, who uses a socket of this path."""
-    code = f"import os, socket, sys; os.setuid(65534); s = socket.socket(socket.AF_UNIX); {statements}"
+    code = f"import os, socket, sys; os.setuid({user}); s = socket.socket(socket.AF_UNIX); {statements}"
     return subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE)
 
 
 def test_a_path_that_is_too_long_for_a_socket_is_reached_nevertheless(tmp_path: Path) -> None:
     home = tmp_path / ("long" * 30)
-    own = CommandSocket.listen(home)
-    connection = command_socket.connect(home)
-    assert connection is not None
-    connection.close()
-    own.close()
-    assert command_socket.connect(home) is None
+    with daemon_socket.listen(home):
+        connection = daemon_socket.connect(home)
+        assert connection is not None
+        connection.close()
+    assert daemon_socket.connect(home) is None
 
 
-def test_a_daemon_that_does_not_greet_or_is_of_another_version_is_sent_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("response", [b"", b"HTTP/1.1 404 Not Found\r\n\r\n", b'{"version": "0.1"}\n'])
+def test_a_daemon_that_does_not_take_a_command_or_is_of_another_version_is_sent_none(
+    tmp_path: Path, response: bytes
+) -> None:
     (tmp_path / "data").mkdir()
-    own = CommandSocket.listen(tmp_path / "data")
-    own.listener.settimeout(30)
-    try:
-        for greeting in (b"", command_socket.encode({"version": f"{__version__}.1"})):
-            command = [sys.executable, "-c", HURRIED + IN_DAEMON, "recall", "x"]
-            with subprocess.Popen(command, env=environment(tmp_path), cwd=tmp_path) as caller:
-                with own.listener.accept()[0] as connection:
-                    connection.settimeout(30)
-                    connection.sendall(greeting)
-                    assert connection.recv(1) == b""
-                assert caller.wait(timeout=30) == NOT_IN_DAEMON
-    finally:
-        own.close()
+    command = [sys.executable, "-c", HURRIED + IN_DAEMON, "recall", "x"]
+    with (
+        daemon_socket.listen(tmp_path / "data") as listener,
+        subprocess.Popen(command, env=environment(tmp_path), cwd=tmp_path) as caller,
+    ):
+        listener.settimeout(30)
+        with listener.accept()[0] as connection:
+            connection.settimeout(30)
+            assert connection.recv(10_000).endswith(b"\r\n\r\n")
+            connection.sendall(response)
+            assert connection.recv(1) == b""
+        assert caller.wait(timeout=30) == NOT_IN_DAEMON
+
+
+def test_a_defect_of_a_command_is_shown_to_its_caller(served: Daemon, house: Path) -> None:
+    request = LocalRequest.open(house / "data", COMMANDS_PATH, seconds=60)
+    assert request is not None
+    with closing(request):
+        terminal = {"can_ask": False, "has_progress": False, "width": None, "shown_style": "text"}
+        request.send({"argv": [5], "sources": {**asdict(read_sources({})), "file_values": {}}, "terminal": terminal})
+        shown, last = request.read(), request.read()
+    assert shown and "TypeError" in shown["stderr"] and last == {"exit": 1}
 
 
 async def begins(wire: Wire) -> None:
@@ -309,6 +340,7 @@ async def test_ctrl_c_and_a_killed_daemon_end_a_command_in_order(home: Path) -> 
     async with endpoint(begins) as server:
         model = {"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": "scripted"}
         with daemon(home, NEWTON_EMBEDDING_PROVIDER="none", **model) as made:
+            wait(lambda: in_daemon(home, "recall", "boat", **model).returncode == 0)
             stopped = await asking(home, "a", **model)
             stopped.send_signal(signal.SIGINT)
             said = (await stopped.communicate())[1]
@@ -323,10 +355,10 @@ async def test_ctrl_c_and_a_killed_daemon_end_a_command_in_order(home: Path) -> 
                 "newton: The daemon stopped before the command was finished.",
             )
         assert await logged(home, "b") == [("user", "Which ferry?")]
-        dead = home / "data" / command_socket.FOLDER / command_socket.SOCKET_FILE
+        dead = home / "data" / daemon_socket.FOLDER / daemon_socket.SOCKET_FILE
         assert dead.exists()
         assert in_daemon(home, "recall", "boat", **model).returncode == NOT_IN_DAEMON
         with daemon(home, NEWTON_EMBEDDING_PROVIDER="none", **model) as again:
-            assert in_daemon(home, "recall", "boat", **model).returncode == 0
+            wait(lambda: in_daemon(home, "recall", "boat", **model).returncode == 0)
             assert again.stopped() == 0
         assert not dead.exists()

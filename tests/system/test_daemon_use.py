@@ -3,11 +3,13 @@
 import json
 from pathlib import Path
 
+import httpx2
 import pytest
 
-from newton.runtime import local_daemon
-from newton.runtime.access.operator_token import load_or_create_token
+from newton import __version__
 from newton.runtime.daemon_address import publish_address
+from newton.runtime.daemon_socket import COMMANDS_PATH, FOLDER, LOCAL_PREFIX, SOCKET_FILE, listen
+from newton.runtime.local_daemon import find_daemon
 from tests.system.daemons import Daemon
 from tests.system.test_mcp_relay import OPENING, loaded
 
@@ -49,27 +51,22 @@ def test_other_settings_are_named_and_used_in_the_own_process(served: Daemon, ho
     assert "newton.runtime.mcp_servers.server_check" in modules
 
 
-def test_the_token_is_sent_only_to_a_socket_of_this_user(served: Daemon, house: Path, tmp_path: Path) -> None:
-    found = local_daemon.find_daemon(house / "data")
-    assert found is not None and found.token == served.token
-    for table in local_daemon.SOCKET_TABLES:
-        lines = table.read_text(encoding="ascii").splitlines()
-        head, rows = lines[0], [line.split() for line in lines[1:]]
-        others = [" ".join([*row[:7], "65534", *row[8:]]) for row in rows]
-        (tmp_path / table.name).write_text("\n".join([head, *others]) + "\n", encoding="ascii")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_daemon, "SOCKET_TABLES", tuple(tmp_path / one.name for one in local_daemon.SOCKET_TABLES))
-        assert local_daemon.find_daemon(house / "data") is None
-        patch.setattr(local_daemon, "SOCKET_TABLES", (tmp_path / "absent",))
-        assert local_daemon.find_daemon(house / "data") is None, "a system without such tables cannot tell"
+def test_the_api_on_the_socket_takes_its_user_for_the_operator(served: Daemon, house: Path) -> None:
+    served.begins("socketed")
+    transport = httpx2.HTTPTransport(uds=str(house / "data" / FOLDER / SOCKET_FILE))
+    with httpx2.Client(base_url="http://localhost", transport=transport) as client:
+        assert "socketed" in {one["name"] for one in client.get("/v1/agents").json()["items"]}
+        assert client.get("/v1/token", headers={"X-Newton-Agent": "socketed"}).json()["agent"] == "socketed"
+        for path in (COMMANDS_PATH.replace(__version__, "0.0.0"), f"{LOCAL_PREFIX}unknown"):
+            assert client.post(path).status_code == 404
+    with served.client() as client:
+        assert client.post(COMMANDS_PATH).status_code == 404, "only the socket takes commands"
+    assert httpx2.get(f"{served.url}/v1/agents").status_code == 401
 
 
-@pytest.mark.parametrize(
-    ("host", "is_own"),
-    [("127.0.0.1", True), ("localhost", True), ("0.0.0.0", True), ("192.0.2.7", False), ("a.invalid", False)],
-)
-def test_the_token_is_sent_only_to_this_machine(served: Daemon, tmp_path: Path, host: str, is_own: bool) -> None:
-    port = served.url.rpartition(":")[2]
-    load_or_create_token(tmp_path)
-    with publish_address(tmp_path, f"http://{host}:{port}"):
-        assert (local_daemon.find_daemon(tmp_path) is not None) == is_own
+def test_the_address_of_a_killed_daemon_finds_none(tmp_path: Path) -> None:
+    with publish_address(tmp_path, "http://killed"):
+        assert find_daemon(tmp_path) is None
+        with listen(tmp_path):
+            assert find_daemon(tmp_path) is not None
+        assert find_daemon(tmp_path) is None

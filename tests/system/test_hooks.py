@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 from newton.ids import derive_agent_id
-from newton.runtime import command_socket
+from newton.runtime.daemon_socket import HOOKS_PATH, LocalRequest
 from newton.runtime.hooks import hook_client, hook_runner, spool
 from newton.runtime.hooks.hook_options import HookOptions
 from tests.system.daemons import Daemon
@@ -329,12 +329,11 @@ def test_the_daemon_handles_the_hooks_of_its_machine(agent: Agent) -> None:
         options = HookOptions(agent.name, data_dir=str(agent.data_dir), program=CLAUDE)
         request = {"input": agent.event(CLAUDE, "UserPromptSubmit"), "options": options._asdict(), **changes}
         request = {"project_dir": None, "namespace": hook_client.read_namespace(), **request}
-        connection = command_socket.connect(agent.data_dir)
-        assert connection is not None
-        with closing(connection), connection.makefile("rb") as stream:
-            assert "version" in json.loads(stream.readline())
-            connection.sendall(command_socket.encode({"hook": request}))
-            return json.loads(stream.readline())
+        asked = LocalRequest.open(agent.data_dir, HOOKS_PATH, seconds=30)
+        assert asked is not None
+        with closing(asked):
+            asked.send(request)
+            return asked.read()
 
     assert ask(namespace="mnt:[0]") == {"declined": None}, "the daemon may not see the files of this caller"
     assert ask() == {"output": "", "notes": []}

@@ -1,23 +1,22 @@
-"""Server in the daemon that runs the commands and hooks of local callers. See `newton.runtime.command_socket`."""
+"""Server in the daemon that runs the commands and hooks of local callers. See `newton.runtime.daemon_socket`."""
 
 import asyncio
 import json
-import os
-import socket
 import traceback
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
-from newton import __version__
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
 from newton.environment import SettingSources
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.bootstrap import find_or_create_agent
 from newton.runtime.cli.app import run_hosted_command
 from newton.runtime.cli.command_context import CommandContext, RunInProcessError, TerminalStyle, use_context
-from newton.runtime.command_socket import CommandSocket, Message, encode, is_own_peer
+from newton.runtime.daemon_socket import COMMANDS_PATH, HOOKS_PATH, Message, encode
 from newton.runtime.daemon_state import DaemonState
 from newton.runtime.error_status import EXIT_FAILED, EXIT_INTERRUPTED
 from newton.runtime.hooks.hook_client import read_namespace
@@ -26,21 +25,19 @@ from newton.runtime.hooks.hook_runner import run_hook
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
 
-MAX_CONNECTIONS = 32  # a further caller runs its command itself
+MAX_RUNNING = 32  # a further caller runs its command itself
 MAX_HOOKS = 8  # events of coding agents that are handled at the same time
-MAX_REQUEST_BYTES = 8 * 1024 * 1024
-REQUEST_SECONDS = 10.0  # timeout for the request of a caller
 
 
 @dataclass(slots=True, kw_only=True)
 class CallerTerminal:
-    """Terminal of a caller: output is sent to the caller's process, which prints it."""
+    """Terminal of a caller: `output` is sent to the caller's process, which prints it."""
 
-    writer: asyncio.StreamWriter
+    output: asyncio.Queue[bytes]
     can_ask: bool
     has_progress: bool
-    width: int | None = None
-    shown_style: TerminalStyle = "text"
+    width: int | None
+    shown_style: TerminalStyle
     has_output: bool = False
     is_line_open: bool = False
 
@@ -77,7 +74,7 @@ class CallerTerminal:
 
     def _send(self, message: Message) -> None:
         self.has_output = True
-        self.writer.write(encode(message))
+        self.output.put_nowait(encode(message))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,87 +103,51 @@ class DaemonHost:
 
 @dataclass(slots=True, kw_only=True)
 class CommandServer:
-    """Server that accepts commands on the Unix domain socket of the data folder."""
+    """ASGI application that runs the commands and hooks of local callers."""
 
     agents: AgentRegistry
     state: DaemonState
-    _socket: CommandSocket | None = None
-    _server: asyncio.Server | None = None
-    _connections: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
-    _is_stopping: bool = False
+    _running: int = 0
     # of their own: the requests of a hook need the threads of the event loop, for example to compute embeddings
     _hook_threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(MAX_HOOKS, "hook"))
 
-    async def start(self) -> None:
-        """Start listening. Raises SocketUnavailableError if the socket cannot be used."""
-        self._socket = CommandSocket.listen(self.agents.default.settings.home)
-        self._server = await asyncio.start_unix_server(
-            self._accept, sock=self._socket.listener, limit=MAX_REQUEST_BYTES
-        )
-
-    async def stop(self, *, drain_seconds: float) -> None:
-        """Accept no more callers, wait `drain_seconds` for the running commands, and cancel those still running."""
-        self._is_stopping = True
-        if self._socket is None or self._server is None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request. What is refused is not read, by which its caller knows that it may run the command."""
+        serve = {COMMANDS_PATH: self._run, HOOKS_PATH: self._run_hook}.get(scope["path"])
+        if serve is None or self._running >= MAX_RUNNING:
+            await Response(status_code=404 if serve is None else 503)(scope, receive, send)
             return
-        self._server.close()
-        self._socket.close()
-        if self._connections:
-            await asyncio.wait(self._connections, timeout=drain_seconds)
-        running = set(self._connections)
-        for connection in running:
-            connection.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-        self._hook_threads.shutdown(wait=False, cancel_futures=True)
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
+        self._running += 1
         try:
-            with suppress(OSError, ValueError):  # the caller has gone, or sends no message
-                if _is_own_user(writer) and len(self._connections) <= MAX_CONNECTIONS and not self._is_stopping:
-                    writer.write(encode({"version": __version__}))
-                    await self._serve(reader, writer)
+            request = await _read_request(receive)
+            await send({"type": "http.response.start", "status": 200})
+            last = {"exit": EXIT_INTERRUPTED} if request is None else await serve(request, receive, send)
+            await send({"type": "http.response.body", "body": encode(last)})
         finally:
-            self._connections.discard(task)
-            writer.close()
+            self._running -= 1
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async with asyncio.timeout(REQUEST_SECONDS):
-            line = await reader.readline()
-        request: Mapping[str, Any] = json.loads(line) if line else {}
-        if "argv" in request:
-            await self._run(request, reader, writer)
-        elif "hook" in request:
-            writer.write(encode(await self._run_hook(request["hook"])))
-            await writer.drain()
-
-    async def _run(
-        self, request: Mapping[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        terminal = CallerTerminal(
-            writer=writer,
-            can_ask=request["asks"],
-            has_progress=request["shows_progress"],
-            width=request["columns"],
-            shown_style=request["style"],
-        )
-        sources = _decode_sources(request["sources"])
+    async def _run(self, request: Message, receive: Receive, send: Send) -> Message:
+        output = asyncio.Queue[bytes]()
+        terminal = CallerTerminal(output=output, **request["terminal"])
+        sources = SettingSources(**request["sources"])
         host = DaemonHost(agents=self.agents, state=self.state, sources=sources)
         context = CommandContext(terminal=terminal, sources=sources, host=host)
         command = asyncio.create_task(_run_command(context, request["argv"]))
-        watcher = asyncio.create_task(_cancel_on_message(reader, command))
+        command.add_done_callback(lambda _: output.put_nowait(b""))
+        watcher = asyncio.create_task(_cancel_on_message(receive, command))
         try:
-            await asyncio.wait({command})
+            while piece := await output.get():
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
         finally:
             watcher.cancel()
             command.cancel()
             await asyncio.wait({command})
-        writer.write(encode(_to_result(command, terminal)))
-        await writer.drain()
+        last = _to_result(command, terminal)
+        if not output.empty():  # a traceback
+            await send({"type": "http.response.body", "body": output.get_nowait(), "more_body": True})
+        return last
 
-    async def _run_hook(self, request: Mapping[str, Any]) -> Message:
+    async def _run_hook(self, request: Message, _receive: Receive, _send: Send) -> Message:
         """Handle an event of a coding agent in a thread, because it reads files and waits for requests to this daemon.
 
         Decline it if the caller sees other files than the daemon.
@@ -200,15 +161,25 @@ class CommandServer:
         return {"output": output, "notes": notes}
 
 
+async def _read_request(receive: Receive) -> Message | None:
+    """Return the message of a request, after which the request stays open; None if the caller has ended it already."""
+    line = b""
+    while not line.endswith(b"\n"):
+        message = await receive()
+        if not message.get("more_body"):  # also without a connection
+            return None
+        line += message["body"]
+    return json.loads(line)
+
+
 async def _run_command(context: CommandContext, argv: list[str]) -> int:
     with use_context(context):
         return await run_hosted_command(argv)
 
 
-async def _cancel_on_message(reader: asyncio.StreamReader, command: "asyncio.Task[int]") -> None:
-    """Cancel the command as soon as its caller sends any message or disconnects."""
-    with suppress(OSError, ValueError):
-        await reader.readline()
+async def _cancel_on_message(receive: Receive, command: "asyncio.Task[int]") -> None:
+    """Cancel the command as soon as its caller ends the request or disconnects."""
+    await receive()
     command.cancel()
 
 
@@ -223,14 +194,3 @@ def _to_result(command: "asyncio.Task[int]", terminal: CallerTerminal) -> Messag
         return {"declined": error.notice}
     terminal.write("".join(traceback.format_exception(error)), to_stderr=True)
     return {"exit": EXIT_FAILED}
-
-
-def _decode_sources(fields: Mapping[str, Any]) -> SettingSources:
-    return SettingSources(**fields)
-
-
-def _is_own_user(writer: asyncio.StreamWriter) -> bool:
-    """Return True if the caller runs as the same system user as the daemon; this user is the operator."""
-    # the transport's own socket object has no getsockopt
-    with socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno())) as connection:
-        return is_own_peer(connection)

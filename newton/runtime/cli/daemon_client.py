@@ -1,48 +1,20 @@
 """Client that runs a command in the daemon of the data folder. To start fast, it imports no third-party package."""
 
-import json
 import signal
-import socket
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict
-from io import BufferedReader
 from pathlib import Path
 
-from newton import __version__
 from newton.environment import SettingSources, read_sources
 from newton.errors import ConfigError, DaemonStoppedError
-from newton.runtime import command_socket
 from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.command_registry import HELP_FLAGS, IN_PROCESS_COMMANDS
 from newton.runtime.cli.printing import print_error, say
-from newton.runtime.command_socket import Message
+from newton.runtime.daemon_socket import COMMANDS_PATH, LocalRequest, Message
 from newton.runtime.error_status import EXIT_INTERRUPTED, get_error_status
 
-GREETING_SECONDS = 2.0  # a daemon that does not greet within this time is too busy, or hangs
-
-
-class CommandConnection:
-    """Connection to a daemon that has sent its greeting and has the same version of Newton."""
-
-    def __init__(self, connection: socket.socket, stream: BufferedReader) -> None:
-        self._connection, self._stream = connection, stream
-
-    def send(self, message: Message) -> None:
-        """Send a message. Raises TypeError for a value that JSON cannot hold, OSError if the connection is broken."""
-        self._connection.sendall(command_socket.encode(message))
-
-    def read(self) -> Message | None:
-        """Return the next message, or None if the daemon has closed the connection or does not answer in time."""
-        try:
-            line = self._stream.readline()
-        except OSError:
-            return None
-        return json.loads(line) if line.endswith(b"\n") else None
-
-    def close(self) -> None:
-        self._stream.close()
-        self._connection.close()
+ACCEPT_SECONDS = 2.0  # a daemon that does not take the request within this time is too busy, or hangs
 
 
 def run_in_daemon(argv: Sequence[str]) -> int | None:
@@ -58,49 +30,26 @@ def run_in_daemon(argv: Sequence[str]) -> int | None:
     except ConfigError:
         return None  # the command reports it
     try:
-        daemon = open_connection(Path(sources.home))
-        return None if daemon is None else _run(daemon, argv, sources)
+        request = LocalRequest.open(Path(sources.home), COMMANDS_PATH, seconds=ACCEPT_SECONDS)
+        return None if request is None else _run(request, argv, sources)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
 
 
-def open_connection(home: Path) -> CommandConnection | None:
-    """Connect to the daemon of a data folder. Return None if none of this version answers in time."""
-    connection = command_socket.connect(home)
-    if connection is None:
-        return None
-    connection.settimeout(GREETING_SECONDS)
-    daemon = CommandConnection(connection, connection.makefile("rb"))
-    greeting = daemon.read()
-    if greeting is None or greeting.get("version") != __version__:
-        daemon.close()
-        return None
-    connection.settimeout(None)
-    return daemon
-
-
-def encode_sources(sources: SettingSources) -> dict[str, object]:
-    """Return the setting sources as a JSON object for a message to the daemon."""
-    return {**asdict(sources), "file_values": dict(sources.file_values)}
-
-
-def _run(daemon: CommandConnection, argv: Sequence[str], sources: SettingSources) -> int | None:
+def _run(request: LocalRequest, argv: Sequence[str], sources: SettingSources) -> int | None:
     terminal = current_terminal()
-    with _cancel_on_interrupt(daemon):
+    shown = {"width": terminal.columns(), "shown_style": terminal.style(), "has_progress": terminal.shows_progress()}
+    command = {
+        "argv": list(argv),
+        "sources": {**asdict(sources), "file_values": dict(sources.file_values)},
+        "terminal": {**shown, "can_ask": terminal.asks()},
+    }
+    with _cancel_on_interrupt(request):
         try:
-            daemon.send(
-                {
-                    "argv": list(argv),
-                    "sources": encode_sources(sources),
-                    "asks": terminal.asks(),
-                    "shows_progress": terminal.shows_progress(),
-                    "columns": terminal.columns(),
-                    "style": terminal.style(),
-                }
-            )
+            request.send(command)
         except (TypeError, OSError):  # a value that JSON has not, which no setting accepts; a daemon that just ended
             return None
-        while message := daemon.read():
+        while message := request.read():
             if "exit" in message:
                 return message["exit"]
             if "declined" in message:
@@ -137,16 +86,15 @@ def _report_lost_daemon(argv: Sequence[str]) -> int:
 
 
 @contextmanager
-def _cancel_on_interrupt(daemon: CommandConnection) -> Generator[None]:
-    """Tell the daemon on the first Ctrl-C to cancel the command; raise KeyboardInterrupt on the second.
+def _cancel_on_interrupt(request: LocalRequest) -> Generator[None]:
+    """End the request on the first Ctrl-C, which cancels the command; raise KeyboardInterrupt on the second.
 
     At the end of the block, close the connection.
     """
 
     def cancel(*_: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        with suppress(OSError):
-            daemon.send({"cancel": True})
+        request.end()
 
     earlier = signal.getsignal(signal.SIGINT)
     if earlier is signal.default_int_handler:  # a command in the background ignores Ctrl-C
@@ -155,4 +103,4 @@ def _cancel_on_interrupt(daemon: CommandConnection) -> Generator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, earlier)
-        daemon.close()
+        request.close()

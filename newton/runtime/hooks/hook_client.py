@@ -4,17 +4,14 @@ Python starts for every event of a coding agent, so this module imports little. 
 handles the event with the function that this process would call: `newton.runtime.hooks.hook_runner.run_hook`.
 """
 
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
-from newton import __version__
-from newton.runtime import command_socket
+from newton.runtime.daemon_socket import HOOKS_PATH, LocalRequest
 from newton.runtime.hooks.hook_options import (
     PROJECT_VARIABLE,
     TOKEN_VARIABLE,
@@ -25,7 +22,7 @@ from newton.runtime.hooks.hook_options import (
     parse_flags,
 )
 
-GREETING_SECONDS = 0.5  # a daemon that does not greet within this time is too busy, or hangs
+ACCEPT_SECONDS = 0.5  # a daemon that does not take the event within this time is too busy, or hangs
 ANSWER_SECONDS = 5.0  # longer than a hook in the daemon waits for its requests
 NAMESPACE_FILE = "/proc/self/ns/mnt"
 
@@ -62,33 +59,27 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def ask_daemon(raw: str, options: HookOptions, env: Mapping[str, str]) -> HookAnswer | None:
-    """Let the daemon of the data folder handle an event, over its command socket, and return the answer.
+    """Let the daemon of the data folder handle an event, over its socket, and return the answer.
 
     Return None if this process has to handle the event: the environment names another daemon, no daemon of this version
     answers in time, or the daemon sees other files. An event that is handled twice is stored once.
     """
     if env.get(URL_VARIABLE) or env.get(TOKEN_VARIABLE):
         return None
-    connection = command_socket.connect(find_data_dir(options.data_dir, env))
-    if connection is None:
+    request = LocalRequest.open(find_data_dir(options.data_dir, env), HOOKS_PATH, seconds=ACCEPT_SECONDS)
+    if request is None:
         return None
-    request = {
+    event = {
         "input": raw,
         "options": options._replace(data_dir=None)._asdict(),
         "project_dir": env.get(PROJECT_VARIABLE),
         "namespace": read_namespace(),
     }
-    with closing(connection), connection.makefile("rb") as stream:
-        try:
-            connection.settimeout(GREETING_SECONDS)
-            if _read_message(stream.readline()).get("version") != __version__:
-                return None
-            connection.settimeout(ANSWER_SECONDS)
-            connection.sendall(command_socket.encode({"hook": request}))
-            answer = _read_message(stream.readline())
-        except (OSError, ValueError):
-            return None
-    return (answer["output"], answer["notes"]) if "output" in answer else None
+    with closing(request), suppress(OSError):
+        request.send(event, seconds=ANSWER_SECONDS)
+        answer = request.read() or {}
+        return (answer["output"], answer["notes"]) if "output" in answer else None
+    return None
 
 
 def read_namespace() -> str:
@@ -105,10 +96,6 @@ def read_namespace() -> str:
 def one_line(note: str) -> str:
     """Return a note as one line of at most 400 printable characters."""
     return "".join(char if char.isprintable() else " " for char in note)[:400]
-
-
-def _read_message(line: bytes) -> Mapping[str, Any]:
-    return json.loads(line) if line.endswith(b"\n") else {}
 
 
 def _run_here(raw: str, options: HookOptions, env: Mapping[str, str]) -> HookAnswer:

@@ -64,7 +64,7 @@ def serve_http(
                 on_message=on_message,
                 export_spans=traces,
                 prints_link=log_format == "plain",  # a log that is collected must not contain it
-                build_command_server=lambda agents: CommandServer(agents=agents, state=state),
+                build_local_app=lambda agents: CommandServer(agents=agents, state=state),
             )
         )
     except NewtonError as error:
