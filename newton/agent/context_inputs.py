@@ -5,7 +5,6 @@ from typing import Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from newton.agent.decision_inputs import DecisionInput
 from newton.agent.field_types import CleanText, Name, Ref, Timestamp
 from newton.agent.inputs import HostRememberInput, LessonInput, RecallInput, ToolInput
 from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
@@ -117,10 +116,6 @@ class HostRecallInput(RecallInput, ConversationInput):
         description="The conversation in which you search. Its messages are preferred, and its working memory gets the"
         " results. Default: that of the connection.",
     )
-
-
-class HostDecisionInput(DecisionInput, ConversationInput):
-    __doc__ = DecisionInput.__doc__
 
 
 class HostLessonInput(LessonInput, ConversationInput):

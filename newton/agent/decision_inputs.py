@@ -1,13 +1,18 @@
 """Inputs about decisions and guardrails, shared by the HTTP API, MCP and the tools of the model."""
 
 from datetime import datetime
+from typing import get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from newton.agent.field_types import CleanText, Name
 from newton.agent.inputs import ToolInput
 from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes
 from newton.brain.outcomes import Verdict
+from newton.content.yaml_models import did_you_mean
+
+REASON_KINDS: tuple[str, ...] = get_args(ReasonKind)
 
 
 class ReasonInput(ToolInput):
@@ -15,6 +20,20 @@ class ReasonInput(ToolInput):
 
     kind: ReasonKind = "analysis"
     text: CleanText
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parse(cls, value: object) -> object:
+        """Read a reason that is written as KIND:TEXT."""
+        if not isinstance(value, str):
+            return value
+        kind, colon, text = map(str.strip, value.partition(":"))
+        if not colon or kind not in REASON_KINDS or not text:
+            hint = did_you_mean(kind, REASON_KINDS) or f"Write KIND:TEXT. The kinds are: {', '.join(REASON_KINDS)}"
+            raise PydanticCustomError(
+                "reason", "{value} is not a valid reason. {hint}", {"value": repr(value), "hint": hint}
+            )
+        return {"kind": kind, "text": text}
 
 
 class DecisionInput(ToolInput):
@@ -57,8 +76,3 @@ class ReviewInput(OutcomeInput):
     """Record the outcome of a decision once it is known. It can be recorded only once."""
 
     decision_id: str = Field(description="The id of the decision, or the last characters of the id.")
-
-
-class PreviewDecisionInput(DecisionInput):
-    """Check a decision without recording it: list similar decisions, the success rate of its category, the censors and
-    guardrails that match, and its quality score."""

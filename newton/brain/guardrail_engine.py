@@ -10,11 +10,11 @@ from typing import Literal, get_args
 import cel
 
 from newton.brain.cel_expressions import CEL_ERRORS, AllowedNames, compile_expression, first_line
+from newton.brain.decision_checks import GuardrailResult
 from newton.brain.draft import DecisionDraft, DecisionReason, Stakes, TrackRecord
 from newton.content.guardrails import Severity
 from newton.errors import InputError
 
-GuardrailOutcome = Literal["passed", "warned", "blocked", "not_evaluated"]
 GuardrailSource = Literal["file", "own"]
 
 MAX_ITEMS = 100  # of each list of a draft
@@ -43,47 +43,28 @@ class GuardrailRule:
     source: GuardrailSource = "file"
 
 
-@dataclass(frozen=True, slots=True)
-class GuardrailResult:
-    """The result of evaluating one guardrail; `error` is the reason if it could not be evaluated."""
-
-    rule: GuardrailRule
-    verdict: GuardrailOutcome
-    error: str | None = None
-
-    @property
-    def blocks(self) -> bool:
-        """True if the guardrail blocks the decision. One that could not be evaluated always blocks."""
-        return self.verdict in ("blocked", "not_evaluated")
-
-    @property
-    def message(self) -> str:
-        """The message for the caller; empty if the decision passed the guardrail."""
-        match self.verdict:
-            case "passed":
-                return ""
-            case "not_evaluated":
-                return f"The guardrail {self.rule.name} could not be evaluated: {self.error}"
-            case "warned" | "blocked":
-                return f"{self.rule.name}: {self.rule.message}"
-
-
 def evaluate(rules: Sequence[GuardrailRule], draft: DecisionDraft, track_record: TrackRecord) -> list[GuardrailResult]:
     """Evaluate each rule for a draft, in order. An error does not raise, but gives a result that blocks."""
     try:
         context = cel.Context(variables=_to_variables(draft, track_record))
     except InputError as error:
-        return [GuardrailResult(rule, "not_evaluated", str(error)) for rule in rules]
+        return [_fail(rule, error) for rule in rules]
     return [_evaluate_rule(rule, context) for rule in rules]
 
 
 def _evaluate_rule(rule: GuardrailRule, context: cel.Context) -> GuardrailResult:
     try:
         if not _is_broken(rule.expression, context):
-            return GuardrailResult(rule, "passed")
+            return GuardrailResult(name=rule.name, verdict="passed")
     except InputError as error:
-        return GuardrailResult(rule, "not_evaluated", str(error))
-    return GuardrailResult(rule, "blocked" if rule.severity == "block" else "warned")
+        return _fail(rule, error)
+    verdict = "blocked" if rule.severity == "block" else "warned"
+    return GuardrailResult(name=rule.name, verdict=verdict, message=f"{rule.name}: {rule.message}")
+
+
+def _fail(rule: GuardrailRule, error: InputError) -> GuardrailResult:
+    message = f"The guardrail {rule.name} could not be evaluated: {error}"
+    return GuardrailResult(name=rule.name, verdict="not_evaluated", message=message, error=str(error))
 
 
 def validate_expression(expression: str) -> None:

@@ -10,7 +10,6 @@ from .json_types import IdLike, JsonDict
 from .response_types import (
     AppendMessagesDict,
     ChangedMemoryDict,
-    DecisionDict,
     EventDict,
     MemoryMentionDict,
     MessageDict,
@@ -32,7 +31,6 @@ __all__ = [
     "Client",
     "ContextItem",
     "ContextResponse",
-    "DecisionDict",
     "DroppedCandidate",
     "EventDict",
     "FrameSelection",

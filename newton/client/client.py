@@ -22,7 +22,6 @@ from .operations import AgentOperations
 from .response_types import (
     AppendMessagesDict,
     ChangedMemoryDict,
-    DecisionDict,
     EventDict,
     MessageDict,
     RecallDict,
@@ -160,18 +159,6 @@ class Client(AgentOperations):
         `item` is the number of the memory in the context, its id, its ref, or words of its text.
         """
         return await self.get(f"/v1/bundles/{bundle_id}/explain", {"item": item})
-
-    async def decide(
-        self, description: str, *, confidence: float, idempotency_key: str | None = None, **fields: object
-    ) -> DecisionDict:
-        """Record a decision before it is carried out. `confidence` is the probability of success, from 0 to 1.
-
-        `fields` are the other fields of `POST /v1/decisions`: `reasons` (each with `kind` and `text`), `alternatives`,
-        `stakes`, `category`, `expected`, `look_again_at` and more. Raises ApiError `guardrail_blocked` or
-        `censor_blocked`; then nothing is recorded.
-        """
-        body = {"description": description, "confidence": confidence, **fields}
-        return await self.post("/v1/decisions", body, idempotency_key=idempotency_key)
 
     async def iter_pages(self, path: str, **params: str | int | bool) -> AsyncGenerator[dict[str, Any]]:
         """Yield the items of all pages of a list such as `/v1/decisions`; `params` are its query parameters.

@@ -186,6 +186,65 @@ class OperationMethods(DaemonConnection):
         "Link a decision to another one."
     async def erase_decision(self, decision_id: IdLike, reason: str, *, idempotency_key: str | None = None) -> JsonDict:
         "Permanently erase the text of a decision."
+    async def preview(
+        self,
+        description: str,
+        confidence: float,
+        *,
+        stakes: Literal["low", "medium", "high", "critical"] | None = None,
+        category: str | None = None,
+        reasons: Sequence[JsonDict] | None = None,
+        alternatives: Sequence[str] | None = None,
+        expected: str | None = None,
+        context: str | None = None,
+        tags: Sequence[str] | None = None,
+        look_again_at: datetime | None = None,
+        reviewed_by: str | None = None,
+        frame: str | None = None,
+        ref: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Check a decision without recording it: similar decisions, the success rate of its category, and its quality."
+    async def check_guardrails(
+        self,
+        confidence: float,
+        *,
+        description: str = "a decision",
+        stakes: Literal["low", "medium", "high", "critical"] | None = None,
+        category: str | None = None,
+        reasons: Sequence[JsonDict] | None = None,
+        alternatives: Sequence[str] | None = None,
+        expected: str | None = None,
+        context: str | None = None,
+        tags: Sequence[str] | None = None,
+        look_again_at: datetime | None = None,
+        reviewed_by: str | None = None,
+        frame: str | None = None,
+        ref: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Check a decision against the guardrails, without recording it."
+    async def decide(
+        self,
+        description: str,
+        confidence: float,
+        *,
+        supersedes: Sequence[str] = (),
+        session: str | None = None,
+        stakes: Literal["low", "medium", "high", "critical"] | None = None,
+        category: str | None = None,
+        reasons: Sequence[JsonDict] | None = None,
+        alternatives: Sequence[str] | None = None,
+        expected: str | None = None,
+        context: str | None = None,
+        tags: Sequence[str] | None = None,
+        look_again_at: datetime | None = None,
+        reviewed_by: str | None = None,
+        frame: str | None = None,
+        ref: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Record a decision before you act on it."
     async def attributes(self) -> JsonDict:
         "List the attributes of facts, such as 'lives in'."
     async def set_attribute(

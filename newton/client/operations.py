@@ -10,16 +10,6 @@ class AgentOperations(SessionOperations):
     Each raises ApiError, with the code `not_found` for an id or a name that does not exist.
     """
 
-    async def preview(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
-        """Check a decision without recording it: similar decisions, success rate, prohibitions and rules."""
-        return await self.post(
-            "/v1/decisions/preview", {"description": description, "confidence": confidence, **fields}
-        )
-
-    async def check_guardrails(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
-        """Check a decision against the guardrails (rules for decisions), without recording it."""
-        return await self.post("/v1/guardrails/check", {"description": description, "confidence": confidence, **fields})
-
     async def working_memory(self, session: str | None = None, **fields: str | int) -> JsonDict:
         """Build a context from what a session stored, showed and read; None is the last active session.
 

@@ -80,17 +80,6 @@ class RecallDict(TypedDict):
     note: str | None
 
 
-class DecisionDict(TypedDict):
-    """Response to recording a decision, with similar earlier decisions (`precedents`) and the guardrail results."""
-
-    decision_id: str
-    is_new: bool
-    blocked: bool
-    quality: float
-    precedents: list[dict[str, Any]]
-    guardrails: list[dict[str, str]]
-
-
 class MessageDict(TypedDict, total=False):
     """A message of a session; `role` and `content` are required.
 

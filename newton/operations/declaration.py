@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args, get_type_hints
 
 from pydantic import TypeAdapter, create_model
 
@@ -41,7 +41,9 @@ class OperationOptions(TypedDict, total=False):
     `text` renders the result for people, of a list each item. Of a list, `empty` is its text without items, and
     `advice` follows the items; both may name commands as `newton ...`. `is_idempotent` says that a
     repeated call changes nothing more. `question` is what the command asks before it runs, unless --yes is given.
-    `field_scopes` are the scopes that a token needs for some parameters, if they are given.
+    `field_scopes` are the scopes that a token needs for some parameters, if they are given. `prepare` is called with
+    the input outside the transaction of a write, so that it may call a model; the function gets its result as its
+    second parameter.
     """
 
     name: str
@@ -54,14 +56,16 @@ class OperationOptions(TypedDict, total=False):
     is_idempotent: bool
     question: str
     field_scopes: Mapping[str, OperationScope]
+    prepare: Callable[..., Awaitable[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
     """One operation: its public name, route, effect on stored rows, and the function that runs it.
 
-    The parameters of the function after the caller are the input, its return type is the result, and its docstring is
-    the help, of which the paragraphs that begin with `Example:` are shown for the command only.
+    The parameters of the function after the caller (and after what was prepared) are the input, its return type is the
+    result, and its docstring is the help, of which the paragraphs that begin with `Example:` are shown for the command
+    only.
     """
 
     name: str
@@ -118,12 +122,24 @@ class Operation:
     @cached_property
     def hints(self) -> dict[str, Any]:
         """The types of the parameters by name, and of the result as `return`."""
-        return get_type_hints(self.run, localns={"OperationCaller": object}, include_extras=True)
+        found = get_type_hints(self.run, localns={"OperationCaller": object}, include_extras=True)
+        for name, one in signature(self.run).parameters.items():
+            if one.kind is Parameter.VAR_KEYWORD:
+                found |= get_type_hints(get_args(found[name])[0], include_extras=True)
+        return found
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
-        """The parameters of the input by name; those that are keyword-only are options of the command."""
-        return dict(list(signature(self.run).parameters.items())[1:])
+        """The parameters of the input by name; those that are keyword-only are options of the command.
+
+        Those that several operations share are the fields of a TypedDict; all of them may be left out.
+        """
+        own = list(signature(self.run).parameters.values())[2 if "prepare" in self.options else 1 :]
+        shared = [get_args(self.hints[one.name])[0] for one in own if one.kind is Parameter.VAR_KEYWORD]
+        fields = [name for one in shared for name in get_type_hints(one)]
+        return {one.name: one for one in own if one.kind is not Parameter.VAR_KEYWORD} | {
+            name: Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in fields
+        }
 
     @property
     def required(self) -> tuple[str, ...]:

@@ -36,6 +36,15 @@ OwnSession = Annotated[
         examples=["planning"],
     ),
 ]
+# The session in whose working memory the memories of a call are; it is that of the connection or the chat, else none.
+ConversationSession = Annotated[
+    Ref | None,
+    Field(
+        description="The conversation to which this belongs, so that its working memory has it. Default: that of the"
+        " connection or the chat.",
+        examples=["planning"],
+    ),
+]
 Limit = Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE, description="Maximum number of items.")]
 PlanToken = Annotated[
     str | None,

@@ -53,17 +53,25 @@ async def run_operation(
     """Run an operation with checked input.
 
     What writes runs in one transaction with its events and its recorded response. Before it, text of a caller who is no
-    person is checked by the censors, which raises CensorError. After it, new text is made searchable. What takes a
-    token only reads without it: it returns a preview with the token.
+    person is checked by the censors, which raises CensorError, and the operation thinks, unless the response of the
+    same request is stored. After it, new text is made searchable. What takes a token only reads without it: it returns
+    a preview with the token.
     """
     fields = {name: getattr(given, name) for name in type(given).model_fields}
     if operation.effect == "reads" or (TOKEN in fields and fields[TOKEN] is None):
         return OperationOutcome(await operation.run(caller, **fields))
+    prepare, prepared = operation.options.get("prepare"), list[Any]()
+    if prepare and recorder:
+        async with caller.scope.transaction() as tx:
+            if stored := await recorder.find(tx):
+                return OperationOutcome(None, replayed=stored)
     warning = await _check_text(operation, given, caller)
+    if prepare:
+        prepared.append(await prepare(caller, **fields))
     async with caller.scope.transaction() as tx:
         if recorder and (stored := await recorder.find(tx)):
             return OperationOutcome(None, replayed=stored)
-        result = await operation.run(caller.within(tx), **fields)
+        result = await operation.run(caller.within(tx), *prepared, **fields)
         if recorder:
             await recorder.save(tx, operation.result_type.dump_json(result).decode())
     if operation.effect == "adds":

@@ -13,8 +13,9 @@ from newton.agent.loop.action_gate import ActionGate
 from newton.agent.services.censors import CensorService
 from newton.agent.services.decisions import DecisionService
 from newton.brain.chain_heads import ChainHeadFiles, derive_database_key
+from newton.brain.decision_checks import GuardrailResult
 from newton.brain.draft import DecisionDraft, TrackRecord
-from newton.brain.guardrail_engine import GuardrailResult, GuardrailRule, evaluate
+from newton.brain.guardrail_engine import GuardrailRule, evaluate
 from newton.brain.hash_chain import BrokenLink, ChainHead
 from newton.brain.queries import DecisionFilter
 from newton.clock import ManualClock
@@ -79,16 +80,16 @@ async def test_what_was_decided_before_and_how_it_went_comes_first(
     deciding: DecisionService, clock: ManualClock
 ) -> None:
     first = await deciding.decide(REDIS)
-    assert (first.is_new, first.preview.precedents, first.preview.track_record.decisions) == (True, [], 0)
+    assert (first.is_new, first.precedents, first.base_rate.reviewed) == (True, [], 0)
     await settled(deciding)
     clock.advance(timedelta(days=1))
     await deciding.review(first.decision_id.hex, "partial", lesson="It evicts too early")
     outlook = await deciding.preview(replace(REDIS, description="Use Redis for the page cache", at=clock.now()))
     (found,) = outlook.precedents
-    assert found.memory_id == first.decision_id
-    assert found.summary.startswith("[partial, 0.85] Use Redis for the session cache. Lesson: It evicts too early.")
-    assert (outlook.track_record.category_judged, outlook.track_record.category_success_rate) == (1, 0.5)
-    assert not outlook.blocks
+    assert found.decision_id == first.decision_id
+    assert found.text.startswith("[partial, 0.85] Use Redis for the session cache. Lesson: It evicts too early.")
+    assert (outlook.base_rate.reviewed, outlook.base_rate.success_rate) == (1, 0.5)
+    assert not outlook.blocked
     assert await records(deciding) == 2
 
 
@@ -136,7 +137,7 @@ async def test_a_decision_that_is_sent_again_under_its_ref_is_the_first_one(
 
 async def test_a_look_leaves_no_trace(deciding: DecisionService) -> None:
     await CensorService(scope=deciding.scope).add(censors.CensorRule(trigger="redis", reason="it was lost once"))
-    assert (await deciding.preview(REDIS)).censor_check.matches
+    assert (await deciding.preview(REDIS)).censors
     (listed,) = await CensorService(scope=deciding.scope).list_censors()
     assert (listed.activations, await records(deciding)) == (0, 0)
 

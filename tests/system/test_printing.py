@@ -80,7 +80,7 @@ TELLING = (
     "censors list",
     "guard list",
     "guard check ferry --confidence 0.5",
-    "decide ferry --confidence 0.5 --reason analysis:cheap --dry-run",
+    "decisions preview ferry --confidence 0.5 --reason analysis:cheap",
 )
 QUIET = (
     "replay",

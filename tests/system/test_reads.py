@@ -88,7 +88,8 @@ REFUSED_OPTIONS: Mapping[tuple[str, str], set[str]] = {
     ("cli", "db requirements"): {"owner"},
     ("cli", "export"): {"markdown"},
     ("cli", "frames"): {"pack"},
-    ("cli", "guard check"): {"reason"},
+    ("cli", "decisions preview"): {"frame", "reason", "review_due"},
+    ("cli", "guard check"): {"frame", "reason", "review_due"},
     ("cli", "decisions list"): {"cursor"},
     ("cli", "list"): {"cursor", "field", "source", "state"},
     ("cli", "why"): {"item"},
@@ -96,6 +97,7 @@ REFUSED_OPTIONS: Mapping[tuple[str, str], set[str]] = {
     ("http", "create_embeddings"): {"dimensions", "model"},
     ("http", "diff_artifact"): {"new", "old"},
     ("http", "get_artifact_text"): {"version"},
+    ("http", "calibration"): {"since"},
     ("http", "get_response"): {"stream"},
     ("http", "list_bundles"): {"cursor"},
     ("http", "conflicts"): {"cursor"},
@@ -105,13 +107,13 @@ REFUSED_OPTIONS: Mapping[tuple[str, str], set[str]] = {
     **{("cli", f"sessions {name}"): {"cursor"} for name in ("list", "log")},
     ("http", "list_namespaces"): {"max_depth"},
     ("http", "outcomes"): {"outcome"},
-    ("http", "preview_decision"): {"frame", "look_again_at", "reasons"},
+    ("http", "preview"): {"frame", "look_again_at", "reasons"},
     ("http", "read_artifact"): {"version"},
     ("http", "stream_events"): {"after"},
     ("mcp", "conflicts"): {"cursor"},
     ("mcp", "decisions"): {"cursor"},
     ("mcp", "list_memories"): {"cursor", "source", "states"},
-    ("mcp", "preview"): {"reasons"},
+    ("mcp", "preview"): {"frame", "look_again_at", "reasons"},
 }
 UNKNOWN_AGENT = "nobody"
 NEEDS_A_CLUSTER = "db distribute"

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.brain.cel_expressions import FUNCTIONS, LOOPS
+from newton.brain.decision_checks import GuardrailResult
 from newton.brain.draft import DecisionDraft, DecisionReason, Stakes, TrackRecord
 from newton.brain.guardrail_engine import (
     LISTS,
@@ -17,7 +18,6 @@ from newton.brain.guardrail_engine import (
     NULLABLE_RATES,
     RECORD_FIELDS,
     VARIABLES,
-    GuardrailResult,
     GuardrailRule,
     evaluate,
     validate_expression,
@@ -193,7 +193,7 @@ def test_a_warning_does_not_block_and_says_what_to_do() -> None:
 def test_every_rule_has_its_ruling_in_order() -> None:
     rules = [rule("confidence < 0.9"), rule("confidence > 0.9"), rule("nonsense"), rule("true", "warn")]
     rulings = evaluate(rules, CHOICE, TrackRecord())
-    assert [r.rule for r in rulings] == rules
+    assert [r.name for r in rulings] == [one.name for one in rules]
     assert [r.verdict for r in rulings] == ["blocked", "passed", "not_evaluated", "warned"]
     assert evaluate([], CHOICE, TrackRecord()) == []
 

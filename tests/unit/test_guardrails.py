@@ -40,7 +40,7 @@ def choice(stakes: Stakes, confidence: float, *kinds: ReasonKind, reviewed_by: s
 
 
 def broken(given: DecisionDraft) -> dict[str, str]:
-    return {r.rule.name: r.verdict for r in evaluate(rules(), given, TrackRecord()) if r.verdict != "passed"}
+    return {r.name: r.verdict for r in evaluate(rules(), given, TrackRecord()) if r.verdict != "passed"}
 
 
 def test_the_defaults_ship() -> None:

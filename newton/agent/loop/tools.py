@@ -18,11 +18,12 @@ from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.reconciliation.line_changes import LearningReceipt, read_receipt
 from newton.agent.reconciliation.tool_changes import MessagePlace
 from newton.agent.services.curation import CurationService
-from newton.agent.services.decisions import DecisionPreview, DecisionService
+from newton.agent.services.decisions import DecisionService
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft, MemoryService
 from newton.agent.session_data.session_use import SessionUseRecorder
 from newton.agent.session_data.tasks import TaskService
+from newton.brain.decision_checks import RecordedDecision
 from newton.brain.draft import DecisionDraft
 from newton.cognition.assembly.fact_labels import render_found
 from newton.content.yaml_models import did_you_mean
@@ -203,7 +204,7 @@ async def decide(toolset: AgentToolset, args: decision_inputs.DecisionInput) -> 
 async def record_decision(toolset: AgentToolset, draft: DecisionDraft) -> ToolResult:
     result = await toolset.decisions.decide(draft)
     await toolset.session_use.record([result.decision_id])
-    fields = {"decision_id": short_id(result.decision_id), "is_new": result.is_new, **preview_fields(result.preview)}
+    fields = {"decision_id": short_id(result.decision_id), "is_new": result.is_new, **_list_checks(result)}
     return ToolResult(fields)
 
 
@@ -247,15 +248,15 @@ TOOLS: Mapping[str, ToolSpec] = {
 }
 
 
-def preview_fields(preview: DecisionPreview) -> dict[str, object]:
-    """Return the similar decisions, guardrail messages and success rate of a decision's preview as JSON fields."""
+def _list_checks(decision: RecordedDecision) -> dict[str, object]:
+    """Return the similar decisions, guardrail messages and success rate of a recorded decision as JSON fields."""
     precedents = [
-        {"decision_id": short_id(found.memory_id), "outcome": found.outcome, "text": found.summary}
-        for found in preview.precedents
+        {"decision_id": short_id(found.decision_id), "outcome": found.outcome, "text": found.text}
+        for found in decision.precedents
     ]
-    messages = [result.message for result in preview.guardrail_results if result.message]
+    messages = [result.message for result in decision.guardrails if result.message]
     return {
         **({"precedents": precedents} if precedents else {}),
         **({"guardrails": messages} if messages else {}),
-        "category_success_rate": preview.track_record.category_success_rate,
+        "category_success_rate": decision.base_rate.success_rate,
     }

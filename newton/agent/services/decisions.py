@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
@@ -15,6 +15,14 @@ from newton.brain import decisions, ledger, queries
 from newton.brain.calibration import snapshots
 from newton.brain.chain_heads import ChainHeadFiles
 from newton.brain.codec import DecisionReview, NewDecision, ReviewMethod, validate_draft
+from newton.brain.decision_checks import (
+    BaseRate,
+    DecisionPreview,
+    GuardrailResult,
+    MatchingCensor,
+    RecordedDecision,
+    SimilarDecision,
+)
 from newton.brain.decision_text import to_embedding_text
 from newton.brain.decisions import DecisionAmendment, ManualLink
 from newton.brain.draft import DecisionDraft, ReviewedDecision, TrackRecord
@@ -27,41 +35,18 @@ from newton.errors import CensorError, ConfigError, ConflictError, GuardrailErro
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory.lookup import resolve_id, short_id
 from newton.memory.recall import recall
-from newton.memory.search_types import MemorySearch, RetrievedMemory, SearchLimits
-
-if TYPE_CHECKING:
-    # loading CEL takes 0.2 s, and most commands evaluate no guardrail
-    from newton.brain.guardrail_engine import GuardrailResult
+from newton.memory.search_types import MemorySearch, SearchLimits
 
 SEARCH_LIMIT, MAX_PRECEDENTS = 20, 5
 MIN_PRECEDENT_SIMILARITY = 0.35  # minimum vector or lexical similarity of a precedent
 
-GuardrailEvaluator = Callable[[Tx, DecisionDraft, TrackRecord], Awaitable[Sequence["GuardrailResult"]]]
+GuardrailEvaluator = Callable[[Tx, DecisionDraft, TrackRecord], Awaitable[Sequence[GuardrailResult]]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionPreview:
-    """The results of the checks of a draft decision. `missing` maps each check that could not be made to the reason."""
+class CheckedDraft(NamedTuple):
+    """A draft with normalized fields, and the results of its checks."""
 
     draft: DecisionDraft
-    precedents: Sequence[RetrievedMemory]
-    track_record: TrackRecord
-    censor_check: CensorCheck
-    guardrail_results: "Sequence[GuardrailResult]"
-    quality: dict[str, float]
-    missing: dict[str, str]
-
-    @property
-    def blocks(self) -> bool:
-        return self.censor_check.blocks or any(result.blocks for result in self.guardrail_results)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionResult:
-    """A recorded decision and the results of its checks. `is_new` is False if an equal decision was recorded before."""
-
-    decision_id: UUID
-    is_new: bool
     preview: DecisionPreview
 
 
@@ -81,35 +66,36 @@ class DecisionService:
 
     async def preview(self, draft: DecisionDraft) -> DecisionPreview:
         """Check a draft without recording anything. Raises InputError for an invalid draft."""
-        return await self._preview(validate_draft(draft), dry_run=True)
+        return (await self._preview(validate_draft(draft), dry_run=True))[1]
 
-    async def decide(self, draft: DecisionDraft, *, supersedes: Sequence[str] = ()) -> DecisionResult:
+    async def decide(self, draft: DecisionDraft, *, supersedes: Sequence[str] = ()) -> RecordedDecision:
         """Check a draft, and record it unless a check blocks it. Raises as `evaluate` and `record`."""
         return await self.record(await self.evaluate(draft), supersedes=supersedes)
 
-    async def evaluate(self, draft: DecisionDraft) -> DecisionPreview:
+    async def evaluate(self, draft: DecisionDraft) -> CheckedDraft:
         """Check a draft before it is recorded. The matches of censors are recorded.
 
         Raises InputError for an invalid draft, and CensorError or GuardrailError if one of these blocks the draft.
         """
-        preview = await self._preview(validate_draft(draft), dry_run=False)
-        if preview.censor_check.blocks:
-            check = preview.censor_check
+        draft = validate_draft(draft)
+        check, preview = await self._preview(draft, dry_run=False)
+        if check.blocks:
             what = f"A censor forbids this decision: {check.message}."
             raise CensorError(what, hint=f"Choose another option. {check.remedy}")
-        if messages := [result.message for result in preview.guardrail_results if result.blocks]:
+        if messages := [result.message for result in preview.guardrails if result.blocks]:
             hint = "Nothing was recorded. Change the decision; `newton guard list` lists the guardrails."
             raise GuardrailError("; ".join(messages), hint=hint)
-        return preview
+        return CheckedDraft(draft, preview)
 
-    async def record(self, preview: DecisionPreview, *, supersedes: Sequence[str] = ()) -> DecisionResult:
+    async def record(self, checked: CheckedDraft, *, supersedes: Sequence[str] = ()) -> RecordedDecision:
         """Record a draft that `evaluate` has checked, with the results of the checks. Calls no model.
 
         `supersedes` names the decisions that it replaces.
         """
-        await self.scope.reserve_storage(to_embedding_text(preview.draft), preview.draft.context or "")
+        draft, preview = checked
+        await self.scope.reserve_storage(to_embedding_text(draft), draft.context or "")
         async with self._write() as (tx, ctx):
-            draft = await decisions.restore_original_time(tx, preview.draft, agent_id=ctx.agent_id)
+            draft = await decisions.restore_original_time(tx, draft, agent_id=ctx.agent_id)
             decision = NewDecision(draft=draft, rulings=_results_to_json(preview))
             (recorded,) = await decisions.record(tx, [decision], ctx=ctx)
             for old_ref in supersedes:
@@ -118,11 +104,12 @@ class DecisionService:
                 self._publish("superseded", old_id, superseded_by=str(recorded.decision_id))
             if recorded.is_new:
                 self._publish("recorded", recorded.decision_id, stakes=draft.stakes)
-                similar = {found.memory_id: found.similarity for found in preview.precedents}
+                similar = {found.decision_id: found.cosine for found in preview.precedents}
                 await decisions.relate(tx, recorded.decision_id, similar, ctx=ctx)
         if supersedes:
             await self.refresh_snapshot()
-        return DecisionResult(decision_id=recorded.decision_id, is_new=recorded.is_new, preview=preview)
+        results = {one.name: getattr(preview, one.name) for one in fields(preview)}
+        return RecordedDecision(**results, decision_id=recorded.decision_id, is_new=recorded.is_new)
 
     async def add_thought(self, decision_ref: str, text: str) -> UUID:
         """Add a thought to a decision that has no outcome yet, and return the id of the decision."""
@@ -226,7 +213,7 @@ class DecisionService:
         async with self.scope.transaction() as tx:
             return await queries.list_reviewed_decisions(tx, agent_id=self.scope.agent_id)
 
-    async def check_guardrails(self, draft: DecisionDraft) -> "tuple[TrackRecord, Sequence[GuardrailResult]]":
+    async def check_guardrails(self, draft: DecisionDraft) -> tuple[TrackRecord, Sequence[GuardrailResult]]:
         """Return the agent's track record in the draft's category, and the result of each guardrail for the draft."""
         async with self.scope.write() as (tx, ctx):
             record = await queries.get_track_record(tx, agent_id=ctx.agent_id, category=draft.category, now=ctx.now)
@@ -250,7 +237,7 @@ class DecisionService:
         async with self.scope.transaction() as tx:
             return await ledger.verify_chain(tx, agent_id=self.scope.agent_id, external_head=saved_head)
 
-    async def _preview(self, draft: DecisionDraft, *, dry_run: bool) -> DecisionPreview:
+    async def _preview(self, draft: DecisionDraft, *, dry_run: bool) -> tuple[CensorCheck, DecisionPreview]:
         text = "\n".join(filter(None, [draft.description, draft.context, draft.expected]))
         censors = await self.gate.check(text, "action", dry_run=dry_run)
         limits = SearchLimits(SEARCH_LIMIT, SEARCH_LIMIT)
@@ -258,17 +245,27 @@ class DecisionService:
         recalled = await recall(
             to_embedding_text(draft), embedder=self.scope.embedder, search=search, is_question=False
         )
-        track_record, results = await self.check_guardrails(draft)
+        record, results = await self.check_guardrails(draft)
         similar = [hit for hit in recalled.memories if max(hit.similarity, hit.lexical) >= MIN_PRECEDENT_SIMILARITY]
-        return DecisionPreview(
-            draft=draft,
-            precedents=similar[:MAX_PRECEDENTS],
-            track_record=track_record,
-            censor_check=censors,
-            guardrail_results=results,
-            quality=score_parts(draft),
+        preview = DecisionPreview(
+            blocked=censors.blocks or any(result.blocks for result in results),
+            quality_parts=score_parts(draft),
+            precedents=[
+                SimilarDecision(decision_id=one.memory_id, outcome=one.outcome, cosine=one.similarity, text=one.summary)
+                for one in similar[:MAX_PRECEDENTS]
+            ],
+            base_rate=BaseRate(
+                category=draft.category, reviewed=record.category_judged, success_rate=record.category_success_rate
+            ),
+            overdue=record.overdue,
+            censors=[
+                MatchingCensor(memory_id=one.memory_id, blocks=one.is_blocking, text=one.context_line)
+                for one in censors.matches
+            ],
+            guardrails=results,
             missing={**recalled.missing, **({"censors by meaning": censors.unchecked} if censors.unchecked else {})},
         )
+        return censors, preview
 
     @asynccontextmanager
     async def _change(
@@ -302,6 +299,6 @@ class DecisionService:
 def _results_to_json(preview: DecisionPreview) -> list[JsonObject]:
     """Return the results of guardrails and censors as JSON, to store with the decision."""
     return [
-        *({"guardrail": result.rule.name, "verdict": result.verdict} for result in preview.guardrail_results),
-        *({"censor": str(censor.memory_id), "verdict": "warned"} for censor in preview.censor_check.matches),
+        *({"guardrail": result.name, "verdict": result.verdict} for result in preview.guardrails),
+        *({"censor": str(censor.memory_id), "verdict": "warned"} for censor in preview.censors),
     ]

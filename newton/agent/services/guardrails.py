@@ -8,8 +8,9 @@ from pathlib import Path
 
 from newton.agent.scope import AgentScope
 from newton.brain import guardrail_store
+from newton.brain.decision_checks import GuardrailResult
 from newton.brain.draft import DecisionDraft, TrackRecord
-from newton.brain.guardrail_engine import GuardrailResult, GuardrailRule, evaluate, validate_expression
+from newton.brain.guardrail_engine import GuardrailRule, evaluate, validate_expression
 from newton.brain.guardrail_store import AddStatus, EditContext, GuardrailStatus
 from newton.content.guardrails import Guardrail, load_guardrails
 from newton.db.pool import Tx

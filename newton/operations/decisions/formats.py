@@ -5,10 +5,12 @@ from typing import Any
 from uuid import UUID
 
 from newton.brain.codec import decode_draft
+from newton.brain.decision_checks import DecisionCheck, RecordedDecision
 from newton.brain.decision_text import ERASED, format_full
 from newton.brain.quality import format_quality
 from newton.brain.queries import DecisionLink, DecisionOutcome, DecisionSummary
 from newton.memory.lookup import short_id
+from newton.operations.text_format import pluralize
 
 Fields = Mapping[str, Any]
 NOTE_LABELS = {"category": "category", "look_again_at": "review due"}
@@ -31,6 +33,35 @@ def format_outcome(decision: DecisionOutcome) -> str:
     lesson = f"\n{'':10}lesson: {decision.lesson}" if decision.lesson else ""
     text = decision.description or "(erased)"
     return f"{short_id(decision.decision_id)}  {decision.reviewed_at:%Y-%m-%d}  {decision.outcome:<8} {text}{lesson}"
+
+
+def format_check(check: DecisionCheck) -> str:
+    """Return the similar decisions, the success rate of the category, the censors and guardrails, and the quality."""
+    return "\n".join(_list_checks(check))
+
+
+def format_recorded(decision: RecordedDecision) -> str:
+    recorded = (
+        f"Recorded as {short_id(decision.decision_id)}." if decision.is_new else "Already recorded; nothing changed."
+    )
+    return f"{format_check(decision)}\n{recorded}"
+
+
+def _list_checks(check: DecisionCheck) -> Iterator[str]:
+    rate = check.base_rate
+    yield "Similar decisions:" if check.precedents else "No similar decisions."
+    yield from (f"  {short_id(one.decision_id)}  {one.text or one.outcome or 'open'}" for one in check.precedents)
+    if rate.success_rate is None:
+        yield f"No decision in {rate.category} has been reviewed yet."
+    else:
+        many = pluralize(rate.reviewed, "reviewed decision")
+        yield f"Base rate: {rate.success_rate:.0%} of {many} in {rate.category} succeeded."
+    if check.overdue:
+        yield f"{pluralize(check.overdue, 'decision')} overdue for review: `newton decisions list --due`."
+    yield from (f"Censor: {one.text or short_id(one.memory_id)}" for one in check.censors)
+    yield from (f"Guardrail: {one.message}" for one in check.guardrails if one.message)
+    yield format_quality(check.quality_parts)
+    yield from (f"({source} not available: {reason})" for source, reason in check.missing.items())
 
 
 def format_decision(decision: Fields) -> str:

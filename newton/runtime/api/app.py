@@ -27,10 +27,8 @@ from newton.runtime.api.routes import (
     bundles,
     context,
     dashboard,
-    decisions,
     events,
     frames,
-    guardrails,
     health,
     items,
     jobs,
@@ -57,7 +55,7 @@ from newton.runtime.daemon_state import DaemonState
 ROUTE_MODULES = (
     *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, documents, items),
     *(erasures, turns, sessions, session_contents, artifacts),
-    *(decisions, guardrails, frames, reports, transfer, jobs, events, dashboard),
+    *(frames, reports, transfer, jobs, events, dashboard),
     *(daemon, mcp_servers, models, chat_completions, responses, embeddings),
 )
 

@@ -119,7 +119,6 @@ DECISION_COMMANDS = {
 }
 GUARDRAIL_COMMANDS = {
     "add": ("judgement.guard:add_guardrail", "Add or replace a guardrail."),
-    "check": ("judgement.guard:check_guardrails", "Check a draft decision against the guardrails."),
     "retire": ("judgement.guard:retire_guardrail", "Disable a guardrail."),
     "restore": ("judgement.guard:restore_guardrail", "Enable a disabled or replaced guardrail again."),
 }
@@ -246,10 +245,10 @@ OPERATION_MODULES: dict[str, tuple[str, ...]] = {
     "attributes": ("memories.attributes",),
     "censors": ("rules.censors",),
     "conflicts": ("memories.conflicts",),
-    "decisions": ("decisions.decisions",),
+    "decisions": ("decisions.decisions", "decisions.drafts"),
     "documents": ("memories.documents",),
     "entities": ("memories.entities",),
-    "guard": ("rules.guardrails",),
+    "guard": ("rules.guardrails", "decisions.drafts"),
     "identity": ("agent.identity",),
     "permissions": ("agent.permissions",),
     "procedures": ("rules.procedures",),

@@ -141,7 +141,10 @@ def unwrap(hint: Any) -> Any:
         return unwrap(parts[0])
     if origin in (Union, UnionType):
         return reduce(lambda left, right: left | right, map(unwrap, parts))
-    return GenericAlias(list, (unwrap(parts[0]),)) if origin in (tuple, list, Sequence) else hint
+    if origin not in (tuple, list, Sequence):
+        return hint
+    item = unwrap(parts[0])
+    return GenericAlias(list, (str if hasattr(item, "model_fields") else item,))  # a model reads its text
 
 
 async def _run(operation: "Operation", arguments: Mapping[str, object], options: CommandOptions) -> int:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from newton.agent import artifact_inputs, context_inputs, decision_inputs, inputs, session_inputs
+from newton.agent import artifact_inputs, context_inputs, inputs, session_inputs
 from newton.agent.document_inputs import IngestDocumentInput
 from newton.agent.exchange_inputs import NoteExchangeInput
 from newton.agent.inputs import ToolInput
@@ -24,7 +24,6 @@ from newton.runtime.hint_names import ORIGIN_INTERFACES, HintInterface, rename_c
 from newton.runtime.interface_matrix import EFFECTS_BY_DECLARATION, Effect
 from newton.runtime.tools import (
     artifact_tools,
-    decision_tools,
     document_tools,
     judgement_tools,
     memory_tools,
@@ -187,8 +186,6 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "note_lesson": McpTool(context_inputs.HostLessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
     "ingest_document": _writer(IngestDocumentInput, document_tools.ingest_document, is_idempotent=True),
     "working_memory": _reader(context_inputs.WorkingMemoryInput, memory_tools.show_working_memory),
-    "decide": McpTool(context_inputs.HostDecisionInput, "adds", _agent_tool("decide")),
-    "preview": _reader(decision_inputs.PreviewDecisionInput, decision_tools.preview),
     "prompt": _reader(session_inputs.ShowPromptInput, session_tools.show_prompt),
     "compact": _writer(session_inputs.CompactSessionInput, session_tools.compact_session, is_idempotent=True),
     "inject": _writer(context_inputs.InjectInput, session_tools.inject, is_idempotent=True),

@@ -8,11 +8,12 @@ from newton.agent.inputs import ToolInput
 from newton.content.yaml_models import did_you_mean
 from newton.errors import InputError
 from newton.operations.declaration import Operation, load_operations
-from newton.operations.fields import OwnSession
+from newton.operations.fields import ConversationSession, OwnSession
 from newton.runtime.tools.tool_registry import TOOLS
 
 HELP_COLUMN = 44
 REASON = "reason"  # the last words of a line
+REASONS = "reasons"  # of which one may follow the last words, after "because"
 SESSION = "session"
 LABELS = (
     "memory_id",
@@ -72,10 +73,6 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
     "/working-memory": SlashCommand(
         "working_memory", ("profile", "max_tokens"), "show the memories that this session stored, showed or read", True
     ),
-    "/decide": SlashCommand("decide", ("confidence", "description"), "record a decision", has_reason=True),
-    "/preview": SlashCommand(
-        "preview", ("confidence", "description"), "check a decision without recording it", has_reason=True
-    ),
     "/inject": SlashCommand("inject", ("text",), "put a text into every context of this session", True),
     "/inject-memory": SlashCommand("inject", ("memory_id",), "put a memory into every context of this session", True),
     "/injections": SlashCommand("injections", (), "list what was put into this session", True),
@@ -95,18 +92,19 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
 
 
 def _to_slash_command(operation: Operation) -> SlashCommand:
-    """Return the slash command of an operation: its words are the parameters by position, those required and a reason.
+    """Return the slash command of an operation: its words are required options, the parameters by position, a reason.
 
     A session that is required, or that of the caller, is that of the conversation unless the line names one.
     """
-    words = (*operation.positional, *operation.required, *(one for one in operation.parameters if one == REASON))
+    values = [name for name in operation.required if name not in (*operation.positional, REASON)]
+    words = (*values, *operation.positional, *(one for one in operation.parameters if one == REASON))
     words = tuple(name for name in dict.fromkeys(words) if name != SESSION)
-    uses_session = SESSION in operation.required or operation.hints.get(SESSION) == OwnSession
+    uses_session = SESSION in operation.required or operation.hints.get(SESSION) in (OwnSession, ConversationSession)
     named = (*words, *operation.required)
     options = tuple(name for name in operation.parameters if name == SESSION or name not in named)
     summary = operation.summary.rstrip(".")
     text = summary[0].lower() + summary[1:]
-    return SlashCommand(operation.name, words, text, uses_session, options=options)
+    return SlashCommand(operation.name, words, text, uses_session, REASONS in operation.parameters, options)
 
 
 TOOL_COMMANDS: Mapping[str, SlashCommand] = {
@@ -144,7 +142,7 @@ def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[s
     if rest.strip() and command.parameters:
         arguments[command.parameters[-1]] = rest.strip()
     if reason.strip():
-        arguments["reasons"] = [{"text": reason.strip()}]
+        arguments[REASONS] = [{"text": reason.strip()}]
     fields = command.input_model.model_fields
     if missing := [name for name in command.parameters if name not in arguments and fields[name].is_required()]:
         raise InputError(f"The command requires {missing[0].upper()}.", hint=f"Its arguments are {command.usage}.")
