@@ -4,7 +4,6 @@ from pydantic import Field
 
 from newton.agent.field_types import Ref
 from newton.agent.inputs import ToolInput
-from newton.cognition.request import MAX_CONTEXT_TOKENS
 
 
 class ShowPromptInput(ToolInput):
@@ -18,13 +17,3 @@ class ShowPromptInput(ToolInput):
         description="The turn: `latest`, `previous`, the position of one of its messages, or the id of a prompt.",
     )
     session: Ref | None = Field(None, description="The name of the session. Default: that of the latest prompt.")
-
-
-class CompactSessionInput(ToolInput):
-    """Replace older messages of a conversation by summaries in what a model receives of it, down to `max_tokens` if
-    possible. The stored messages do not change. The result says what keeps the conversation above the limit."""
-
-    session: Ref = Field(description="The name of the conversation.")
-    max_tokens: int | None = Field(
-        None, ge=1, le=MAX_CONTEXT_TOKENS, description="Maximum tokens. Default: as many as fit into the window."
-    )

@@ -74,6 +74,15 @@ class OperationMethods(DaemonConnection):
         idempotency_key: str | None = None,
     ) -> JsonDict:
         "Close an open item of the brief of a session, because it is done or no longer holds."
+    async def compact(
+        self,
+        session: str,
+        *,
+        max_tokens: int | None = None,
+        strategy: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Replace older messages of a session by shorter texts in what a model receives, down to a limit if possible."
     async def compactions(self, session: str) -> JsonDict:
         "List the compactions of a session: texts that a model receives in place of older messages."
     async def compaction_stats(self, session: str) -> JsonDict:

@@ -67,6 +67,7 @@ class SyncClient:
     check_guardrails = _synchronize(Client.check_guardrails)
     close_brief_item = _synchronize(Client.close_brief_item)
     close_session = _synchronize(Client.close_session)
+    compact = _synchronize(Client.compact)
     compaction_stats = _synchronize(Client.compaction_stats)
     compactions = _synchronize(Client.compactions)
     confirm = _synchronize(Client.confirm)

@@ -10,6 +10,7 @@ from newton.agent.inventory.documents import DocumentService
 from newton.agent.inventory.memory_edits import MemoryEditor
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.tools import AgentToolset
+from newton.agent.loop.turn_status import ProgressCallback
 from newton.agent.scope import AgentScope
 from newton.agent.services.censors import CensorService
 from newton.agent.services.conflicts import ConflictService
@@ -23,6 +24,7 @@ from newton.agent.session_data.injections import InjectionService
 from newton.agent.session_data.tasks import TaskService
 from newton.db.pool import Tx
 from newton.deadline import RequestDeadline
+from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.sessions import get_session_id
 from newton.memory.memory import Trust
 
@@ -39,7 +41,7 @@ class OperationCaller:
     """The services that operations use. `trust` is the highest trust that texts from the caller can get.
 
     `author` is recorded with edits. `deadline` is the moment until which the memory is waited for; None gives each
-    search the default time.
+    search the default time. `on_event` is told how far a compaction is.
     """
 
     newton: "AgentServices"
@@ -47,6 +49,7 @@ class OperationCaller:
     trust: Trust = "agent"
     author: str = PERSON
     deadline: RequestDeadline | None = None
+    on_event: ProgressCallback = ignore_progress
 
     def within(self, tx: Tx) -> Self:
         """Return a copy whose services write in the open transaction `tx`."""
@@ -113,7 +116,7 @@ class OperationCaller:
 
     @property
     def sessions(self) -> SessionService:
-        return self.newton.sessions(self.origin)
+        return self.newton.sessions(self.origin, self.on_event)
 
     @property
     def permissions(self) -> PermissionService:

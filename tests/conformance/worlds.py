@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ from newton.brain.draft import DecisionDraft, DecisionReason
 from newton.content.skills import SkillFile
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.entry_store import CompactionRun
-from newton.dialogue.messages import Message
+from newton.dialogue.messages import Message, Role
 from newton.dialogue.view import CompactionEntry
 from newton.heart import activations, documents
 from newton.heart.censors import CensorRule
@@ -80,8 +80,12 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
 
 async def _talk(person: OperationCaller) -> dict[str, str]:
     """Store a session with a brief and tasks; return the ids of what is in it."""
-    said = Message(role="user", content="Never push the crate.", said_at=person.scope.now())
-    await person.newton.sessions("world").append("s", [said])
+    talk: Sequence[tuple[Role, str]] = (
+        *(("user", "Never push the crate."), ("user", "Where is it?")),
+        *(("assistant", "It is in the shed. " * 40), ("user", "Good."), ("assistant", "Yes.")),
+    )
+    said = [Message(role=role, content=text, said_at=person.scope.now()) for role, text in talk]
+    await person.newton.sessions("world").append("s", said)
     tasks = await person.tasks("s")
     await tasks.push("Repair the mill", ["Find the leak", "Close the leak"])
     await tasks.fail("It is dark.")
@@ -133,7 +137,7 @@ def to_comparable(value: Any) -> Any:
             return _AUTHOR.sub("<author>", _ORIGIN.sub("<door>", text))
         case dict():
             fields = cast("Mapping[str, Any]", value)
-            return {name: to_comparable(one) for name, one in fields.items()}
+            return {name: to_comparable(one) for name, one in fields.items() if name != "duration_ms"}
         case list():
             return [to_comparable(one) for one in cast("list[Any]", value)]
         case _:

@@ -1,13 +1,14 @@
 """Reasons why a view stays longer than the limit that a person asked for. Pure."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from newton.dialogue.compaction.strategies import ViewState
 from newton.dialogue.view import WHOLE_TURN_KINDS, ViewMessage, count_view_tokens, split_turns
 
 
-class CompactionObstacle(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CompactionObstacle:
     """Messages that cannot be shortened further: the reason, and their tokens."""
 
     reason: str

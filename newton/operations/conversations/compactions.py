@@ -6,7 +6,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
+from pydantic import Field
+
+from newton.agent.field_types import Strategy
+from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.dialogue.compaction.entry_store import CompactionStats, EntryStatus
+from newton.dialogue.compaction.obstacles import CompactionObstacle
 from newton.memory.lookup import short_id
 from newton.memory.representations import one_line
 from newton.operations.declaration import operation
@@ -47,6 +52,25 @@ class CompactionList:
     """All compactions of a session by position, each before those of which it covers the messages."""
 
     items: Sequence[CompactionInfo]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionReport:
+    """The tokens of the view before and after a compaction, its limit, and what keeps the view above this limit.
+
+    `log_tokens` are those of all messages of the session.
+    """
+
+    tokens_before: int
+    tokens_after: int
+    max_tokens: int
+    reached: bool
+    obstacles: Sequence[CompactionObstacle]
+    log_tokens: int
+
+    @property
+    def exit_status(self) -> int:
+        return int(not self.reached)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +119,18 @@ def _draw_list(items: Sequence[CompactionInfo]) -> Iterator[str]:
             over.append(one)
 
 
+def _format_report(report: CompactionReport) -> str:
+    tokens, lines = report.tokens_after, list[str]()
+    if saved := report.tokens_before - tokens:
+        lines.append(f"A model now receives {tokens:,} tokens of the session, {saved:,} fewer.")
+    elif report.reached:
+        lines.append(f"No compaction is due: a model receives {tokens:,} tokens of the session.")
+    if not report.reached:
+        lines.append(f"{tokens:,} tokens are more than the {report.max_tokens:,} requested, because:")
+        lines += [f"  {one.reason} ({one.tokens:,} tokens)" for one in report.obstacles]
+    return "\n".join(lines)
+
+
 def _format_restored(result: RestoredCompactions) -> str:
     if not result.restored:
         return "The compaction is expanded already; nothing changed."
@@ -109,6 +145,61 @@ def format_runs(stats: CompactionStats) -> str:
     wrong = f"; {stats.restored} undone and {stats.reread} read again" if stats.restored or stats.reread else ""
     last = f"last {stats.last_at:%Y-%m-%d %H:%M}"
     return f"{stats.strategy:<14}{runs}{failed}; {stats.saved:,} tokens saved; {duration}; {last}{wrong}"
+
+
+async def _compact(
+    caller: "OperationCaller", *, session: str, max_tokens: int | None, strategy: str | None
+) -> CompactionReport:
+    """Compact a session. Each summary is stored by itself as soon as it is made, because a model may write it."""
+    outcome = await caller.sessions.compact(session, max_tokens=max_tokens, strategy=strategy)
+    return CompactionReport(
+        tokens_before=outcome.before.tokens,
+        tokens_after=outcome.after.tokens,
+        max_tokens=outcome.max_tokens,
+        reached=outcome.is_reached,
+        obstacles=outcome.obstacles,
+        log_tokens=outcome.after.logged,
+    )
+
+
+@operation(
+    "POST /v1/sessions/{session:path}/compact",
+    "changes",
+    name="compact",
+    command="sessions compact",
+    text=_format_report,
+    is_idempotent=True,
+    prepare=_compact,
+)
+async def compact_session(
+    caller: "OperationCaller",
+    report: CompactionReport,
+    session: SessionName,
+    *,
+    max_tokens: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=MAX_CONTEXT_TOKENS,
+            description="Maximum tokens of the messages. Default: as many as fit into the context window.",
+        ),
+    ] = None,
+    strategy: Annotated[
+        Strategy | None,
+        Field(
+            description="The compaction preset (default, long, conservative, none) or list of strategies."
+            " Default: the setting `compaction`."
+        ),
+    ] = None,
+) -> CompactionReport:
+    """Replace older messages of a session by shorter texts in what a model receives, down to a limit if possible.
+
+    The stored messages do not change, and `restore_compaction` undoes it. If the limit is not reached, the result says
+    why, and the exit status of the command is 1.
+
+    Example: newton sessions compact s --max-tokens 40
+    """
+    return report
 
 
 @operation(

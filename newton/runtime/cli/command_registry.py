@@ -127,10 +127,6 @@ SESSION_COMMANDS = {
         "conversations.sessions:show_view",
         "Show the messages and summaries of a session that a model would receive.",
     ),
-    "compact": (
-        "conversations.compaction:compact_session",
-        "Replace older messages by summaries now, in what a model receives.",
-    ),
     "inject": (
         "conversations.session_contents:inject_into_session",
         "Put a memory, a text or messages of another session into a session.",

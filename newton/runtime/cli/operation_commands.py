@@ -152,6 +152,7 @@ async def _run(operation: "Operation", arguments: Mapping[str, object], options:
     from newton.operations.runner import format_result, parse_arguments, run_operation, to_data  # noqa: PLC0415 (slow)
     from newton.runtime.cli import formatting  # noqa: PLC0415 (slow)
     from newton.runtime.cli.command_agent import open_agent  # noqa: PLC0415 (slow)
+    from newton.runtime.cli.progress import print_progress  # noqa: PLC0415 (slow)
 
     given = parse_arguments(operation, arguments)
     is_preview = TOKEN in arguments and arguments[TOKEN] is None and (options.says_yes or not options.as_json)
@@ -159,7 +160,7 @@ async def _run(operation: "Operation", arguments: Mapping[str, object], options:
         require_own_process()
     on_new_agent = None if operation.effect == "reads" else formatting.print_new_agent
     async with open_agent(load_settings(options.agent), on_new_agent=on_new_agent) as newton:
-        caller = OperationCaller(newton=newton, origin=ORIGIN, trust="user")
+        caller = OperationCaller(newton=newton, origin=ORIGIN, trust="user", on_event=print_progress)
         result = (await run_operation(operation, given, caller)).result
         if is_preview:
             if not options.says_yes:

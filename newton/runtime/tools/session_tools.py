@@ -18,7 +18,6 @@ from newton.memory.redaction.tally import count_redactions
 from newton.operations.caller import OperationCaller
 from newton.runtime.tools import session_info
 from newton.runtime.tools.prompt_views import to_turn_prompts_info
-from newton.runtime.tools.session_views import to_compaction_report
 
 DEFAULT_SESSION = "mcp"  # of an exchange, if neither the call nor the connection names a session
 
@@ -26,11 +25,6 @@ DEFAULT_SESSION = "mcp"  # of an exchange, if neither the call nor the connectio
 async def show_prompt(caller: OperationCaller, args: session_inputs.ShowPromptInput) -> ToolResult:
     shown = await caller.newton.prompts().show(args.turn, session=args.session)
     return ToolResult(to_turn_prompts_info(shown).model_dump(mode="json"))
-
-
-async def compact_session(caller: OperationCaller, args: session_inputs.CompactSessionInput) -> ToolResult:
-    outcome = await caller.newton.sessions(caller.origin).compact(args.session, max_tokens=args.max_tokens)
-    return ToolResult(to_compaction_report(outcome).model_dump(mode="json"))
 
 
 async def inject(caller: OperationCaller, args: context_inputs.InjectInput) -> ToolResult:

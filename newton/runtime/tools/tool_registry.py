@@ -187,7 +187,6 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "ingest_document": _writer(IngestDocumentInput, document_tools.ingest_document, is_idempotent=True),
     "working_memory": _reader(context_inputs.WorkingMemoryInput, memory_tools.show_working_memory),
     "prompt": _reader(session_inputs.ShowPromptInput, session_tools.show_prompt),
-    "compact": _writer(session_inputs.CompactSessionInput, session_tools.compact_session, is_idempotent=True),
     "inject": _writer(context_inputs.InjectInput, session_tools.inject, is_idempotent=True),
     "eject": _writer(context_inputs.EjectInput, session_tools.eject),
     "injections": _reader(context_inputs.ListInjectionsInput, session_tools.list_injections),

@@ -16,16 +16,12 @@ from newton.dialogue import sessions
 from newton.memory import hygiene
 from newton.memory.redaction.tally import count_redactions
 from newton.providers.chat import to_openai_message
-from newton.runtime.api.auth import ReadAccess, WriteAccess
+from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN, RequestModel, ResponseModel
 from newton.runtime.api.idempotency import WriteAction
 from newton.runtime.api.session_messages import AppendMessagesRequest, AppendMessagesResponse, store_valid
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.memories import EXTRACT
-from newton.runtime.tools.session_views import (
-    CompactionReport,
-    to_compaction_report,
-)
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
@@ -66,17 +62,6 @@ class SessionViewResponse(ResponseModel):
     tokens: int
     log_tokens: int
     messages: list[dict[str, Any]]
-
-
-class CompactRequest(RequestModel):
-    max_tokens: ViewTokens = Field(None, examples=[8000])
-    strategy: RequestStrategy = Field(None, examples=["conservative"])
-
-
-class CompactResponse(CompactionReport, ResponseModel):
-    """The result of a compaction, and the tokens of all messages of the session."""
-
-    log_tokens: int
 
 
 class CloseSessionResponse(ResponseModel):
@@ -141,17 +126,6 @@ async def get_session_view(
     view = await caller.newton.sessions(ORIGIN).preview(session, max_tokens=max_tokens, strategy=strategy)
     messages = [to_openai_message(one) for one in to_chat_messages(view.view)]
     return SessionViewResponse(tokens=view.tokens, log_tokens=view.logged, messages=messages)
-
-
-@router.post("/{session:path}/compact")
-async def compact_session(session: str, body: CompactRequest, caller: WriteAccess) -> CompactResponse:
-    """Replace older messages in the view by shorter texts, down to `max_tokens` if possible.
-
-    If `reached` is false, `obstacles` says what keeps the view above the limit. A repeated request changes nothing.
-    """
-    service = caller.newton.sessions(ORIGIN)
-    outcome = await service.compact(session, max_tokens=body.max_tokens, strategy=body.strategy)
-    return CompactResponse(**dict(to_compaction_report(outcome)), log_tokens=outcome.after.logged)
 
 
 @router.post("/{session:path}/close", response_model=CloseSessionResponse)

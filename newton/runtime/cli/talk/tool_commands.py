@@ -78,9 +78,6 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
     "/injections": SlashCommand("injections", (), "list what was put into this session", True),
     "/eject": SlashCommand("eject", ("injection_id",), "take out what was put into this session", True),
     "/stats": SlashCommand("session_stats", (), "show the tokens of this session by part, and its compactions", True),
-    "/compact": SlashCommand(
-        "compact", ("max_tokens",), "summarize older messages of this session, down to a number of tokens", True
-    ),
     "/artifacts": SlashCommand("artifacts", (), "list the long outputs, pasted texts and files of this session", True),
     "/artifact": SlashCommand("read_artifact", ("name", "search"), "read an artifact, or the lines found in it", True),
     "/diff-artifact": SlashCommand(

@@ -58,7 +58,8 @@ async def compact_session(page: PageRequest) -> Response:
     body = {"max_tokens": page.field("max_tokens")} if page.field("max_tokens") else {}
     result = await page.api.post(f"/v1/sessions/{page.path('session')}/compact", body)
     notice = f"The view has {result['tokens_after']:,} tokens; it had {result['tokens_before']:,}."
-    return _return(page, notice if result["reached"] else f"{notice} {'; '.join(result['obstacles'])}")
+    reasons = "; ".join(one["reason"] for one in result["obstacles"])
+    return _return(page, notice if result["reached"] else f"{notice} {reasons}.")
 
 
 async def restore_compaction(page: PageRequest) -> Response:
