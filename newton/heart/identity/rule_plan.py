@@ -166,16 +166,25 @@ def _find_stated(
 
 
 def _find_clause(sentence: MaskedSentence, vectors: Mapping[str, Vector]) -> MaskedSentence | None:
-    """Return the first clause that states a wish on the manner of answers; None if none does."""
+    """Return the first clause that states a wish on the manner of answers; None if none does.
+
+    A sentence that supposes, is on a single case or asks for something says how that is to be done.
+    """
+    if _is_single(sentence) or "request" in list_rule_features(sentence):
+        return None
     clauses = (one for one in list_manner_clauses(sentence) if one.text in vectors and _is_on_manner(one))
     return next((one for one in clauses if _compute_stating(one, vectors) >= MIN_CLAUSE_STATING), None)
 
 
 def _compute_stating(sentence: MaskedSentence, vectors: Mapping[str, Vector]) -> float:
     """Return how probably a sentence states a rule or wish; 0 for one on a single case or a supposition."""
-    if concerns_one_case(sentence.masked) or _SUPPOSED.search(sentence.masked):
+    if _is_single(sentence):
         return 0.0
     return classify_sentence(sentence, vectors[sentence.text])["stating"]
+
+
+def _is_single(sentence: MaskedSentence) -> bool:
+    return concerns_one_case(sentence.masked) or _SUPPOSED.search(sentence.masked) is not None
 
 
 def _get_threshold(sentence: MaskedSentence) -> float:
