@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from newton.agent.field_types import CleanText, Name, Ref, Timestamp
 from newton.agent.inputs import HostRememberInput, LessonInput, RecallInput, ToolInput
@@ -132,55 +131,6 @@ class WorkingMemoryInput(SessionInput):
         le=MAX_CONTEXT_TOKENS,
         description="Maximum tokens of the context. Default: the capacity of the working memory.",
     )
-
-
-class SessionRangeInput(ToolInput):
-    """Messages of another session."""
-
-    session: Ref = Field(description="The session that has the messages.")
-    first: int = Field(ge=0, le=MAX_POSITION, description="The position of the first message, from 0.")
-    last: int = Field(ge=0, le=MAX_POSITION, description="The position of the last message.")
-
-
-class InjectionContentInput(ToolInput):
-    """The content to put into a session: a memory, a text or messages of another session."""
-
-    memory_id: str | None = Field(
-        None, max_length=64, description="The id of a memory, or its last characters: every context shows it."
-    )
-    text: CleanText | None = Field(
-        None,
-        max_length=8_000,
-        description="A text that every context of the session shows.",
-        examples=["Answer in French"],
-    )
-    messages: SessionRangeInput | None = Field(
-        None, description="Messages of another session, to show after the last message of this one."
-    )
-
-    @model_validator(mode="after")
-    def _require_one(self) -> "InjectionContentInput":
-        if sum(one is not None for one in (self.memory_id, self.text, self.messages)) != 1:
-            raise PydanticCustomError("content", "give exactly one of memory_id, text and messages", {})
-        return self
-
-
-class InjectInput(InjectionContentInput, SessionInput):
-    """Put a memory or a text into every context of a session, or messages of another session into its conversation,
-    until `eject` takes it out. Use it for what must not be lost from view in a long conversation."""
-
-
-class EjectInput(SessionInput):
-    """Take a memory, a text or messages out of a session that `inject` has put into it."""
-
-    injection_id: str = Field(
-        max_length=64,
-        description="The id that `inject` returned, or that of the memory; the last characters are enough.",
-    )
-
-
-class ListInjectionsInput(SessionInput):
-    """List the memories, texts and messages that were put into a session with `inject`."""
 
 
 class SessionStatsInput(SessionInput):

@@ -91,6 +91,20 @@ class OperationMethods(DaemonConnection):
         self, session: str, compaction_id: IdLike, *, idempotency_key: str | None = None
     ) -> JsonDict:
         "Undo a compaction: a model receives its messages in full again, and they are never compacted again."
+    async def inject(
+        self,
+        session: str,
+        *,
+        text: str | None = None,
+        memory_id: IdLike | None = None,
+        messages: JsonDict | None = None,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Put a memory or a text into every context of a session, or messages of another session into its conversation."
+    async def injections(self, session: str) -> JsonDict:
+        "List the memories, texts and messages that were put into a session, oldest first."
+    async def eject(self, session: str, injection_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Take a memory, a text or messages out of a session that `inject` has put into it."
     async def sessions(self, *, limit: int = 50, cursor: str | None = None) -> JsonDict:
         "List the sessions (conversations), last used first, each with the number of its messages and the first input."
     async def messages(

@@ -148,7 +148,7 @@ class _OwnerProtocol(H11Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerApp:
-    """What the socket of the data folder serves: `local` and the HTTP API, where its user is the operator."""
+    """The app that the socket of the data folder serves: `local` and the HTTP API, where its user is the operator."""
 
     api: ASGIApp
     local: ASGIApp

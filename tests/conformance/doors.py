@@ -113,8 +113,8 @@ def to_command_line(operation: Operation, arguments: Arguments) -> list[str]:
     assert operation.command is not None
     words = operation.command.split()
     for option, path in list_options(operation).items():
-        value = reduce(lambda known, name: known.get(name, []), path, arguments)
-        if path[0] not in operation.positional:
+        value = reduce(lambda known, name: known.get(name, {}), path, arguments)
+        if path[0] not in operation.positional and value != {}:
             for one in _to_list(value):
                 words += [f"--{option.replace('_', '-')}", *([] if one is True else [str(one)])]
     return [*words, *(str(arguments[name]) for name in operation.positional if name in arguments)]

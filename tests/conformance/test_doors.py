@@ -194,7 +194,7 @@ async def test_each_door_refuses_the_same_with_the_same_code(
 
 
 STORED_ANSWER = "select response_body from runtime.idempotency_keys where key = $1"
-TOLD = "villages|crate|planning|Bob|Robert|metric|the mill|Tea"  # words of persons in the world of the examples
+TOLD = "French|villages|crate|planning|Bob|Robert|metric|the mill|Tea"  # words of persons in the world of the examples
 LESS: Mapping[str, TokenScope] = {"write": "read", "admin": "write"}
 
 

@@ -72,6 +72,7 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
         "other_id": other_id,
         "memory_id": str(facts[1]),
         "line_id": str(line.tenet_id),
+        "injection_id": str((await person.injections.inject_text("s", "Answer in French.")).injection_id),
         "permission_id": str(await newton.permissions("world").deny("post", "send")),
         **dict.fromkeys((f"{one}.line_id" for one in proposals), str(proposal.tenet_id)),
         "set_outcome.memory_id": str(episode.memory_id),

@@ -52,7 +52,8 @@ async def test_a_memory_and_a_text_are_put_into_a_session_and_taken_out(ana: htt
     made = await ana.post(where, json={"memory_id": red[-8:]})
     assert made.status_code == 201 and made.json()["memory_id"] == red and made.json()["type"] == "memory"
     text = (await ana.post(where, json={"text": "Answer in French."})).json()
-    assert (await ana.get(where)).json()["items"] == [made.json(), text]
+    listed = (await ana.get(where)).json()["items"]
+    assert [one.pop("text") for one in listed] == [RED, "Answer in French."] and listed == [made.json(), text]
     asked = {"input": "What is for dinner?", "session": "plan/a"}
     context = (await ana.post("/v1/context", json=asked)).json()
     assert "- Answer in French." in context["text"]
@@ -100,9 +101,6 @@ async def test_the_statistics_and_entities_of_a_session_are_shown(api: Api, ana:
     async with api.client(await api.token("ana")) as client:
         assert await client.session_stats("work") == (await ana.get("/v1/sessions/work/stats")).json()
         assert [one["name"] for one in (await client.session_entities("work", limit=1))["items"]] == ["Mira Berg"]
-        (text,) = await client.injections("work")
-        assert (await client.eject("work", text["injection_id"]))["text"] == "Answer in French."
-        assert (await client.inject("work", text="Be brief."))["type"] == "text"
 
 
 async def test_a_strategy_holds_for_one_request(ana: httpx2.AsyncClient) -> None:
@@ -231,7 +229,7 @@ async def test_the_session_of_a_connection_is_that_of_its_tool_calls(api: Api) -
         shown = await told(client, "context", **asked)
         assert "- agent note: Answer in French." in shown["text"] and RED in shown["text"]
         assert len((await told(client, "injections"))["items"]) == 2
-        assert (await told(client, "eject", injection_id=injected["injection_id"]))["removed"]
+        assert (await told(client, "eject", injection_id=injected["injection_id"]))["type"] == "memory"
         await ended(client)
     async with speaking(api.url, token) as client:
         assert (await told(client, "note_exchange", user="Hello."))["session"] == "mcp"
@@ -243,9 +241,9 @@ def test_what_is_put_into_a_session_is_shown_on_the_command_line(home: Path) -> 
     ok(typed(home, "remember", RED))
     (red,) = json.loads(ok(typed(home, "list", "--json")))["items"]
     said = ok(typed(home, "sessions", "inject", "plan", "--memory", red["memory_id"]))
-    assert said.splitlines()[0] == f'Injected the memory "{RED}" into plan.'
+    assert said.splitlines()[0] == f'Injected the memory "{RED}".'
     ok(typed(home, "sessions", "inject", "plan", "--text", "Answer in French."))
-    assert len(json.loads(ok(typed(home, "sessions", "eject", "plan", "--json")))) == 2
+    assert len(json.loads(ok(typed(home, "sessions", "injections", "plan", "--json")))["items"]) == 2
     shown = ok(typed(home, "context", "What is for dinner?", "--session", "plan"))
     assert RED in shown and "Answer in French." in shown
     ok(typed(home, "tasks", "push", "Cook", "--session", "plan"))

@@ -146,16 +146,16 @@ def test_a_branch_goes_on_from_a_message(home: Path) -> None:
     assert "4 messages  early (continues work from message 3)\n" in ok(typed(home, "sessions"))
     inject = ("sessions", "inject", "early", "--from", "work", "--first", "8", "--last", "9")
     said, undo = ok(typed(home, *inject)).splitlines()
-    assert said == "Injected messages 8-9 of work into early."
+    assert said == "Injected messages 8-9 of work."
     which = undo.split()[5].rstrip("`")
-    assert undo == f"Undo: `newton sessions eject early {which}`"
+    assert undo == f"Undo: `newton sessions eject SESSION {which}`"
     shown = ok(typed(home, "sessions", "view", "early"))
     assert "[From work]\nUser: Look at part 2.\n" in shown
     assert 'read_file {"path": "src/p2.py"}' in shown, "what was called is shown too"
-    assert f"{which}  messages 8-9 of work" in ok(typed(home, "sessions", "eject", "early"))
-    assert "Removed messages 8-9 of work from early" in ok(typed(home, "sessions", "eject", "early", which))
+    assert f"{which}  messages 8-9 of work" in ok(typed(home, "sessions", "injections", "early"))
+    assert "Removed messages 8-9 of work." in ok(typed(home, "sessions", "eject", "early", which))
     assert "[From work]" not in ok(typed(home, "sessions", "view", "early"))
-    assert "Nothing was put into this session" in ok(typed(home, "sessions", "eject", "early"))
+    assert "Nothing was put into this session" in ok(typed(home, "sessions", "injections", "early"))
     small = typed(home, *inject[:-1], "40", NEWTON_WINDOW_TOKENS="3000")
     assert small.returncode == 2 and "tokens; the maximum is" in small.stderr
 
@@ -173,7 +173,6 @@ def test_a_branch_goes_on_from_a_message(home: Path) -> None:
         (["compact", "nowhere"], "There is no session 'nowhere'"),
         (["eject", "work", "ffff"], "has no injection 'ffff'"),
         (["inject", "beside", "--from", "beside", "--first", "0", "--last", "1"], "cannot be injected into the same"),
-        (["inject", "beside", "--from", "work", "--first", "-1", "--last", "1"], "it has 48 messages, numbered"),
         (["inject", "beside", "--from", "work", "--first", "1", "--last", "500"], "it has 48 messages, numbered"),
         (["expand", "work", "ffff"], "has no compaction 'ffff'"),
         (["branch", "work", "work"], "A session 'work' already exists"),
@@ -182,9 +181,7 @@ def test_a_branch_goes_on_from_a_message(home: Path) -> None:
         (["branch", "work", " "], "The text is empty"),
         (["inject", "work", "--from", "nowhere", "--first", "0", "--last", "1"], "There is no session 'nowhere'"),
         (["inject", "beside", "--from", "work", "--first", "90", "--last", "99"], "`newton sessions log work` shows"),
-        (["inject", "work", "--first", "0", "--last", "1"], "Give one of --memory, --text and --from"),
-        (["inject", "work", "--text", "x", "--memory", "abcdef"], "Give one of --memory, --text and --from"),
-        (["inject", "work", "--from", "beside", "--first", "0"], "The positions of the messages are missing"),
+        (["inject", "work", "--text", "x", "--memory", "abcdef"], "Give one of a text, a memory, and messages"),
         (["view", "work", "--strategy", "nothing"], "'nothing' is not a compaction strategy"),
     ],
 )

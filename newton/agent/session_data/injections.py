@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import Annotated, Literal
 from uuid import UUID
+
+from pydantic import Field
 
 from newton.agent.scope import AgentScope
 from newton.agent.services.sessions import SessionService, get_or_create_session, match_id
@@ -21,22 +24,30 @@ from newton.memory.search_types import RetrievedMemory
 InjectionType = Literal["memory", "text", "messages"]
 
 
-class SessionInjection(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInjection:
     """A memory or a text that is in every context of a session, or messages of another session in its view.
 
     `tokens` are those of a text or of the messages, and for a memory those of its summary. `session`, `first` and
-    `last` say which messages.
+    `last` say which messages. `text` is no part of the response to a request that writes, because that is stored.
     """
 
     injection_id: UUID
     type: InjectionType
-    text: str
+    text: Annotated[str, Field(exclude=True)] = ""
     tokens: int
     created_at: datetime
     memory_id: UUID | None = None
     session: str | None = None
     first: int | None = None
     last: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownInjection(SessionInjection):
+    """A memory, a text or messages that were put into a session, with the text."""
+
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +58,7 @@ class InjectionService:
     sessions: SessionService
     max_text_tokens: int
 
-    async def inject_memory(self, session: str, memory_ref: str) -> SessionInjection:
+    async def inject_memory(self, session: str, memory_ref: str) -> ShownInjection:
         """Put a memory into every context of a session, which is created if needed.
 
         `memory_ref` is the id of the memory or its end. Raises NotFoundError, and InputError for a memory that no
@@ -72,7 +83,7 @@ class InjectionService:
             found = await fetch_memories(tx, [memory_id], agent_id=ctx.agent_id, moment=None)
             return _to_injection(injection, {one.memory_id: one for one in found})
 
-    async def inject_text(self, session: str, text: str) -> SessionInjection:
+    async def inject_text(self, session: str, text: str) -> ShownInjection:
         """Put a text into every context of a session, which is created if needed.
 
         A text that no person gives is marked as a note of an agent. Raises InputError for a text that is too long.
@@ -87,11 +98,11 @@ class InjectionService:
             self._publish("injected", session_id, injection.injection_id)
             return _to_injection(injection, {})
 
-    async def inject_messages(self, session: str, other: str, *, first: int, last: int) -> SessionInjection:
+    async def inject_messages(self, session: str, other: str, *, first: int, last: int) -> ShownInjection:
         """Show messages of another session at the end of this one. Raises as `SessionService.inject`."""
         return _from_range(await self.sessions.inject(session, other, first=first, last=last))
 
-    async def list_injections(self, session: str) -> Sequence[SessionInjection]:
+    async def list_injections(self, session: str) -> Sequence[ShownInjection]:
         """Return what was put into a session and not taken out, oldest first. Raises NotFoundError."""
         async with self.scope.transaction() as tx:
             agent_id = self.scope.agent_id
@@ -104,7 +115,7 @@ class InjectionService:
         injections = [*(_to_injection(one, found) for one in in_context), *map(_from_range, ranges)]
         return sorted(injections, key=lambda one: (one.created_at, one.injection_id))
 
-    async def eject(self, session: str, injection_ref: str) -> SessionInjection:
+    async def eject(self, session: str, injection_ref: str) -> ShownInjection:
         """Take out what was put into a session, identified by the id of the injection, or by that of the memory.
 
         The end of an id is enough. Return what was taken out. Raises NotFoundError.
@@ -126,24 +137,23 @@ class InjectionService:
         self.scope.publish(f"session.{event}", payload)
 
 
-def _to_injection(injection: ContextInjection, memories: dict[UUID, RetrievedMemory]) -> SessionInjection:
-    base = injection.injection_id, injection.created_at
+def _to_injection(injection: ContextInjection, memories: dict[UUID, RetrievedMemory]) -> ShownInjection:
+    build = partial(ShownInjection, injection_id=injection.injection_id, created_at=injection.created_at)
     if injection.memory_id is None:
-        tokens = sum(injection.line_tokens or ())
-        return SessionInjection(base[0], "text", injection.text or "", tokens, base[1])
+        return build(type="text", text=injection.text or "", tokens=sum(injection.line_tokens or ()))
     memory = memories.get(injection.memory_id)
     if memory is None:
         raise NotFoundError(f"The memory {short_id(injection.memory_id)} was forgotten.", hint="Repeat the call.")
-    return SessionInjection(base[0], "memory", memory.summary, memory.summary_tokens, base[1], memory.memory_id)
+    return build(type="memory", text=memory.summary, tokens=memory.summary_tokens, memory_id=memory.memory_id)
 
 
-def _from_range(injected: InjectedRange) -> SessionInjection:
-    return SessionInjection(
-        injected.injection_id,
-        "messages",
-        f"messages {injected.first}-{injected.last} of {injected.ref}",
-        injected.tokens,
-        injected.at,
+def _from_range(injected: InjectedRange) -> ShownInjection:
+    return ShownInjection(
+        injection_id=injected.injection_id,
+        type="messages",
+        text=f"messages {injected.first}-{injected.last} of {injected.ref}",
+        tokens=injected.tokens,
+        created_at=injected.at,
         session=injected.ref,
         first=injected.first,
         last=injected.last,

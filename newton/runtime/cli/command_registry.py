@@ -127,14 +127,6 @@ SESSION_COMMANDS = {
         "conversations.sessions:show_view",
         "Show the messages and summaries of a session that a model would receive.",
     ),
-    "inject": (
-        "conversations.session_contents:inject_into_session",
-        "Put a memory, a text or messages of another session into a session.",
-    ),
-    "eject": (
-        "conversations.session_contents:eject_from_session",
-        "Take out what was put into a session, or list it.",
-    ),
     "stats": (
         "conversations.session_contents:show_stats",
         "Show the tokens of a session by part, its compactions and its latest context.",
@@ -253,6 +245,7 @@ OPERATION_MODULES: dict[str, tuple[str, ...]] = {
         "conversations.sessions",
         "conversations.briefs",
         "conversations.compactions",
+        "conversations.injections",
         "memories.entities",
     ),
     "tasks": ("conversations.tasks",),

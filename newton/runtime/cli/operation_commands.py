@@ -85,21 +85,31 @@ def list_options(operation: "Operation") -> dict[str, tuple[str, ...]]:
     """Return the path in the input of each argument and option of a command: a parameter, or a field of its model."""
     options = dict[str, tuple[str, ...]]()
     for name in operation.parameters:
-        fields: Mapping[str, FieldInfo] = getattr(unwrap(operation.hints[name]), "model_fields", {})
+        fields = _list_fields(operation.hints[name])
         for field, info in fields.items():
             is_list = get_origin(unwrap(info.annotation)) is list
-            options[field.removesuffix("s") if is_list else field] = (name, field)
+            own = _find_own_name(info.metadata)
+            options[own or (field.removesuffix("s") if is_list else field)] = (name, field)
         if not fields:
             options[_to_option(operation, name)] = (name,)
     return options
 
 
+def _list_fields(hint: Any) -> "Mapping[str, FieldInfo]":
+    """Return the fields of a parameter that is a model, which may be left out."""
+    plain = unwrap(hint)
+    fields: Sequence[Mapping[str, FieldInfo]]
+    fields = [one.model_fields for one in (plain, *get_args(plain)) if hasattr(one, "model_fields")]
+    return fields[0] if fields else {}
+
+
 def to_arguments(operation: "Operation", given: Mapping[str, object]) -> dict[str, Any]:
     """Return the input of an operation from the values of its command; of a model, empty fields are left out."""
-    arguments = dict[str, Any]()
+    arguments: dict[str, Any] = {name: {} for name in operation.required if _list_fields(operation.hints[name])}
     for option, (name, *inner) in list_options(operation).items():
         if inner:
-            arguments.setdefault(name, {}).update({inner[0]: given[option]} if given.get(option) else {})
+            if given.get(option) not in (None, [], ()):
+                arguments.setdefault(name, {})[inner[0]] = given[option]
         elif option in given:
             arguments[name] = given[option]
     return arguments
@@ -107,10 +117,14 @@ def to_arguments(operation: "Operation", given: Mapping[str, object]) -> dict[st
 
 def _to_option(operation: "Operation", name: str) -> str:
     """Return the name of a parameter in a command: that of its CommandOption; else an id by what it identifies."""
+    own = _find_own_name(get_args(operation.hints[name]))
+    return own or ("confirm" if name == TOKEN else name.removesuffix("_id"))
+
+
+def _find_own_name(metadata: Sequence[object]) -> str | None:
     from newton.operations.fields import CommandOption  # noqa: PLC0415 (slow)
 
-    own = [one.name for one in get_args(operation.hints[name]) if isinstance(one, CommandOption)]
-    return own[0].replace("-", "_") if own else "confirm" if name == TOKEN else name.removesuffix("_id")
+    return next((one.name.replace("-", "_") for one in metadata if isinstance(one, CommandOption)), None)
 
 
 def _to_parameter(operation: "Operation", option: str, path: tuple[str, ...]) -> Parameter:
@@ -120,8 +134,10 @@ def _to_parameter(operation: "Operation", option: str, path: tuple[str, ...]) ->
     default, is_option = declared.default, declared.kind is Parameter.KEYWORD_ONLY
     infos: list[FieldInfo] = [one for one in get_args(hint) if getattr(one, "description", None)]
     if inner:
-        infos = [unwrap(hint).model_fields[inner[0]]]
-        hint, default = infos[0].annotation, infos[0].default
+        infos = [_list_fields(hint)[inner[0]]]
+        declared_type: Any = infos[0].annotation
+        is_required = infos[0].is_required()  # of a model that may be left out
+        hint, default = (declared_type | None, None) if is_required else (declared_type, infos[0].default)
     plain = unwrap(hint)
     is_switch = plain == bool | None or default is True  # `--core` and `--no-core`
     described = cyclopts.Parameter(help=infos[-1].description, negative=None if is_switch else ())

@@ -1,32 +1,13 @@
-"""JSON models of what was put into a session, and of its statistics, for HTTP and the tools."""
+"""JSON models of the statistics of a session, for HTTP and the tools."""
 
 from datetime import datetime
 from uuid import UUID
 
 from pydantic import Field
 
-from newton.agent.context_inputs import InjectionContentInput
-from newton.agent.session_data.injections import InjectionService, InjectionType, SessionInjection
 from newton.agent.session_data.session_stats import SessionStats
 from newton.dialogue.compaction.entry_store import CompactionStats
 from newton.runtime.tools.views import ViewModel
-
-
-class InjectionInfo(ViewModel):
-    """A memory or a text that every context of a session shows, or messages of another session in its view.
-
-    `text` is that of the memory or the given text. The last three fields are set for messages only.
-    """
-
-    injection_id: UUID
-    type: InjectionType
-    text: str
-    tokens: int
-    created_at: datetime
-    memory_id: UUID | None
-    session: str | None = Field(description="The session that has the messages.")
-    first: int | None
-    last: int | None
 
 
 class PartSizeInfo(ViewModel):
@@ -79,23 +60,6 @@ class SessionStatsResponse(ViewModel):
     runs: list[CompactionStats]
     injected_tokens: int = Field(description="The tokens of the texts that every context of the session shows.")
     context: ContextUsageInfo | None
-
-
-async def inject(service: InjectionService, session: str, content: InjectionContentInput) -> InjectionInfo:
-    """Put a memory, a text or messages of another session into a session."""
-    if content.memory_id is not None:
-        injection = await service.inject_memory(session, content.memory_id)
-    elif content.text is not None:
-        injection = await service.inject_text(session, content.text)
-    else:
-        assert content.messages, "the input has one of the three"
-        part = content.messages
-        injection = await service.inject_messages(session, part.session, first=part.first, last=part.last)
-    return to_injection_info(injection)
-
-
-def to_injection_info(injection: SessionInjection) -> InjectionInfo:
-    return InjectionInfo.from_source(injection)
 
 
 def to_stats_response(stats: SessionStats) -> SessionStatsResponse:

@@ -27,23 +27,6 @@ async def show_prompt(caller: OperationCaller, args: session_inputs.ShowPromptIn
     return ToolResult(to_turn_prompts_info(shown).model_dump(mode="json"))
 
 
-async def inject(caller: OperationCaller, args: context_inputs.InjectInput) -> ToolResult:
-    session = await caller.name_session(args.session)
-    injected = await session_info.inject(caller.injections, session, args)
-    return ToolResult(injected.model_dump(mode="json", exclude_none=True))
-
-
-async def eject(caller: OperationCaller, args: context_inputs.EjectInput) -> ToolResult:
-    ejected = await caller.injections.eject(await caller.name_session(args.session), args.injection_id)
-    return ToolResult({"injection_id": str(ejected.injection_id), "type": ejected.type, "removed": True})
-
-
-async def list_injections(caller: OperationCaller, args: context_inputs.ListInjectionsInput) -> ToolResult:
-    found = await caller.injections.list_injections(await caller.name_session(args.session))
-    items = [session_info.to_injection_info(one).model_dump(mode="json", exclude_none=True) for one in found]
-    return ToolResult({"items": items})
-
-
 async def show_stats(caller: OperationCaller, args: context_inputs.SessionStatsInput) -> ToolResult:
     stats = await caller.newton.session_stats().read(await caller.name_session(args.session))
     return ToolResult(session_info.to_stats_response(stats).model_dump(mode="json"))

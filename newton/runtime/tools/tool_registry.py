@@ -187,9 +187,6 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "ingest_document": _writer(IngestDocumentInput, document_tools.ingest_document, is_idempotent=True),
     "working_memory": _reader(context_inputs.WorkingMemoryInput, memory_tools.show_working_memory),
     "prompt": _reader(session_inputs.ShowPromptInput, session_tools.show_prompt),
-    "inject": _writer(context_inputs.InjectInput, session_tools.inject, is_idempotent=True),
-    "eject": _writer(context_inputs.EjectInput, session_tools.eject),
-    "injections": _reader(context_inputs.ListInjectionsInput, session_tools.list_injections),
     "session_stats": _reader(context_inputs.SessionStatsInput, session_tools.show_stats),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
     "note_exchange": McpTool(NoteExchangeInput, "adds", session_tools.note_exchange),

@@ -73,10 +73,6 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
     "/working-memory": SlashCommand(
         "working_memory", ("profile", "max_tokens"), "show the memories that this session stored, showed or read", True
     ),
-    "/inject": SlashCommand("inject", ("text",), "put a text into every context of this session", True),
-    "/inject-memory": SlashCommand("inject", ("memory_id",), "put a memory into every context of this session", True),
-    "/injections": SlashCommand("injections", (), "list what was put into this session", True),
-    "/eject": SlashCommand("eject", ("injection_id",), "take out what was put into this session", True),
     "/stats": SlashCommand("session_stats", (), "show the tokens of this session by part, and its compactions", True),
     "/artifacts": SlashCommand("artifacts", (), "list the long outputs, pasted texts and files of this session", True),
     "/artifact": SlashCommand("read_artifact", ("name", "search"), "read an artifact, or the lines found in it", True),
