@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
+from uuid import UUID
 
 import asyncpg
 import pytest
@@ -12,7 +13,8 @@ from newton.content.package_data import data_folder
 from newton.db.backup import create_backup, restore
 from newton.db.distribution import plan_distribution, read_cluster_state
 from newton.db.migrations import SchemaMigration, migrate, read_migrations
-from newton.db.pool import Database, Tx
+from newton.db.pool import Database
+from newton.db.queries import SqlQuery
 from newton.errors import ConflictError, DatabaseError
 from newton.settings import load
 from tests.citus.conftest import ClusterWorld
@@ -41,14 +43,23 @@ WITHOUT_PLAN = {
 }
 
 
-async def explain(tx: Tx, sql: str, agent: object) -> list[dict[str, Any]]:
-    """The plan of a statement for the agent, with a value for each other parameter."""
-    prepared = await tx.prepare(sql)
-    types = [parameter.name for parameter in prepared.get_parameters()]
-    literals = [f"'{agent}'::uuid", *(f"{VALUES.get(kind, EMPTY_ARRAY)}::{kind}" for kind in types[1:])]
-    for number in range(len(types), 0, -1):
-        sql = sql.replace(f"${number}", literals[number - 1])
-    return json.loads(await tx.fetchval(f"explain (format json) {sql}"))
+# Parameters that are never null, and with which as null Citus plans the statement in another way.
+NEVER_NULL = {
+    ("brain/queries.sql:list_decisions", "now"),
+    *(("dialogue/sessions.sql:find_messages", name) for name in ("session_id", "refs")),
+}
+
+
+async def explain(db: Database, query: SqlQuery, agent: UUID, null: str | None) -> list[dict[str, Any]]:
+    """The plan of a statement for the agent, with null for one other parameter and a value for each of the rest."""
+    sql = query.sql
+    async with db.transaction(agent) as tx:
+        prepared = await tx.prepare(sql)
+        types = [parameter.name for parameter in prepared.get_parameters()]
+        for number, kind in reversed([*enumerate(types, 1)]):
+            value = f"'{agent}'" if number == 1 else VALUES.get(kind, EMPTY_ARRAY)
+            sql = sql.replace(f"${number}", f"{'null' if query.args[number - 1] == null else value}::{kind}")
+        return json.loads(await tx.fetchval(f"explain (format json) {sql}"))
 
 
 def count_tasks(plan: Any) -> Iterator[int]:
@@ -64,21 +75,21 @@ def count_tasks(plan: Any) -> Iterator[int]:
 
 
 async def test_statements_of_an_agent_go_to_one_shard(world: ClusterWorld) -> None:
-    found: dict[str, list[int]] = {}
-    refused: dict[str, str] = {}
+    found: dict[tuple[str, str | None], list[int]] = {}
+    refused: dict[tuple[str, str | None], str] = {}
     for name, query in QUERIES.items():
         if name.startswith(OTHERS) or name in WITHOUT_PLAN:
             continue
-        try:
-            async with world.db.transaction(world.ana) as tx:
-                found[name] = list(count_tasks(await explain(tx, query.sql, world.ana)))
-        except asyncpg.PostgresSyntaxError:
-            continue  # CALL has no plan
-        except (asyncpg.FeatureNotSupportedError, asyncpg.InternalServerError) as error:
-            refused[name] = str(error)
+        for case in ((name, null) for null in (None, *query.args[1:]) if (name, null) not in NEVER_NULL):
+            try:
+                found[case] = list(count_tasks(await explain(world.db, query, world.ana, case[1])))
+            except asyncpg.PostgresSyntaxError:
+                continue  # CALL has no plan
+            except (asyncpg.FeatureNotSupportedError, asyncpg.InternalServerError) as error:
+                refused[case] = str(error)
     assert refused == {}
-    assert {name: tasks for name, tasks in found.items() if any(number > 1 for number in tasks)} == {}
-    assert sum(tasks != [] for tasks in found.values()) > 300
+    assert {case: tasks for case, tasks in found.items() if any(number > 1 for number in tasks)} == {}
+    assert sum(tasks != [] for (_, null), tasks in found.items() if null is None) > 300
 
 
 async def test_what_another_daemon_writes_is_seen(world: ClusterWorld) -> None:

@@ -70,6 +70,7 @@ async def failing_once(dsn: str, request: pytest.FixtureRequest) -> AsyncIterato
     await owner.close()
 
 
+@pytest.mark.one_server("Citus refuses triggers on a distributed table")
 @pytest.mark.usefixtures("failing_once")
 async def test_a_conflict_in_a_derived_record_repeats_the_whole_transaction(db: Database, agent: UUID) -> None:
     missing = dict[str, str]()

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+import pytest
 
 from newton.db.pool import Tx
 from newton.dialogue import sessions
@@ -58,6 +59,7 @@ async def read_rows(tx: Tx, ids: list[UUID], model_id: UUID | None) -> int:
     return sum(scanned(node) for node in walk(json.loads(rows[0][0])[0]["Plan"]) if "Relation Name" in node)
 
 
+@pytest.mark.one_server("Citus explains no statement in a transaction that wrote the models")
 async def test_what_is_read_by_id_grows_only_with_the_contradictions_of_the_agent(tx: Tx) -> None:
     facts, messages = await learn(tx, MANY)
     await embed_all(tx)

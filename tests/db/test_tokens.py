@@ -53,10 +53,8 @@ async def test_a_double_click_selects_a_whole_token(tx: Tx, tmp_path: Path) -> N
 async def test_a_token_in_base64_of_a_former_version_stays_valid(tx: Tx) -> None:
     packed = ANA.bytes + new_id().bytes + bytes(range(200, 232))
     text = tokens.PREFIX + base64.urlsafe_b64encode(packed).decode()
-    await made(tx)
-    stored = "update runtime.tokens set token_id = $1, hash = $2 where agent_id = $3"
-    await tx.execute("reset role")
-    await tx.execute(stored, UUID(bytes=packed[16:32]), tokens.hash_token(text), ANA)
+    draft = TokenDraft("laptop")._asdict() | {"token_id": UUID(bytes=packed[16:32]), "hash": tokens.hash_token(text)}
+    await tokens.SQL["insert_token"].execute(tx, agent_id=ANA, now=NOON, **draft)
     claims = await bearer(tx, text)
     assert claims and claims.agent_id == ANA
     assert await bearer(tx, text.replace("=", "")) is None

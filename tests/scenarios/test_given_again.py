@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
+import pytest
+
 from newton.agent.inventory.memory_edits import FieldChanges, MemoryEditor
 from newton.agent.llm import usage
 from newton.agent.llm.usage import UsageRecord
@@ -190,6 +192,7 @@ async def test_whatever_is_written_through_whatever_door_ends_it(mind: Mind) -> 
         assert await contexts.build(request(mind)) is not first, door
 
 
+@pytest.mark.one_server("the coordinator does not know of which agent a transaction on a node is")
 async def test_what_another_agent_writes_does_not_end_it(mind: Mind) -> None:
     await mind.know("The ferry is called Artemis.")
     contexts = mind.contexts

@@ -53,9 +53,11 @@ async def test_a_merged_statement_has_the_lowest_trust_and_displaces_no_higher_o
     if is_merged:
         async with embedded.db.transaction(embedded.agent_id) as tx:
             merged = await tx.fetchrow(
-                "select trust, (select count(*) from memory.sources as s where s.memory_id = m.memory_id)"
-                " from memory.memories as m where full_text = $1",
+                "select trust, (select count(*) from memory.sources as s"
+                " where s.agent_id = m.agent_id and s.memory_id = m.memory_id)"
+                " from memory.memories as m where m.agent_id = $2 and full_text = $1",
                 MERGED,
+                embedded.agent_id,
             )
             assert merged is not None and tuple(merged) == (rent, 2)
             changes = await line_changes.list_changes(tx, agent_id=embedded.agent_id)
@@ -70,16 +72,19 @@ async def test_a_doubt_about_a_merged_fact_remains(embedded: Mind) -> None:
         await tx.execute(
             "insert into memory.links (agent_id, memory_id, link, other_id, created_at)"
             " select a.agent_id, a.memory_id, 'contradicts', b.memory_id, now() from memory.memories as a"
-            " join memory.memories as b on b.full_text = $1 where a.full_text like '%900 euros%'",
+            " join memory.memories as b on b.agent_id = a.agent_id and b.full_text = $1"
+            " where a.agent_id = $2 and a.full_text like '%900 euros%' on conflict do nothing",
             RENT,
+            embedded.agent_id,
         )
     await told(embedded, "Our rented place in Ruzafa has neighbours and a landlord.")
     await read(embedded, lambda s: [s.item("update", "", "950 euros", "1,020", text=MERGED)])
     async with embedded.db.transaction(embedded.agent_id) as tx:
         doubted = await tx.fetchval(
-            "select count(*) from memory.links as l join memory.memories as m using (memory_id)"
-            " where l.link = 'contradicts' and m.full_text = $1",
+            "select count(*) from memory.links as l join memory.memories as m using (agent_id, memory_id)"
+            " where l.agent_id = $2 and l.link = 'contradicts' and m.full_text = $1",
             MERGED,
+            embedded.agent_id,
         )
     assert doubted == 1
 

@@ -31,6 +31,7 @@ DEFINERS = {
     if "security definer" in text.partition("$$")[0]
     and (found := re.match(r"\s*create (?:or replace )?function ([\w.]+)\(\s*target_agent uuid\b", text))
 }
+AFTER_JOIN = {"where", "join", "cross", "inner", "left", "right", "full", "group", "order", "limit", "union"}
 CLOCKS = r"(now\(\)|statement_timestamp\(\)|clock_timestamp\(\)|runtime\.get_moment\()"
 
 
@@ -152,6 +153,22 @@ def _intersects(text: str) -> bool:
     return re.search(r"\bintersect\b|\bexcept\s+select\b", text) is not None
 
 
+def _joins_by_subquery(text: str) -> bool:
+    """A subquery in the ON of an outer join. If a parameter that is null makes the condition false, PostgreSQL plans
+    neither, and Citus no longer sees that the subquery reads the rows of one agent.
+    """
+    for match in re.finditer(r"\b(left|right|full)\s+(outer\s+)?join\b", text):
+        depth, is_condition = 0, False
+        for word in re.findall(r"[();]|\w+", text[match.end() :]):
+            depth += {"(": 1, ")": -1}.get(word, 0)
+            if depth < 0 or word == ";" or (depth == 0 and word in AFTER_JOIN):
+                break
+            if is_condition and word == "select":
+                return True
+            is_condition = is_condition or (depth == 0 and word == "on")
+    return False
+
+
 def _calls_definer_within(text: str) -> bool:
     """A call with the rights of the owner that is no statement of its own: Citus passes only that on to the node of the
     agent, and refuses the call after a write of the application in the same transaction.
@@ -193,6 +210,10 @@ RULES: dict[str, tuple[Callable[[str], bool], str]] = {
         " with recursive later as (select a union select l.b from memory.links as l) $$",
     ),
     "intersect": (_intersects, "select 1 where array(select unnest($1) intersect select unnest($2)) <> '{}'"),
+    "join": (
+        _joins_by_subquery,
+        "select o.a, p.b from o left join p on $2 is not null and not exists ( select from q where q.agent_id = $1)",
+    ),
     "set null": (
         _sets_null,
         "create table t (foreign key (agent_id, b) references u on delete set null (b))",

@@ -18,6 +18,41 @@ with pending as materialized (
     from heart.proposals as p
     join heart.tenets as t on t.agent_id = $1 and t.tenet_id = p.tenet_id and t.text is not null
     where p.agent_id = $1 and p.state = 'PROPOSED'
+),
+not_told as (
+    select p.item_id, p.kind, p.text, p.name, p.trust
+    from pending as p
+    where
+        $4::timestamptz is not null
+        and not exists (
+            select
+            from cognition.bundles as b
+            where
+                b.agent_id = $1
+                and b.as_of is null
+                and b.created_at > $4
+                and b.bundle_id > p.item_id
+                and b.memory_ids && array(select item_id from pending)
+                and jsonb_array_length(b.trace #> '{assembly_input,approvals}') > 0
+        )
+        and not exists (
+            select
+            from memory.memories as m
+            where
+                m.agent_id = $1
+                and m.kind = 'exchange'
+                and m.memory_id > p.item_id
+                and m.memory_id < (
+                    select f.memory_id
+                    from memory.memories as f
+                    where
+                        f.agent_id = $1
+                        and f.kind = 'exchange'
+                        and f.thread_id = $2::uuid
+                        and f.position = $5::integer
+                )
+                and m.created_at > $4
+        )
 )
 select
     (
@@ -27,35 +62,9 @@ select
         order by created_at desc, bundle_id desc
         limit 1
     ),
-    p.item_id, p.kind, p.text, p.name, p.trust
+    u.item_id, u.kind, u.text, u.name, u.trust
 from (select 1) as one
-left join pending as p
-    on $4::timestamptz is not null
-    and not exists (
-        select
-        from cognition.bundles as b
-        where
-            b.agent_id = $1
-            and b.as_of is null
-            and b.created_at > $4
-            and b.bundle_id > p.item_id
-            and b.memory_ids && array(select item_id from pending)
-            and jsonb_array_length(b.trace #> '{assembly_input,approvals}') > 0
-    )
-    and not exists (
-        select
-        from memory.memories as m
-        where
-            m.agent_id = $1
-            and m.kind = 'exchange'
-            and m.memory_id > p.item_id
-            and m.memory_id < (
-                select f.memory_id
-                from memory.memories as f
-                where f.agent_id = $1 and f.kind = 'exchange' and f.thread_id = $2::uuid and f.position = $5::integer
-            )
-            and m.created_at > $4
-    );
+left join not_told as u on true;
 
 -- name: list_working_messages(agent_id, thread_id, position, max_rows)
 -- Messages of a session before a position that its working memory contains, the last used first. Times and uses are
