@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from .items import ItemOperations
+from .inventory import InventoryOperations
 from .json_types import JsonDict
 
 
-class ArtifactOperations(ItemOperations):
+class ArtifactOperations(InventoryOperations):
     """Client operations on the artifacts of a session. Without `session`, it is the one with the latest artifact."""
 
     async def artifacts(self, session: str | None = None, **fields: Any) -> list[JsonDict]:

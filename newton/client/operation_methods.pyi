@@ -356,6 +356,41 @@ class OperationMethods(DaemonConnection):
         "Merge a person or thing (entity) into another one that is the same."
     async def entity(self, name: str, *, depth: int = 1, limit: int = 20) -> JsonDict:
         "Show a person or thing (entity): its names, properties and relations, and the latest memories that mention it."
+    async def put_item(
+        self,
+        namespace: Sequence[str],
+        key: str,
+        value: JsonDict,
+        *,
+        index: Sequence[str] | Literal[False] | None = None,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Store a JSON value as an item, or replace the value of an existing item."
+    async def item(self, namespace: Sequence[str], key: str) -> JsonDict:
+        "Show one item."
+    async def delete_item(self, namespace: Sequence[str], key: str, *, idempotency_key: str | None = None) -> JsonDict:
+        "Permanently delete an item with the memories of its present and past texts."
+    async def search_items(
+        self,
+        *,
+        namespace: Sequence[str] = (),
+        query: str | None = None,
+        filter: JsonDict | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Search the items of all namespaces that begin with `namespace`, by meaning, by fields, or both."
+    async def item_namespaces(
+        self,
+        *,
+        prefix: Sequence[str] = (),
+        suffix: Sequence[str] = (),
+        max_depth: int | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> JsonDict:
+        "List the namespaces that contain items."
     async def expand(
         self, memory_id: IdLike, *, offset: int = 0, limit: int | None = None, session: str | None = None
     ) -> JsonDict:

@@ -37,7 +37,8 @@ class ClientOperation(NamedTuple):
         return Signature(parameters)
 
     def fill_path(self, given: Mapping[str, object]) -> str:
-        return self.path.format(**{name: encode_segment(str(value)) for name, value in given.items()})
+        in_path = {name: encode_segment(str(value)) for name, value in given.items() if f"{{{name}}}" in self.path}
+        return self.path.format(**in_path)
 
     def select_fields(self, given: Mapping[str, object]) -> dict[str, object]:
         """Return the arguments that are sent in the query or the body."""

@@ -16,7 +16,6 @@ from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.entities import EntityService
 from newton.agent.services.identity import IdentityService
-from newton.agent.services.items import ItemService
 from newton.agent.services.memories import MemoryService
 from newton.agent.services.procedures import ProcedureService
 from newton.agent.services.responses import ResponseService
@@ -48,7 +47,6 @@ class ScopeServices:
     memory_lists = _service(MemoryListService)
     activity = _service(ActivityService)
     documents = _service(DocumentService)
-    items = _service(ItemService)
     artifacts = _service(ArtifactService)
     history_matcher = _service(HistoryMatcher)
     responses = _service(ResponseService)

@@ -58,8 +58,11 @@ async def owner(dsn: str) -> AsyncIterator[Tx]:
 
 
 def read_example(operation: Operation) -> dict[str, Any]:
-    """The arguments of the example in the help, as the command line parses it."""
-    text = " ".join((operation.run.__doc__ or "").split()).partition(f"{EXAMPLE} newton ")[2]
+    """The arguments of the example in the help: a command, or JSON if the operation has no command."""
+    text = " ".join((operation.run.__doc__ or "").split()).partition(f"{EXAMPLE} ")[2]
+    if not operation.command:
+        return json.loads(text)
+    text = text.removeprefix("newton ")
     _, bound = parse_command_line(expand_default_command(shlex.split(text)))
     return to_arguments(operation, bound.arguments)
 

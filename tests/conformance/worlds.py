@@ -20,6 +20,8 @@ from newton.heart.chunking import TextChunk
 from newton.heart.documents import DocumentSource
 from newton.heart.entities import entity_declarations
 from newton.heart.entities.entity_declarations import RelationDeclaration
+from newton.heart.items import item_store
+from newton.heart.items.item_store import ItemAddress
 from newton.ids import new_id
 from newton.memory import store
 from newton.operations.caller import OperationCaller
@@ -64,6 +66,8 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
         chunks = [TextChunk("", text, 5) for text in ("The boat is blue.", "It is on the shore.")]
         boat = DocumentSource(ref="boat.md", title="The boat", format="markdown")
         await documents.replace_passages(tx, boat, chunks, ctx=ctx)
+        value = {"leaf": "green", "from": "the mill"}
+        await item_store.put_item(tx, ItemAddress(("kitchen",), "tea"), value, text="green tea", ctx=ctx)
     return {
         **await _talk(person),
         "censor_id": str(censors["open the sluice"]),

@@ -1,6 +1,5 @@
 """`newton list`, `edit`, `bulk`, `documents` and `agents`: what a person sees, and what needs a confirmation."""
 
-import asyncio
 import json
 import re
 from collections.abc import Callable
@@ -8,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from newton.agent.item_inputs import PutItemInput
-from newton.agent.services.items import ItemService
-from newton.db.pool import Database
-from newton.ids import derive_agent_id, new_id
-from tests.support import agent_scope
+from newton.ids import new_id
 from tests.system.typed import Done, chatted, create_agents, ok, typed
 
 Run = Callable[..., Done]
@@ -135,34 +130,3 @@ def test_an_agent_is_shown_and_deleted_with_the_code_of_the_preview(home: Path) 
     ok(typed(home, "agents", "delete", "work", "--confirm", code))
     assert "work" not in ok(typed(home, "agents"))
     assert "cannot be deleted" in typed(home, "agents", "delete", "default", "--confirm", "x").stderr
-
-
-async def store_items(dsn: str, agent: str) -> None:
-    db = await Database.open(dsn, size=1)
-    service = ItemService(scope=agent_scope(agent_id=derive_agent_id(agent), db=db))
-    for key, text in (("food", "Ana likes pizza."), ("music", "Ana plays the cello.\nEvery day.")):
-        await service.put(PutItemInput(namespace=("users", "ana"), key=key, value={"text": text}))
-    await db.close()
-
-
-def test_items_are_listed_searched_shown_and_deleted(home: Path, behind: str) -> None:
-    name = f"a{new_id().hex}"
-    create_agents(home, name)
-    assert "PUT /v1/items" in ok(typed(home, "items", "--agent", name))
-    asyncio.run(store_items(behind, name))
-    lines = ok(typed(home, "items", "list", "users", "--query", "Who plays the cello?", "--agent", name)).splitlines()
-    assert lines[0].endswith("users/ana/music  Ana plays the cello. Every day.")
-    assert lines[1].endswith("users/ana/food  Ana likes pizza.") and lines[2].startswith("Searched by words only: ")
-    assert ok(typed(home, "items", "list", "nobody", "--json", "--agent", name)) == "[]\n"
-    shown = json.loads(ok(typed(home, "items", "show", "users", "ana", "food", "--json", "--agent", name)))
-    assert (shown["value"], shown["key"]) == ({"text": "Ana likes pizza."}, "food")
-    assert '"text": "Ana likes pizza."' in ok(typed(home, "items", "show", "users", "ana", "food", "--agent", name))
-    deleted = typed(home, "items", "delete", "users", "ana", "food", "--yes", "--agent", name)
-    assert ok(deleted) == "Deleted the item users/ana/food with 1 memory.\n"
-    for words, reason in (
-        (("show", "users", "ana", "food"), "newton items list"),
-        (("show", "food"), "namespace or the key"),
-        (("list", "--limit", "0"), "from 1 to 200"),
-    ):
-        refused = typed(home, "items", *words, "--agent", name)
-        assert refused.returncode and reason in refused.stderr

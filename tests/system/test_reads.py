@@ -105,7 +105,7 @@ REFUSED_OPTIONS: Mapping[tuple[str, str], set[str]] = {
     ("http", "list_memories"): {"created_since", "created_until", "cursor", "since", "source", "states", "until"},
     **{(door, name): {"cursor"} for door in ("http", "mcp") for name in ("messages", "sessions")},
     **{("cli", f"sessions {name}"): {"cursor"} for name in ("list", "log")},
-    ("http", "list_namespaces"): {"max_depth"},
+    ("http", "item_namespaces"): {"max_depth"},
     ("http", "outcomes"): {"outcome"},
     ("http", "preview"): {"frame", "look_again_at", "reasons"},
     ("http", "read_artifact"): {"version"},

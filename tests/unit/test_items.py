@@ -123,8 +123,7 @@ def test_operators_that_do_not_exist_and_filters_that_are_too_large_are_refused(
     for fields, reason in (
         ({"a": {"$in": [1]}}, "Unknown filter operator '\\$in'"),
         ({"a": {"$gt": 1, "b": 2}}, "Unknown filter operator 'b'"),
-        ({"a": list(range(MAX_CONDITIONS))}, "101 conditions"),
-        ({"a": nested(MAX_VALUE_DEPTH + 1)}, "levels deep"),
+        ({str(n): n for n in range(MAX_CONDITIONS + 1)}, "101 conditions"),
     ):
         with pytest.raises(InputError, match=reason) as raised:
             flatten_filter(fields)

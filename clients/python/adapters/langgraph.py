@@ -125,11 +125,11 @@ def put(op: PutOp, index: Literal[False] | Sequence[str] | None) -> Steps:
 
 def search(op: SearchOp) -> Steps:
     items: list[SearchItem] = []
-    fields = {"filter": op.filter} if op.filter else {}
+    fields = {"namespace": op.namespace_prefix, "query": op.query or None, "filter": op.filter}
     while len(items) < op.limit:
         limit = min(PAGE_SIZE, op.limit - len(items))
         page = {"limit": limit, "offset": op.offset + len(items)}
-        found = yield ClientCall("search_items", (op.namespace_prefix, op.query or None), {**fields, **page})
+        found = (yield ClientCall("search_items", (), {**fields, **page}))["items"]
         items += [SearchItem(**{name: one[name] for name in (*ITEM_FIELDS, "score")}) for one in found]
         if len(found) < limit:
             break
@@ -143,12 +143,11 @@ def list_namespaces(op: ListNamespacesOp) -> Steps:
     if prefix is None or suffix is None:
         return []
     fields: dict[str, Any] = {"prefix": prefix, "suffix": suffix[::-1], "max_depth": op.max_depth}
-    given = {name: one for name, one in fields.items() if one}
     namespaces: list[tuple[str, ...]] = []
     while len(namespaces) < op.limit:
         limit = min(MAX_NAMESPACES, op.limit - len(namespaces))
         page = {"limit": limit, "offset": op.offset + len(namespaces)}
-        found = yield ClientCall("item_namespaces", (), {**given, **page})
+        found = (yield ClientCall("item_namespaces", (), {**fields, **page}))["items"]
         namespaces += map(tuple, found)
         if len(found) < limit:
             break

@@ -1,11 +1,11 @@
 """Filters of items by the fields of their JSON values, and patterns of namespaces. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from newton.errors import InputError
-from newton.heart.items.item_value import MAX_VALUE_DEPTH, JsonObject
+from newton.heart.items.item_value import JsonObject
 
 MAX_CONDITIONS = 100
 
@@ -29,7 +29,7 @@ class FilterCondition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespacePattern:
-    """The namespaces that begin with `prefix` and end with `suffix`; `*` stands for any one part.
+    """A page of the namespaces that begin with `prefix` and end with `suffix`; `*` stands for any one part.
 
     Of a longer namespace only the first `max_depth` parts are returned.
     """
@@ -37,14 +37,16 @@ class NamespacePattern:
     prefix: tuple[str, ...] = ()
     suffix: tuple[str, ...] = ()
     max_depth: int | None = None
+    limit: int = 100
+    offset: int = 0
 
 
 def flatten_filter(fields: JsonObject) -> list[FilterCondition]:
     """Return the conditions of a filter. An item must meet all of them.
 
     A plain value must equal that of the field. An object with names such as `$gt` compares by these operators; another
-    object holds conditions on the fields that it names. An array must have the same length and matching elements.
-    Raises InputError for an unknown operator, too many conditions or too deep a filter.
+    object holds conditions on the fields that it names. Raises InputError for an unknown operator or too many
+    conditions.
 
     >>> flatten_filter({"age": {"$gt": 3}})
     [FilterCondition(path=('age',), test='greater', operand=3)]
@@ -57,27 +59,16 @@ def flatten_filter(fields: JsonObject) -> list[FilterCondition]:
 
 
 def _flatten(path: tuple[str, ...], wanted: object) -> Iterator[FilterCondition]:
-    if len(path) > MAX_VALUE_DEPTH:
-        message = f"The filter is nested more than {MAX_VALUE_DEPTH} levels deep."
-        raise InputError(message, hint="Filter by fields nearer to the top.")
-    if isinstance(wanted, Mapping):
-        yield from _flatten_object(path, cast("JsonObject", wanted))
-    elif isinstance(wanted, list | tuple):
-        elements = cast("Sequence[object]", wanted)
-        yield FilterCondition(path, "length", len(elements))
-        for n, element in enumerate(elements):
-            yield from _flatten((*path, str(n)), element)
-    else:
+    if not isinstance(wanted, Mapping):
         yield FilterCondition(path, "equal", wanted)
-
-
-def _flatten_object(path: tuple[str, ...], wanted: JsonObject) -> Iterator[FilterCondition]:
-    if not any(name.startswith("$") for name in wanted):
+        return
+    fields = cast("JsonObject", wanted)
+    if not any(name.startswith("$") for name in fields):
         yield FilterCondition(path, "type", "object")
-        for name, one in wanted.items():
+        for name, one in fields.items():
             yield from _flatten((*path, name), one)
         return
-    for name, operand in wanted.items():
+    for name, operand in fields.items():
         if name not in OPERATORS:
             raise InputError(f"Unknown filter operator {name[:100]!r}.", hint=f"Use one of {', '.join(OPERATORS)}.")
         yield FilterCondition(path, OPERATORS[name], operand)

@@ -5,9 +5,9 @@ The text of an item is a memory. A new text supersedes it, and deleting the item
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from asyncpg import Record
@@ -30,8 +30,6 @@ from newton.memory.transitions import PlannedTransition, apply_transitions
 
 SQL = load("newton.heart.items", "item_store.sql")
 
-ItemStatus = Literal["new", "updated"]
-
 
 class ItemAddress(NamedTuple):
     """The namespace and the key of an item, which identify it."""
@@ -42,7 +40,11 @@ class ItemAddress(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredItem:
-    """An item. `memory_id` is the memory of its text, or None if it has no text. `score` is set only by a search."""
+    """An item. `memory_id` is the memory of its text; null without a text.
+
+    `score` is that of a search with a query: the cosine similarity of the texts or, without vectors, the share of the
+    query's words in the text. It is null for an item without a text.
+    """
 
     item_id: UUID
     namespace: tuple[str, ...]
@@ -54,15 +56,20 @@ class StoredItem:
     score: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PutResult:
-    """The result of storing an item: its id, the id of the memory of its text, and whether the item is new."""
+@dataclass(frozen=True, slots=True)
+class ItemChange:
+    """A stored item, by its id and that of the memory of its text; null if the item has no text."""
 
     item_id: UUID
     memory_id: UUID | None
-    status: ItemStatus
-    created_at: datetime
-    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedItem:
+    """The id of a deleted item, and the ids of the memories that were deleted with it."""
+
+    item_id: UUID
+    memory_ids: Sequence[UUID]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +96,7 @@ async def read_item(tx: Tx, address: ItemAddress, *, agent_id: UUID) -> StoredIt
 
 async def put_item(
     tx: Tx, address: ItemAddress, value: JsonObject, *, text: str | None, ctx: WriteContext
-) -> PutResult:
+) -> ItemChange:
     """Store an item, or replace its value, and store its text as a memory that supersedes the former text.
 
     Without a text, the item has no current memory. An unchanged text keeps its memory, unless that is in quarantine and
@@ -99,32 +106,13 @@ async def put_item(
     known = await read_item(tx, address, agent_id=ctx.agent_id)
     item_id = known.item_id if known else new_id()
     memory_id = await _replace_text(tx, item_id, known.memory_id if known else None, text, ctx=ctx)
-    row = await SQL["upsert_item"].fetch_one(
-        tx,
-        agent_id=ctx.agent_id,
-        item_id=item_id,
-        **address._asdict(),
-        value=json.dumps(value),
-        memory_id=memory_id,
-        now=ctx.now,
-    )
-    assert row is not None, "an insert that returns a row"
-    return PutResult(
-        item_id=item_id,
-        memory_id=memory_id,
-        status="updated" if known else "new",
-        created_at=row["created_at"],
-        updated_at=ctx.now,
-    )
+    fields = {"item_id": item_id, "value": json.dumps(value), "memory_id": memory_id}
+    await SQL["upsert_item"].execute(tx, agent_id=ctx.agent_id, **address._asdict(), **fields, now=ctx.now)
+    return ItemChange(item_id, memory_id)
 
 
-async def delete_item(
-    tx: Tx, address: ItemAddress, *, reason: str, ctx: WriteContext
-) -> tuple[UUID, list[UUID]] | None:
-    """Delete an item and the memories of its present and past texts.
-
-    Return the id of the item and those of all deleted memories; None if the item does not exist.
-    """
+async def delete_item(tx: Tx, address: ItemAddress, *, reason: str, ctx: WriteContext) -> DeletedItem | None:
+    """Delete an item and the memories of its present and past texts. Return None if the item does not exist."""
     await _lock(tx, address, agent_id=ctx.agent_id)
     known = await read_item(tx, address, agent_id=ctx.agent_id)
     if known is None:
@@ -132,47 +120,30 @@ async def delete_item(
     await SQL["delete_item"].execute(tx, agent_id=ctx.agent_id, item_id=known.item_id)
     rows = await SQL["list_texts"].fetch_all(tx, agent_id=ctx.agent_id, item_id=known.item_id)
     ids = [row["memory_id"] for row in rows]
-    return known.item_id, await forget(tx, ids, derived=True, reason=reason, ctx=ctx) if ids else []
-
-
-async def list_items(tx: Tx, selection: ItemSelection, *, agent_id: UUID) -> list[StoredItem]:
-    """Return a page of the items, the most recently updated first."""
-    rows = await SQL["list_items"].fetch_all(tx, agent_id=agent_id, **selection.query_arguments)
-    return list(map(_to_item, rows))
+    return DeletedItem(known.item_id, await forget(tx, ids, derived=True, reason=reason, ctx=ctx) if ids else [])
 
 
 async def search_items(
-    tx: Tx, query: RecallQuery, selection: ItemSelection, *, agent_id: UUID
-) -> tuple[list[StoredItem], str | None]:
-    """Return a page of the items, nearest to the query first, and None.
+    tx: Tx, query: RecallQuery | None, selection: ItemSelection, *, agent_id: UUID
+) -> list[StoredItem]:
+    """Return a page of the items, nearest to the query first; without a query, the most recently updated first.
 
-    If the query's vector is not of the active embedding model, that model is returned instead of None, and the items
-    are searched by words, as for a query without a vector. Items without a text come last.
+    If the query has no vector of the active embedding model, the items are searched by words. Items without a text
+    come last.
     """
-    other_model = await _find_other_model(tx, query, agent_id=agent_id)
-    if query.vector is not None and other_model is None:
-        vector = {"model_id": query.model_id, "embedding": query.vector}
-        rows = await SQL["search_vectors"].fetch_all(tx, agent_id=agent_id, **selection.query_arguments, **vector)
+    if query is None:
+        name, fields = "list_items", dict[str, object]()
+    elif query.vector is not None and await _is_active(tx, query, agent_id=agent_id):
+        name, fields = "search_vectors", {"model_id": query.model_id, "embedding": query.vector}
     else:
-        rows = await SQL["search_words"].fetch_all(
-            tx, agent_id=agent_id, **selection.query_arguments, input=prepare_words(query.text)
-        )
-    return list(map(_to_item, rows)), other_model
+        name, fields = "search_words", {"input": prepare_words(query.text)}
+    rows = await SQL[name].fetch_all(tx, agent_id=agent_id, **selection.query_arguments, **fields)
+    return list(map(_to_item, rows))
 
 
-async def list_namespaces(
-    tx: Tx, pattern: NamespacePattern, *, limit: int, offset: int, agent_id: UUID
-) -> list[tuple[str, ...]]:
+async def list_namespaces(tx: Tx, pattern: NamespacePattern, *, agent_id: UUID) -> list[tuple[str, ...]]:
     """Return a page of the namespaces that match a pattern, sorted by their parts."""
-    rows = await SQL["list_namespaces"].fetch_all(
-        tx,
-        agent_id=agent_id,
-        prefix=pattern.prefix,
-        suffix=pattern.suffix,
-        max_depth=pattern.max_depth,
-        max_rows=limit,
-        skipped=offset,
-    )
+    rows = await SQL["list_namespaces"].fetch_all(tx, agent_id=agent_id, **asdict(pattern))
     return [tuple(row["namespace"]) for row in rows]
 
 
@@ -206,10 +177,10 @@ async def _replace_text(
     return memory.memory_id
 
 
-async def _find_other_model(tx: Tx, query: RecallQuery, *, agent_id: UUID) -> str | None:
-    """Return the identity of the active embedding model if the query's vector is of another model; otherwise None."""
-    identity = await read_active_model(tx, agent_id=agent_id) if query.vector is not None else None
-    return identity if identity is not None and derive_model_id(identity) != query.model_id else None
+async def _is_active(tx: Tx, query: RecallQuery, *, agent_id: UUID) -> bool:
+    """Return whether the query's vector is of the active embedding model, if there is one."""
+    identity = await read_active_model(tx, agent_id=agent_id)
+    return identity is None or derive_model_id(identity) == query.model_id
 
 
 def _to_new_memory(item_id: UUID, text: str, *, position: int, ctx: WriteContext) -> NewMemory:

@@ -17,8 +17,7 @@ where agent_id = $1 and memory_id = $2;
 insert into heart.items (agent_id, item_id, namespace, key, value, memory_id, created_at, updated_at)
 values ($1, $2, $3::text[], $4, $5::jsonb, $6, $7, $7)
 on conflict (agent_id, namespace, key) do update
-set value = excluded.value, memory_id = excluded.memory_id, updated_at = excluded.updated_at
-returning created_at;
+set value = excluded.value, memory_id = excluded.memory_id, updated_at = excluded.updated_at;
 
 -- name: delete_item(agent_id, item_id)
 delete from heart.items
@@ -81,7 +80,7 @@ where
 order by score desc nulls last, i.updated_at desc, i.item_id desc
 limit $5 offset $6;
 
--- name: list_namespaces(agent_id, prefix, suffix, max_depth, max_rows, skipped)
+-- name: list_namespaces(agent_id, prefix, suffix, max_depth, limit, offset)
 -- The namespaces that match both patterns, cut to a depth. The part * of a pattern matches any part.
 select distinct namespace[:coalesce($4::integer, cardinality(namespace))] as namespace
 from heart.items

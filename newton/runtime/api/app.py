@@ -30,7 +30,6 @@ from newton.runtime.api.routes import (
     events,
     frames,
     health,
-    items,
     jobs,
     memories,
     recall,
@@ -53,7 +52,7 @@ from newton.runtime.api.routes.operations import daemon, mcp_servers
 from newton.runtime.daemon_state import DaemonState
 
 ROUTE_MODULES = (
-    *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, documents, items),
+    *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, documents),
     *(erasures, turns, sessions, session_contents, artifacts),
     *(frames, reports, transfer, jobs, events, dashboard),
     *(daemon, mcp_servers, models, chat_completions, responses, embeddings),

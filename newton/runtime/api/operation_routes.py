@@ -23,7 +23,7 @@ from newton.runtime.idempotency import store
 from newton.runtime.idempotency.store import IdempotentRequest, IdempotentResponse
 from newton.runtime.jobs import queue
 
-CALLER, BODY, KEY, REQUEST = "caller", "body", "key", "request"
+CALLER, BODY, KEY, REQUEST = "caller", "body", "idempotency_key", "request"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -140,11 +140,6 @@ ARTIFACT_COMMANDS = {
     "add": ("conversations.artifacts:add_artifact", "Store a file as an artifact of a session."),
     "delete": ("conversations.artifacts:delete_artifact", "Delete an artifact permanently."),
 }
-ITEM_COMMANDS = {
-    "list": ("memory.items:list_items", "List or search items: JSON values that programs store."),
-    "show": ("memory.items:show_item", "Show the value of an item."),
-    "delete": ("memory.items:delete_item", "Delete an item with its memories permanently."),
-}
 AGENT_COMMANDS = {
     "list": ("operations.agents:list_agents", "List the agents of this database."),
     "show": ("operations.agents:show_agent", "Show how much an agent has stored."),
@@ -197,7 +192,6 @@ DEFAULT_COMMANDS = {
     "documents": "list",
     "entities": "list",
     "artifacts": "list",
-    "items": "list",
     "guard": "list",
     "hook": "run",
     "identity": "show",
@@ -255,7 +249,6 @@ COMMAND_GROUPS: tuple[tuple[str, str, dict[str, tuple[str, str]]], ...] = (
     ("identity", "The identity: lines that state who the agent is and what always applies.", {}),
     ("documents", "List, show and delete ingested documents.", {}),
     ("artifacts", "Long tool outputs, pasted texts and files of a session.", ARTIFACT_COMMANDS),
-    ("items", "JSON values that programs store under a namespace and a key.", ITEM_COMMANDS),
     ("procedures", "Procedures (how something is done, in steps) and their track records.", {}),
     ("skills", "Skills: procedures from SKILL.md folders.", SKILL_COMMANDS),
     ("censors", "Censors: prohibitions that warn of or block a text.", {}),
@@ -295,7 +288,6 @@ HELP_GROUPS = {
             "skills",
             "identity",
             "documents",
-            "items",
         ),
         *("ingest", "import", "export", "erase"),
     ),

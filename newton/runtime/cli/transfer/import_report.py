@@ -1,4 +1,4 @@
-"""What `newton import` shows of a source and of an import, and the run of an import with its progress."""
+"""The report of `newton import` on a source and on an import, and the run of an import with its progress."""
 
 import asyncio
 import sys
