@@ -1,14 +1,12 @@
 """Fit the model of `newton.heart.identity.rule_model`; with --validate, print cross-validated figures first.
 
-Reads user_rules.yaml, and everyday_wishes.yaml, wishes.yaml, the lives and a sample of other messages as further
-examples.
+Reads user_rules.yaml, and everyday_wishes.yaml, wishes.yaml and a sample of other messages as further examples.
 """
 
 import json
 import random
 import re
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,15 +23,12 @@ from newton.heart.identity.rule_model import (
 )
 from newton.providers.minilm import MiniLM
 from tests.fitting.standing import load_texts
-from tests.lives.life import Life, load_life
-from tests.lives.matching import has_words
 
 DATA = Path(__file__).parents[1] / "data" / "user_rules.yaml"
-LIVES = DATA.with_name("lives")
 MODEL = Path(__file__).parents[2] / "newton" / "heart" / "identity" / "rule_model.json"
 REGULARIZATION = 3.0  # the inverse of its strength
 FEATURE_SCALE = 0.6
-OWN_WEIGHT = 2.0  # of a sentence of user_rules.yaml, and of one that states an order in a life; the others have 1
+OWN_WEIGHT = 2.0  # of a sentence of user_rules.yaml; the others have 1
 OTHER_MESSAGES = 1_800
 FOLDS = 5
 
@@ -66,21 +61,7 @@ def load_examples() -> list[Example]:
         *examples,
         *(Example(one, "stating", 1.0) for one in single),
         *(Example(one, "passing", 1.0) for one in others),
-        *(example for path in sorted(LIVES.glob("*.json")) for example in _list_life_examples(load_life(path))),
     ]
-
-
-def _list_life_examples(life: Life) -> Iterator[Example]:
-    """Yield the sentences with the words of an order that their message states, and those of messages without one."""
-    orders = [*life["gold"].get("rules", []), *life["gold"].get("wishes", [])]
-    lifting = {order["lifted_at"] for order in orders}
-    for line in (line for talk in life["sessions"] for line in talk["messages"] if line["id"] not in lifting):
-        words = [order["words"] for order in orders if order["at"] == line["id"]]
-        for sentence in split_sentences(line["text"]):
-            if not words:
-                yield Example(sentence, "passing", 1.0)
-            elif any(has_words(sentence.text, one) for one in words):
-                yield Example(sentence, "stating", OWN_WEIGHT)
 
 
 def fit(inputs: Any, kinds: Any, weights: Any) -> Any:

@@ -22,7 +22,7 @@ def put_in_force(message: str, *, has_reader: bool = False, has_vectors: bool = 
 
 
 @pytest.mark.parametrize("has_reader", [False, True])
-@pytest.mark.parametrize(("half", "most_missed", "most_wrong"), [("dev", 1, 1), ("held", 2, 3)])
+@pytest.mark.parametrize(("half", "most_missed", "most_wrong"), [("dev", 1, 1), ("held", 4, 2)])
 def test_a_wish_said_in_passing_holds_at_once(half: Half, most_missed: int, most_wrong: int, has_reader: bool) -> None:
     missed = [text for text in DATA["stating"][half] if not put_in_force(text, has_reader=has_reader)]
     wrong = [text for text in DATA["passing"][half] if put_in_force(text, has_reader=has_reader)]

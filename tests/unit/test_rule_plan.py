@@ -53,12 +53,12 @@ def test_each_rule_of_a_message_is_stated_in_the_words_of_its_sentences(text: st
 
 def test_a_sentence_that_may_be_a_rule_is_left_to_the_model() -> None:
     assert not plan("The dog ate my sock today.").is_unsure
-    assert plan("With recipes u can write as much as u like", SHORT).is_unsure
+    assert plan("When its recipes u can write as much as u like, all else stays brief", SHORT).is_unsure
 
 
 def test_a_model_that_reads_a_message_decides_on_what_is_not_certain() -> None:
-    request = "Please remind me of the tides before I go out."
-    assert plan(request).stated and plan(request, has_reader=True) == RulePlan(is_unsure=True)
+    farewell = "Then rather buy, you are right."
+    assert plan(farewell).stated and plan(farewell, has_reader=True) == RulePlan(is_unsure=True)
     lifting = "Nuts are allowed again."
     assert plan(lifting, NUTS).lifted and plan(lifting, NUTS, has_reader=True) == RulePlan(is_unsure=True)
     assert plan("From now on answer in French, please.", has_reader=True).stated

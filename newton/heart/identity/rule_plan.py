@@ -25,8 +25,8 @@ from newton.providers.embedding import Vector
 MIN_STATING = 0.85
 MIN_ADDRESSED_STATING = 0.7  # of a sentence that addresses the agent
 MIN_CERTAIN_STATING = 0.95  # of a message that a model reads
-MIN_MANNER_STATING = 0.5  # of a wish on the manner of answers, which harms nobody until a model lifts it
-MIN_CLAUSE_STATING = 0.7  # of a clause with such a wish, in a sentence on something else
+MIN_MANNER_STATING = 0.7  # of a wish on the manner of answers, which harms nobody until a model lifts it
+MIN_CLAUSE_STATING = 0.85  # of a clause with such a wish, in a sentence on something else
 MIN_UNSURE = 0.5
 MIN_LIFTING = 0.3
 MIN_FULL_LIFTING = 0.5  # from which a rule is removed and not only amended
