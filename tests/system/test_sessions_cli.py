@@ -147,8 +147,8 @@ def test_a_branch_goes_on_from_a_message(home: Path) -> None:
     inject = ("sessions", "inject", "early", "--from", "work", "--first", "8", "--last", "9")
     said, undo = ok(typed(home, *inject)).splitlines()
     assert said == "Injected messages 8-9 of work."
-    which = undo.split()[5].rstrip("`")
-    assert undo == f"Undo: `newton sessions eject SESSION {which}`"
+    which = undo.split()[3].rstrip(";")
+    assert undo == f"Its id is {which}; `newton sessions eject` takes it out again."
     shown = ok(typed(home, "sessions", "view", "early"))
     assert "[From work]\nUser: Look at part 2.\n" in shown
     assert 'read_file {"path": "src/p2.py"}' in shown, "what was called is shown too"

@@ -36,7 +36,8 @@ def _describe(injection: SessionInjection) -> str:
 
 
 def _format_injected(injection: SessionInjection) -> str:
-    return f"Injected {_describe(injection)}.\nUndo: `newton sessions eject SESSION {short_id(injection.injection_id)}`"
+    found = short_id(injection.injection_id)
+    return f"Injected {_describe(injection)}.\nIts id is {found}; `newton sessions eject` takes it out again."
 
 
 def _format_listed(injection: SessionInjection) -> str:
