@@ -81,8 +81,6 @@ def test_values_within_the_limits_are_kept_and_others_refused() -> None:
         (nested(MAX_VALUE_DEPTH + 1), "levels deep"),
         ({"a": [[]] * 3 + [nested(MAX_VALUE_DEPTH - 1)]}, "levels deep"),
         ({"a": "x" * MAX_VALUE_CHARACTERS}, "maximum is 200,000"),
-        ({"a": float("nan")}, "JSON cannot represent"),
-        ({"a": [float("inf")]}, "JSON cannot represent"),
         ({"a": "x\0"}, "NUL"),
         ({"x\0": 1}, "NUL"),
         ({"a": "\ud800"}, "surrogate"),

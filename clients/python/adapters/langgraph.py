@@ -9,8 +9,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, Op, P
 
 from .. import ApiError, Client, SyncClient
 
-PAGE_SIZE = 200  # items of one request
-MAX_NAMESPACES = 1_000  # namespaces of one request
+PAGE_SIZE = 200  # items or namespaces of one request
 ANY_PART = "*"
 ITEM_FIELDS = ("namespace", "key", "value", "created_at", "updated_at")
 
@@ -145,7 +144,7 @@ def list_namespaces(op: ListNamespacesOp) -> Steps:
     fields: dict[str, Any] = {"prefix": prefix, "suffix": suffix[::-1], "max_depth": op.max_depth}
     namespaces: list[tuple[str, ...]] = []
     while len(namespaces) < op.limit:
-        limit = min(MAX_NAMESPACES, op.limit - len(namespaces))
+        limit = min(PAGE_SIZE, op.limit - len(namespaces))
         page = {"limit": limit, "offset": op.offset + len(namespaces)}
         found = (yield ClientCall("item_namespaces", (), {**fields, **page}))["items"]
         namespaces += map(tuple, found)

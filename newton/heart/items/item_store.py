@@ -81,12 +81,6 @@ class ItemSelection:
     limit: int = 10
     offset: int = 0
 
-    @property
-    def query_arguments(self) -> dict[str, object]:
-        """The arguments that all queries for items share."""
-        conditions = json.dumps([condition._asdict() for condition in self.conditions])
-        return {"prefix": self.prefix, "conditions": conditions, "max_rows": self.limit, "skipped": self.offset}
-
 
 async def read_item(tx: Tx, address: ItemAddress, *, agent_id: UUID) -> StoredItem | None:
     """Return an item; None if it does not exist."""
@@ -131,14 +125,14 @@ async def search_items(
     If the query has no vector of the active embedding model, the items are searched by words. Items without a text
     come last.
     """
+    fields = asdict(selection) | {"conditions": json.dumps([one._asdict() for one in selection.conditions])}
     if query is None:
-        name, fields = "list_items", dict[str, object]()
+        name, fields = "search_vectors", fields | {"model_id": None, "embedding": None}
     elif query.vector is not None and await _is_active(tx, query, agent_id=agent_id):
-        name, fields = "search_vectors", {"model_id": query.model_id, "embedding": query.vector}
+        name, fields = "search_vectors", fields | {"model_id": query.model_id, "embedding": query.vector}
     else:
-        name, fields = "search_words", {"input": prepare_words(query.text)}
-    rows = await SQL[name].fetch_all(tx, agent_id=agent_id, **selection.query_arguments, **fields)
-    return list(map(_to_item, rows))
+        name, fields = "search_words", fields | {"input": prepare_words(query.text)}
+    return list(map(_to_item, await SQL[name].fetch_all(tx, agent_id=agent_id, **fields)))
 
 
 async def list_namespaces(tx: Tx, pattern: NamespacePattern, *, agent_id: UUID) -> list[tuple[str, ...]]:

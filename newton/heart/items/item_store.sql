@@ -30,19 +30,8 @@ from memory.memories
 where agent_id = $1 and kind = 'item' and thread_id = $2
 order by position;
 
--- name: list_items(agent_id, prefix, conditions, max_rows, skipped)
-select item_id, namespace, key, value, memory_id, created_at, updated_at, null::float8 as score
-from heart.items
-where
-    agent_id = $1
-    and namespace >= $2::text[]
-    and namespace[:cardinality($2)] = $2
-    and heart.meets_conditions(value, $3::jsonb)
-order by updated_at desc, item_id desc
-limit $4 offset $5;
-
--- name: search_vectors(agent_id, prefix, conditions, model_id, embedding, max_rows, skipped)
--- By cosine similarity; items without a vector come last and have no score.
+-- name: search_vectors(agent_id, prefix, conditions, model_id, embedding, limit, offset)
+-- By cosine similarity; items without a vector come last and have no score, without an embedding all of them.
 select
     i.item_id, i.namespace, i.key, i.value, i.memory_id, i.created_at, i.updated_at,
     -(e.embedding <#> $5) as score
@@ -57,7 +46,7 @@ where
 order by score desc nulls last, i.updated_at desc, i.item_id desc
 limit $6 offset $7;
 
--- name: search_words(agent_id, prefix, conditions, input, max_rows, skipped)
+-- name: search_words(agent_id, prefix, conditions, input, limit, offset)
 -- By the share of the words of the input that the text has, without a vector.
 with words as materialized (
     select lexeme

@@ -1,9 +1,8 @@
 """Validation of the namespace and value of an item, and the plain text of a value. Pure."""
 
 import json
-import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from newton.errors import InputError
@@ -53,8 +52,8 @@ def clean_namespace(parts: Sequence[str]) -> tuple[str, ...]:
 def clean_value(value: JsonObject) -> JsonObject:
     """Return a JSON object with secrets redacted in its texts.
 
-    Raises InputError if it is too deep or too long, or contains an infinite number or NaN, a text with a NUL byte or a
-    lone surrogate, or a secret in the name of a field.
+    Raises InputError if it is too deep or too long, or contains a text with a NUL byte or a lone surrogate, or a secret
+    in the name of a field.
     """
     cleaned = cast("JsonObject", _clean(value, name="", depth=1))
     if (length := len(json.dumps(cleaned, ensure_ascii=False))) > MAX_VALUE_CHARACTERS:
@@ -97,18 +96,15 @@ def render_text(value: JsonObject, fields: Sequence[str] = (WHOLE_VALUE,)) -> st
 def _clean(value: object, *, name: str, depth: int) -> object:
     if isinstance(value, str):
         return _clean_field(name, value)
-    if isinstance(value, Mapping):
-        _ensure_depth(depth)
-        fields = cast("Mapping[str, object]", value).items()
-        return {_clean_name(key): _clean(one, name=key, depth=depth + 1) for key, one in fields}
-    if isinstance(value, list | tuple):
-        _ensure_depth(depth)
-        return [_clean(one, name=name, depth=depth + 1) for one in cast("Iterable[object]", value)]
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InputError(
-            f"The field {name!r} is {value}, which JSON cannot represent.", hint="Send a finite number or null."
-        )
-    return value
+    if not isinstance(value, Mapping | list):
+        return value
+    if depth > MAX_VALUE_DEPTH:
+        message = f"The value is nested more than {MAX_VALUE_DEPTH} levels deep."
+        raise InputError(message, hint="Flatten the value, or store the nested part as a text.")
+    if isinstance(value, list):
+        return [_clean(one, name=name, depth=depth + 1) for one in cast("list[object]", value)]
+    fields = cast("JsonObject", value).items()
+    return {_clean_name(key): _clean(one, name=key, depth=depth + 1) for key, one in fields}
 
 
 def _clean_field(name: str, text: str) -> str:
@@ -124,12 +120,6 @@ def _clean_name(name: str) -> str:
         hint = "Choose another name: secrets in names are not removed."
         raise InputError("The name of a field contains what looks like a secret.", hint=hint)
     return name
-
-
-def _ensure_depth(depth: int) -> None:
-    if depth > MAX_VALUE_DEPTH:
-        message = f"The value is nested more than {MAX_VALUE_DEPTH} levels deep."
-        raise InputError(message, hint="Flatten the value, or store the nested part as a text.")
 
 
 def _select(value: object, field: str) -> Iterator[tuple[str, object]]:

@@ -146,7 +146,7 @@ async def item_namespaces(
         int | None,
         Field(ge=1, description="Shorten each namespace to this number of parts; equal ones are listed once."),
     ] = None,
-    limit: Annotated[int, Field(ge=1, le=1_000, description="Maximum number of namespaces.")] = 100,
+    limit: Limit = 100,
     offset: Offset = 0,
 ) -> ItemList[tuple[str, ...]]:
     """List the namespaces that contain items. `*` in a prefix or suffix stands for any one part.
