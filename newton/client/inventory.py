@@ -29,7 +29,7 @@ class InventoryOperations(OperationMethods):
         return await self._send("POST", "/v1/documents", {"name": name, **body, **fields})
 
     async def preview_erasure(self, subject: str, *, also: Sequence[str] = ()) -> JsonDict:
-        """List everything about a person, under all names that the memory knows, with the token to erase it."""
+        """List everything about a person, under this name, those in `also` and those stated, with the token."""
         return await self._send("POST", "/v1/erasures/preview", {"subject": subject, "also": list(also)})
 
     async def erase_person(self, subject: str, *, token: str, also: Sequence[str] = (), **fields: object) -> JsonDict:

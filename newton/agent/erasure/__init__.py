@@ -1,1 +1,1 @@
-"""Erasure of a person: the names by which memory knows them, and the scan of all stored texts for these names."""
+"""Erasure of a person: the names that find them in texts, and the scan of all stored texts for these names."""

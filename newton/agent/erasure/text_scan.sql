@@ -4,9 +4,6 @@ select part::text as name
 from runtime.agent_tables() as part
 where part::text !~ 'embeddings|vectors';
 
--- name: list_rows(agent_id, table_name)
-select runtime.export_rows($1, $2::text::regclass) as line;
-
 -- name: count_matches(agent_id, table_name, pattern)
 select count(*)::integer as found
 from (select runtime.export_rows($1, $2::text::regclass) as line) as stored

@@ -2,13 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import UUID
 
 from newton.agent.erasure import text_scan
-from newton.agent.erasure.person_names import NameNearMiss, PersonNames, find_person_names
+from newton.agent.erasure.person_names import build_name_pattern, find_stated_names, fold_name, is_searchable
 from newton.agent.events import clear
 from newton.agent.scope import AgentScope
 from newton.brain import decisions
@@ -26,7 +26,6 @@ from newton.memory.memory import digest
 SQL = load("newton.agent.services", "erasure.sql")
 
 TOKEN_LENGTH = 8  # characters
-MAX_NAMED_NEAR_MISSES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +34,15 @@ class ErasurePlan:
 
     `memories` are deleted (id, kind, short form); `decisions` and `tenets` (lines of the identity) lose their text.
     `related` are the ids and kinds of other records that contain one of the `names`, such as contexts, tasks and
-    documents. `names` are the spellings that the memory connects with the subject, and `pattern` finds them.
-    `near_misses` are similar names, which are not erased. `remains`, of an erasure that was carried out, counts what a
-    scan of all tables and of the logs still finds, by table or file.
+    documents. `names` are those that the caller gave and those that the memory states for them; `pattern` finds them.
+    `shared_names` are stated too, but another entity also has them, so they are not erased. `remains`, of an erasure
+    that was carried out, counts what a scan of all tables and of the logs still finds, by table or file.
     """
 
     agent_id: UUID
     names: tuple[str, ...]
     pattern: str
-    near_misses: tuple[NameNearMiss, ...]
+    shared_names: tuple[str, ...]
     memories: Sequence[tuple[UUID, str, str]]
     decisions: Sequence[UUID]
     tenets: Sequence[UUID]
@@ -69,7 +68,7 @@ class ErasureService:
     logs: tuple[Path, ...] = ()
 
     async def plan(self, subject: str, *, also: Sequence[str] = ()) -> ErasurePlan:
-        """Return what the erasure of a subject, under all its known names and those in `also`, would affect."""
+        """Return what the erasure of a subject, under this name, those in `also` and those stated, would affect."""
         async with self.scope.transaction() as tx:
             return await self._plan(tx, subject, also)
 
@@ -81,10 +80,10 @@ class ErasureService:
         that contains a name of the subject, because the reason stays stored.
         """
         plan = await self._erase(subject, token=token, reason=reason, also=also)
-        text_scan.mask_in_logs(self.logs, plan.names)
+        text_scan.mask_in_logs(self.logs, plan.pattern)
         async with self.scope.transaction() as tx:
             remains = await text_scan.count_matches(tx, plan.pattern, agent_id=self.scope.agent_id)
-        return replace(plan, remains={**remains, **text_scan.count_in_logs(self.logs, plan.names)})
+        return replace(plan, remains={**remains, **text_scan.count_in_logs(self.logs, plan.pattern)})
 
     async def _erase(self, subject: str, *, token: str, reason: str, also: Sequence[str]) -> ErasurePlan:
         async with self.scope.write() as (tx, ctx):
@@ -95,7 +94,7 @@ class ErasureService:
                     hint="Run the command again without --confirm; it shows the new plan and a new token.",
                 )
             reason, pattern = clean_text(reason, what="reason"), plan.pattern
-            if re.search(pattern, reason, re.IGNORECASE):
+            if re.search(pattern, reason):
                 raise InputError(
                     "The reason names the subject to erase.",
                     hint="Omit the name from the reason, because the reason stays stored.",
@@ -121,50 +120,78 @@ class ErasureService:
             clear(agent_id=ctx.agent_id, now=ctx.now)
 
     async def _plan(self, tx: Tx, subject: str, also: Sequence[str]) -> ErasurePlan:
-        agent_id, subject = self.scope.agent_id, clean_text(subject, what="subject").strip()
-        also = [clean_text(name, what="name").strip() for name in also]
-        names = await self._find_names(tx, subject, also)
-        keys = list({key for name in names.spellings for key in (normalize_name(name), name.casefold(), name.lower())})
+        agent_id = self.scope.agent_id
+        given = [_clean_name(name) for name in (subject, *also)]
         archived = await text_scan.list_archived_texts(tx, agent_id=agent_id)
-        expression = re.compile(names.pattern)
+        names, shared_names = await self._find_names(tx, given, archived.values())
+        keys = list({key for name in names for key in (normalize_name(name), name.casefold(), name.lower())})
+        pattern = build_name_pattern(names)
+        expression = re.compile(pattern)
         memories = await SQL["find_memories_about"].fetch_all(
             tx,
             agent_id=agent_id,
             keys=keys,
-            pattern=names.pattern,
+            pattern=pattern,
             shipped=procedures.DISK_ORIGIN,
             archived=[memory_id for memory_id, text in archived.items() if expression.search(text)],
         )
-        tenets = await SQL["find_tenets"].fetch_all(tx, agent_id=agent_id, pattern=names.pattern)
-        related = await SQL["find_other_records"].fetch_all(tx, agent_id=agent_id, pattern=names.pattern)
+        tenets = await SQL["find_tenets"].fetch_all(tx, agent_id=agent_id, pattern=pattern)
+        related = await SQL["find_other_records"].fetch_all(tx, agent_id=agent_id, pattern=pattern)
         if not memories and not tenets and not related:
-            raise _not_found(subject, names.near_misses)
+            raise InputError(
+                f"Nothing is stored about {given[0]!r}.",
+                hint="`newton entities` lists the known names; give one of them.",
+            )
         return ErasurePlan(
             agent_id=agent_id,
-            names=names.spellings,
-            pattern=names.pattern,
-            near_misses=names.near_misses,
+            names=tuple(sorted(names)),
+            pattern=pattern,
+            shared_names=tuple(sorted(shared_names)),
             memories=[tuple(row) for row in memories if row["kind"] != "decision"],
             decisions=[row["memory_id"] for row in memories if row["kind"] == "decision"],
             tenets=[row["tenet_id"] for row in tenets],
             related=[tuple(row) for row in related],
         )
 
-    async def _find_names(self, tx: Tx, subject: str, also: Sequence[str]) -> PersonNames:
-        """Return the names of the subject that the texts of the agent and its entities state."""
-        agent_id, key = self.scope.agent_id, normalize_name(subject)
+    async def _find_names(self, tx: Tx, given: Sequence[str], archived: Collection[str]) -> tuple[set[str], set[str]]:
+        """Return the given names with those of their entities and those that texts state, and stated shared ones."""
+        agent_id = self.scope.agent_id
         rows = await SQL["list_names"].fetch_all(tx, agent_id=agent_id)
-        own = [row for row in rows if key in map(normalize_name, (row["name"], *row["aliases"]))]
-        others = [row["name"] for row in rows if row not in own and " " in row["name"]]
-        lines = await text_scan.list_lines(tx, agent_id=agent_id)
-        aliases = [name for row in own for name in (row["name"], *row["aliases"])]
-        return await asyncio.to_thread(find_person_names, subject, aliases, lines, others=others, also=also)
+        entities = [set(filter(is_searchable, (row["name"], *row["aliases"]))) for row in rows]
+        names = set(given)
+        while True:
+            folded = set(map(fold_name, names))
+            own = [one for one in entities if not folded.isdisjoint(map(fold_name, one))]
+            names = names.union(*own)
+            texts = await SQL["list_texts_with"].fetch_all(tx, agent_id=agent_id, pattern=build_name_pattern(names))
+            told = [*((text, speaker) for text, speaker in texts), *((text, "") for text in archived)]
+            stated = await asyncio.to_thread(_find_stated, told, names)
+            others = [one for one in entities if one not in own and any(" " in name for name in one)]
+            shared = {name for name in stated if _is_name_of(others, name)}
+            if stated == shared:
+                return names, shared
+            names |= stated - shared
 
 
-def _not_found(subject: str, near_misses: Sequence[NameNearMiss]) -> InputError:
-    similar = ", ".join(repr(one.name) for one in near_misses[:MAX_NAMED_NEAR_MISSES])
-    hint = f"Similar names are stored: {similar}." if similar else "`newton entities` lists the known names."
-    return InputError(f"Nothing is stored about {subject!r}.", hint=hint)
+def _clean_name(name: str) -> str:
+    """Return a given name without spaces around it. Raises InputError if it has no letter or digit."""
+    plain = clean_text(name, what="name").strip()
+    if not is_searchable(plain):
+        raise InputError(f"{plain!r} is not a name.", hint="Give a name that has a letter or a digit.")
+    return plain
+
+
+def _find_stated(texts: Iterable[tuple[str, str]], names: Collection[str]) -> set[str]:
+    """Return the further names that texts, each with its speaker, state for a person with these names."""
+    known, folded = re.compile(build_name_pattern(names)), set(map(fold_name, names))
+    stated = {name for text, speaker in texts for name in find_stated_names(text, speaker, known)}
+    return {name for name in stated if fold_name(name) not in folded}
+
+
+def _is_name_of(entities: Iterable[Collection[str]], name: str) -> bool:
+    """Return whether a name is the name, or a word of a name, of one of the entities."""
+    expression = re.compile(build_name_pattern([name]))
+    return any(expression.search(other) for names in entities for other in names)
 
 
 async def _erase_tenet(tx: Tx, tenet_id: UUID, edit: IdentityEdit) -> None:

@@ -5,18 +5,28 @@ from heart.entities
 where agent_id = $1
 order by memory_id;
 
+-- name: list_texts_with(agent_id, pattern)
+-- The stored messages and memories that a pattern matches, with the speakers of messages.
+select content as text, coalesce(name, '') as speaker
+from dialogue.messages
+where agent_id = $1 and (content ~ $2 or name ~ $2)
+union
+select full_text, ''
+from memory.memories
+where agent_id = $1 and full_text ~ $2;
+
 -- name: find_memories_about(agent_id, keys, pattern, shipped, archived)
 -- Memories said by or about a person: found by speaker, subject, mentioned entity or text, and those in archived.
 -- Procedures shipped on disk are skipped. A mention by one word may mean something else, so its text has to match.
 with named as (
     select memory_id
     from heart.entities
-    where agent_id = $1 and key = any($2::text[])
+    where agent_id = $1 and (key = any($2::text[]) or name ~ $3 or array_to_string(aliases, ' ') ~ $3)
 ),
 said as materialized (  -- so that each text is searched once
     select session_id, position
     from dialogue.messages
-    where agent_id = $1 and (lower(name) = any($2::text[]) or content ~ $3 or tool_calls::text ~ $3)
+    where agent_id = $1 and (lower(name) = any($2::text[]) or name ~ $3 or content ~ $3 or tool_calls::text ~ $3)
 ),
 decided as materialized (
     select record_id
@@ -37,12 +47,12 @@ found as (
             select n.memory_id
             from named as n
             join heart.entities as e on e.agent_id = $1 and e.memory_id = n.memory_id
-            where e.name like '% %'
+            where e.name like '% %' and e.key = any($2::text[])
         )
     union
     select memory_id
     from heart.facts
-    where agent_id = $1 and subject_key = any($2::text[])
+    where agent_id = $1 and (subject_key = any($2::text[]) or subject ~ $3)
     union
     select m.memory_id
     from said as d

@@ -2,7 +2,6 @@
 
 import shlex
 from collections import Counter
-from dataclasses import asdict
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -16,7 +15,6 @@ from newton.runtime.cli.options import AgentOption, JsonOption, ReasonOption, Ye
 from newton.runtime.cli.printing import say
 
 MAX_SHOWN_MEMORIES = 10
-MAX_SHOWN_NEAR_MISSES = 20
 
 
 async def erase_subject_or_agent(
@@ -28,7 +26,7 @@ async def erase_subject_or_agent(
         Parameter(negative=(), help="Rewrite the tables of the database, so that their files hold no deleted text."),
     ] = False,
     also: Annotated[
-        tuple[str, ...], Parameter(negative=(), help="Another name of the person, such as a near miss. Repeatable.")
+        tuple[str, ...], Parameter(negative=(), help="Another name or spelling of the person. Repeatable.")
     ] = (),
     confirm: Annotated[str | None, Parameter(help="Code that the preview printed.")] = None,
     reason: ReasonOption = "requested",
@@ -38,9 +36,10 @@ async def erase_subject_or_agent(
 ) -> None:
     """Permanently erase everything said by or about a person, or a whole agent, or the remains of deleted texts.
 
-    With --subject, the first call only lists what would be erased, with all names by which the memory knows the person
-    and similar names that stay, and prints a code. Repeat the command with --confirm CODE to erase it; a scan of all
-    tables and logs then says what is left. Decisions remain as records without text, so their hash chain stays valid.
+    With --subject, the first call only lists what would be erased, with the names that it is found by, and prints a
+    code: the given names, the aliases of entities with them, and names that messages state for them. Give other
+    spellings with --also. Repeat the command with --confirm CODE to erase it; a scan of all tables and logs then says
+    what is left. Decisions remain as records without text, so their hash chain stays valid.
     Existing backups and exports still contain the text. So do the files of the database, as free space and in the
     write-ahead log, until they are overwritten. --scrub, without other options, rewrites all tables; each is locked
     meanwhile.
@@ -94,9 +93,8 @@ def _check_target(
 def _print_json(plan: ErasurePlan, *, is_erased: bool) -> None:
     kinds, related = Counter(kind for _, kind, _ in plan.memories), Counter(kind for _, kind in plan.related)
     counts = {**kinds, **related, "decision": len(plan.decisions), "identity": len(plan.tenets)}
-    near_misses = [asdict(one) for one in plan.near_misses]
-    result = {"erased": is_erased, "names": plan.names, "near_misses": near_misses, "counts": counts}
-    print_json({**result, "confirm": plan.token, "remains": plan.remains})
+    names = {"names": plan.names, "shared_names": plan.shared_names}
+    print_json({"erased": is_erased, **names, "counts": counts, "confirm": plan.token, "remains": plan.remains})
 
 
 def _print_summary(verb: str, plan: ErasurePlan) -> None:
@@ -109,16 +107,13 @@ def _print_summary(verb: str, plan: ErasurePlan) -> None:
 
 
 def _print_preview(plan: ErasurePlan, command: str) -> None:
-    """Print what would be erased, the similar names that stay, and how to go on; `command` printed the preview."""
+    """Print what would be erased, the names that stay, and how to go on; `command` printed the preview."""
     _print_summary("To be erased", plan)
     for _, kind, micro in plan.memories[:MAX_SHOWN_MEMORIES]:
         say(f"  {kind:<10} {micro}")
-    if plan.near_misses:
-        say("Similar names, which are not erased:")
-        for one in plan.near_misses[:MAX_SHOWN_NEAR_MISSES]:
-            say(f"  {one.name} ({one.reason}, {one.count} x)")
-        first = shlex.quote(plan.near_misses[0].name)
-        say(f"To erase one of them too, add it to the command, for example `--also {first}`.")
+    if plan.shared_names:
+        say(f"Not erased, because others have these names too: {', '.join(plan.shared_names)}.")
+    say("Other spellings, short forms and addresses stay: add each to the command with `--also NAME`.")
     say(
         "Memories derived from the listed ones are also erased."
         f" To erase everything listed, run `{command} --confirm {plan.token}`."

@@ -83,17 +83,22 @@ async def delete_agent(page: PageRequest) -> Response:
 async def preview_erasure(page: PageRequest) -> Response:
     """Show what the erasure of a person would delete."""
     caller = await _require_person(page)
-    subject = page.query("subject")
-    return _render_plan(page, subject, await caller.newton.erasure(ORIGIN).plan(subject))
+    subject, *also = _split_names(names := page.query("subject"))
+    return _render_plan(page, names, await caller.newton.erasure(ORIGIN).plan(subject, also=also))
 
 
 async def erase_subject(page: PageRequest) -> Response:
     """Erase everything about a person permanently, if it is still what the preview showed."""
     caller = await _require_person(page)
-    subject, reason = page.field("subject"), page.field("reason") or "requested"
-    plan = await caller.newton.erasure(ORIGIN).erase(subject, token=page.field("token"), reason=reason)
+    (subject, *also), reason = _split_names(page.field("subject")), page.field("reason") or "requested"
+    plan = await caller.newton.erasure(ORIGIN).erase(subject, token=page.field("token"), reason=reason, also=also)
     number = len(plan.memories) + len(plan.decisions) + len(plan.tenets)
     return page.redirect(AGENTS, f"Erased {number:,} records permanently.")
+
+
+def _split_names(text: str) -> list[str]:
+    """Return the names in a field, which commas separate."""
+    return [name for part in text.split(",") if (name := part.strip())] or [text]
 
 
 async def _require_person(page: PageRequest) -> AuthenticatedCaller:

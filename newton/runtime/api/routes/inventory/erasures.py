@@ -1,7 +1,6 @@
 """Endpoints that permanently erase a person from an agent. They need the scope `admin`: a person must decide."""
 
 from collections import Counter
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter
@@ -29,7 +28,7 @@ class PreviewErasureRequest(RequestModel):
     model_config = with_example(subject="Ana Berg", also=["Annie"])
 
     subject: Name
-    also: list[Name] = Field([], max_length=MAX_NAMES, description="Further names of the person, such as a near miss.")
+    also: list[Name] = Field([], max_length=MAX_NAMES, description="Further names and other spellings of the person.")
 
 
 class ErasePersonRequest(PreviewErasureRequest):
@@ -41,14 +40,6 @@ class ErasePersonRequest(PreviewErasureRequest):
     reason: CleanText = Field("requested", max_length=500, description="It stays stored, and must not name the person.")
 
 
-class SimilarName(ResponseModel):
-    """A similar name that is not erased. Add it to `also` if it is the same person."""
-
-    name: str
-    reason: str
-    count: int
-
-
 class ErasureCandidate(ResponseModel):
     """A memory that would be deleted."""
 
@@ -57,13 +48,16 @@ class ErasureCandidate(ResponseModel):
 
 
 class ErasurePreviewResponse(ResponseModel):
-    """The effects of an erasure: `names` are all spellings of the person, `counts` the records by kind.
+    """The effects of an erasure: `names` are the names that are erased, `counts` the records by kind.
 
-    `memories` are the first 50. Memories derived from them are also erased. `token` confirms exactly this erasure.
+    `names` are those given, the names and aliases of entities with one of them, and those that texts state, as "Bob,
+    that is Robert Miller". Add other spellings, short forms and addresses to `also`. `shared_names` are stated too, but
+    are names of another entity, so they stay unless they are added. `memories` are the first 50. Memories derived from
+    them are also erased. `token` confirms exactly this erasure.
     """
 
     names: list[str]
-    near_misses: list[SimilarName]
+    shared_names: list[str]
     counts: dict[str, int]
     memories: list[ErasureCandidate]
     token: str
@@ -84,11 +78,11 @@ def count_records(plan: ErasurePlan) -> dict[str, int]:
 
 @router.post("/preview")
 async def preview_erasure(body: PreviewErasureRequest, caller: AdminAccess) -> ErasurePreviewResponse:
-    """List everything that is stored about a person, under all names by which the memory knows them."""
+    """List everything that is stored about a person, under the given names and those that the memory states."""
     plan = await caller.newton.erasure(ORIGIN).plan(body.subject, also=body.also)
     return ErasurePreviewResponse(
         names=list(plan.names),
-        near_misses=[SimilarName(**asdict(one)) for one in plan.near_misses],
+        shared_names=list(plan.shared_names),
         counts=count_records(plan),
         memories=[ErasureCandidate(kind=kind, micro=micro) for _, kind, micro in plan.memories[:MAX_LISTED_MEMORIES]],
         token=plan.token,
