@@ -127,12 +127,12 @@ async def search_items(
     """
     fields = asdict(selection) | {"conditions": json.dumps([one._asdict() for one in selection.conditions])}
     if query is None:
-        name, fields = "search_vectors", fields | {"model_id": None, "embedding": None}
+        search, fields = SQL["search_vectors"], fields | {"model_id": None, "embedding": None}
     elif query.vector is not None and await _is_active(tx, query, agent_id=agent_id):
-        name, fields = "search_vectors", fields | {"model_id": query.model_id, "embedding": query.vector}
+        search, fields = SQL["search_vectors"], fields | {"model_id": query.model_id, "embedding": query.vector}
     else:
-        name, fields = "search_words", fields | {"input": prepare_words(query.text)}
-    return list(map(_to_item, await SQL[name].fetch_all(tx, agent_id=agent_id, **fields)))
+        search, fields = SQL["search_words"], fields | {"input": prepare_words(query.text)}
+    return list(map(_to_item, await search.fetch_all(tx, agent_id=agent_id, **fields)))
 
 
 async def list_namespaces(tx: Tx, pattern: NamespacePattern, *, agent_id: UUID) -> list[tuple[str, ...]]:
