@@ -41,7 +41,7 @@ async def names(own: GuardrailService) -> list[str]:
 
 async def verdicts(own: GuardrailService) -> dict[str, str]:
     async with own.scope.transaction() as tx:
-        return {r.rule.name: r.verdict for r in await own.evaluate(tx, CHOICE, TrackRecord())}
+        return {r.name: r.verdict for r in await own.evaluate(tx, CHOICE, TrackRecord())}
 
 
 async def test_the_files_hold_for_every_agent_and_nothing_is_copied(db: Database, agent: UUID) -> None:

@@ -104,7 +104,8 @@ async def test_a_restart_in_the_middle_reads_each_line_once(mind: Mind, dsn: str
 
 
 def list_new(sheet: Sheet) -> list[int]:
-    said = [line for line in sheet.text.splitlines() if "(read)" not in line and line[:1].isdigit()]
+    lines = [line for line in sheet.text.splitlines() if line[:1].isdigit() and "Shelf " in line]
+    said = [line for line in lines if "(read)" not in line]
     return [int(line.split("Shelf ")[1].split()[0]) for line in said]
 
 

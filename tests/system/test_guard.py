@@ -59,9 +59,9 @@ def test_a_person_adds_and_retires_one(home: Path) -> None:
         (["add", "zero", "record.open / record.judged > 1", "--message", "m"], "division by zero"),
         (["retire", "no-raeson"], "Did you mean 'no-reason'?"),
         (["restore", "no-raeson"], "Did you mean 'no-reason'?"),
-        (["check", "x", "--confidence", "1.5"], "A confidence of 1.5 is out of range."),
+        (["check", "x", "--confidence", "1.5"], "confidence: Input should be less than or equal to 1."),
         (["check", "x", "--confidence", "0.5", "--reason", "analisis:x"], "Did you mean 'analysis'?"),
-        (["check", "x", "--confidence", "0.5", "--reason", "because"], "Write a reason as KIND:TEXT"),
+        (["check", "x", "--confidence", "0.5", "--reason", "because"], "Write KIND:TEXT."),
         (["check", "x"], "requires --confidence"),
     ],
 )

@@ -124,7 +124,7 @@ def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[s
     >>> parse_arguments(TOOL_COMMANDS["/recall"], "--min-relevance 0 the ferry", session="s")
     {'min_relevance': '0', 'query': 'the ferry'}
     >>> parse_arguments(TOOL_COMMANDS["/decide"], "0.9 Use Postgres because the team knows it", session="s")
-    {'confidence': '0.9', 'description': 'Use Postgres', 'reasons': [{'text': 'the team knows it'}]}
+    {'session': 's', 'confidence': '0.9', 'description': 'Use Postgres', 'reasons': [{'text': 'the team knows it'}]}
     """
     arguments, text = _parse_options(command, text)
     for parameter in command.parameters[:-1]:
