@@ -158,7 +158,8 @@ async def test_only_an_admin_marks_a_fact_as_core(api: Api) -> None:
 async def test_importance_core_and_retraction_of_many(ana: Client) -> None:
     ids = await told(ana, "Ana likes tea", "Ana likes rice", subject="Ana")
     wanted = {"subject": "Ana"}
-    for action, fields in (("set_importance", {"importance": 7}), ("set_core", {"core": True}), ("retract", {})):
+    changes: Any = (("set_importance", {"importance": 7}), ("set_core", {"core": True}), ("retract", {}))
+    for action, fields in changes:
         token = (await ana.change_memories(action, wanted, **fields))["token"]
         assert (await ana.change_memories(action, wanted, **fields, token=token))["is_done"]
     memory = await ana.expand(ids[0])
@@ -169,11 +170,12 @@ async def test_importance_core_and_retraction_of_many(ana: Client) -> None:
 async def test_a_change_of_many_needs_a_filter_and_memories_to_which_it_applies(ana: Client) -> None:
     await ana.decide("Use Redis for the cache", confidence=0.8, reasons=[{"kind": "analysis", "text": "fast"}])
     await told(ana, "Ana likes tea")
-    for action, wanted, words in (
+    refused: Any = (
         ("forget", {}, "filter is empty"),
         ("forget", {"kinds": ["decision"]}, "never deleted"),
         ("retract", {"text": "redis"}, "applies only to facts"),
-    ):
+    )
+    for action, wanted, words in refused:
         with pytest.raises(ApiError, check=has_code("invalid_input"), match=words):
             await ana.change_memories(action, wanted)
 
@@ -205,7 +207,8 @@ async def test_nobody_lists_edits_or_deletes_what_another_agent_stores(api: Api,
 async def test_a_change_of_many_records_only_what_it_changes(ana: Client) -> None:
     ids = await told(ana, *LIKES[:2])
     await ana.edit_memory(ids[0], importance=8)
-    for action, fields in (("set_importance", {"importance": 8}), ("set_core", {"core": False})):
+    changes: Any = (("set_importance", {"importance": 8}), ("set_core", {"core": False}))
+    for action, fields in changes:
         preview = await ana.change_memories(action, {"kinds": ["fact"]}, **fields)
         done = await ana.change_memories(action, {"kinds": ["fact"]}, **fields, token=preview["token"])
         assert (done["is_done"], done["count"]) == (True, 2)

@@ -97,14 +97,14 @@ class Life:
         self.forbidden[line.more["reason"]] = self.clock.now()
 
     async def _work(self, session: str, line: Line, voice: Voice, by: Interface) -> None:
-        await self.http.push(line.say, session=session)
+        await self.http.push_task(line.say, session=session)
         self.clock.advance(timedelta(seconds=1))
         await voice.say(session, line.say)
         success = line.more["ends"] == "success"
         if by == "mcp":  # a host gets its contexts outside sessions, so it reports itself
             await self.http.procedure_outcome(WHEEL.name, "success" if success else "failure")
         if success:
-            await self.http.pop("It runs true.", session=session)
+            await self.http.pop_task("It runs true.", session=session)
         else:
             await self.http.post("/v1/tasks/fail", {"reason": "A spoke broke.", "session": session})
 
