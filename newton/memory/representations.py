@@ -173,4 +173,7 @@ def _cut_middle(line: str, max_chars: int) -> str:
     sentence, cut = _SENTENCE_END.search(tail), tail.find(" ")
     if sentence and sentence.end() <= tail_chars // 2:
         cut = sentence.end() - 1
-    return f"{head}{ELLIPSIS} {tail[cut + 1 :] if cut <= tail_chars // 2 else tail}".rstrip()
+    if not 0 <= cut <= tail_chars // 2:  # the word at the cut is long: it is shown whole if it is not very long
+        start = line.rfind(" ", len(head) + 1, len(line) - tail_chars) + 1
+        tail, cut = (line[start:] if start > 0 and len(line) - start <= 2 * tail_chars else tail), -1
+    return f"{head}{ELLIPSIS} {tail[cut + 1 :]}".rstrip()
