@@ -273,7 +273,7 @@ async def test_a_model_of_which_most_is_dropped_is_not_asked_any_more(mind: Mind
     assert "it is not asked any more" in record.description, "as doctor and the list of jobs say"
     assert record.proposed <= proposal_log.MAX_ITEMS
     await told(mind, "My sister Anna lives in Graz.", session="later")
-    assert await facts(mind) == ["My sister Anna lives in Graz."], "the statement parser goes on"
+    assert "My sister Anna lives in Graz." in await facts(mind), "the statement parser goes on"
     mind.clock.advance(proposal_log.MAX_AGE + timedelta(minutes=1))
     await read(mind, model=model)
     assert len(model.sheets) > asked, "it is tried again later"
