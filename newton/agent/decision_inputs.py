@@ -29,7 +29,8 @@ class ReasonInput(ToolInput):
             return value
         kind, colon, text = map(str.strip, value.partition(":"))
         if not colon or kind not in REASON_KINDS or not text:
-            hint = did_you_mean(kind, REASON_KINDS) or f"Write KIND:TEXT. The kinds are: {', '.join(REASON_KINDS)}"
+            remedy = did_you_mean(kind, REASON_KINDS) or "Write KIND:TEXT."
+            hint = f"{remedy} The kinds are: {', '.join(REASON_KINDS)}"
             raise PydanticCustomError(
                 "reason", "{value} is not a valid reason. {hint}", {"value": repr(value), "hint": hint}
             )
