@@ -50,6 +50,8 @@ def test_links_and_anchors_resolve(page: Path) -> None:
 def test_commands_exist_with_their_options(page: Path) -> None:
     wrong = list[str]()
     for words, complete in commands(page):
+        if words[:1] == ["help"]:  # a page that cyclopts does not build
+            continue
         try:
             get_app().parse_args(
                 expand_default_command(words), exit_on_error=False, print_error=False, help_on_error=False

@@ -22,8 +22,7 @@ import pytest
 from newton.__main__ import run
 from newton.operations.conversations.task_records import STATUS_SYMBOLS
 from newton.operations.decisions import calibration_text
-from newton.runtime.cli.command_registry import COMMAND_GROUPS, TOP_LEVEL_COMMANDS
-from newton.runtime.cli.operation_index import list_group_commands
+from newton.runtime.cli.command_index import load_commands
 from newton.runtime.cli.operations.health import STATE_SYMBOLS
 from newton.runtime.output_streams import ASCII_SYMBOLS
 from tests.system.daemons import SERVES
@@ -32,10 +31,8 @@ from tests.system.typed import ROOT, ok, typed
 PIPE_CLOSED = 128 + signal.SIGPIPE
 NO_SPACE = "newton: Standard output cannot be written: No space left on device.\n"
 SHOWING = ("list_", "show_", "print_", "explain_", "report_")
-ALL = [((name,), function) for name, (function, _) in TOP_LEVEL_COMMANDS.items()] + [
-    ((group, name), function)
-    for group, _, commands in COMMAND_GROUPS
-    for name, (function, _) in (list_group_commands(group) | commands).items()
+ALL = [((name,), one.function) for name, one in load_commands().items() if one.function] + [
+    ((group, name), one.function) for group, of in load_commands().items() for name, one in of.commands.items()
 ]
 READING = [words for words, function in ALL if re.split("[:.]", function)[-1].startswith(SHOWING)]
 SOME = [

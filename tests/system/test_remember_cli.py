@@ -42,7 +42,7 @@ def test_an_import_refuses_a_censor_of_a_domain_that_no_frame_names(home: Path) 
 
 
 def test_a_word_that_is_a_command_is_stored_only_on_request(home: Path) -> None:
-    for word, command in (("list", "newton list"), ("delete", "newton --help")):
+    for word, command in (("list", "newton list"), ("delete", "newton help")):
         done = typed(home, "remember", word)
         assert done.returncode == 2
         assert f"{word!r} is the name of a command" in done.stderr and f"Run `{command}`" in done.stderr

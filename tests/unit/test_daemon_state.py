@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from newton.environment import read_sources
-from newton.runtime.cli.command_registry import COMMAND_GROUPS, IN_PROCESS_COMMANDS, TOP_LEVEL_COMMANDS
-from newton.runtime.cli.operation_index import list_group_commands
+from newton.runtime.cli.command_index import load_commands
+from newton.runtime.cli.command_registry import IN_PROCESS_COMMANDS
 from newton.runtime.daemon_state import DaemonState
 from newton.settings import load
 from tests.support import NOON
@@ -43,15 +43,11 @@ def test_a_daemon_runs_commands_only_with_the_same_settings_and_content(
     assert differences(**same) == ["the files of frames_dir"]
 
 
-def modules(commands: dict[str, tuple[str, str]]) -> set[str]:
-    return {function.partition(":")[0] for function, _ in commands.values()}
-
-
 def test_a_command_that_opens_a_process_of_its_own_or_uses_its_streams_is_never_sent() -> None:
-    sent = modules({n: c for n, c in TOP_LEVEL_COMMANDS.items() if n not in IN_PROCESS_COMMANDS})
-    for name, _, commands in COMMAND_GROUPS:
-        if name not in IN_PROCESS_COMMANDS:
-            sent |= modules({**list_group_commands(name), **commands})
+    commands = [one for name, one in load_commands().items() if name not in IN_PROCESS_COMMANDS]
+    functions = {inner.function for one in commands for inner in one.commands.values()}
+    functions |= {one.function for one in commands if one.function}
+    sent = {function.partition(":")[0] for function in functions}
     assert len(sent) > 15
     for module in sent:
         source = (CLI / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")

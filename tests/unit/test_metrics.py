@@ -24,7 +24,7 @@ from newton.cognition.metrics.metrics import (
     compute_report,
 )
 from newton.content.frames import Frame
-from newton.runtime.cli.command_registry import COMMAND_GROUPS, TOP_LEVEL_COMMANDS
+from newton.runtime.cli.command_index import load_commands
 from newton.runtime.cli.judgement.metrics import format_metrics
 from newton.runtime.dashboard.pages.overview import draw_metric
 from newton.runtime.reports.metrics import ADVICE_BY_VERDICT, metrics_to_json
@@ -210,13 +210,12 @@ def test_a_verdict_is_ok_only_between_its_ends(value: float, one: float, other: 
 def test_advice_names_only_what_there_is() -> None:
     # S002-22
     settings = {f"NEWTON_{name.upper()}" for name in Settings.model_fields}
-    groups = [name for name, _, _ in COMMAND_GROUPS]
     for said in ADVICE_BY_VERDICT.values():
         assert set(re.findall(r"NEWTON_[A-Z_]+", said)) <= settings
         for named in re.findall(r"`([^`]+)`", said):
             program, _, command = named.partition(" ")
             if not named.startswith("/"):
-                known = {*TOP_LEVEL_COMMANDS, *groups} if command else Frame.model_fields
+                known = load_commands() if command else Frame.model_fields
                 assert (command.split()[0] if command else program) in known
 
 

@@ -1,4 +1,4 @@
-"""Operations on entities, which are the people and things that memories name, and on their relations."""
+"""Operations on entities, which are the people and things that memories name, and their relations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

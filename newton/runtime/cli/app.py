@@ -1,7 +1,7 @@
 """The cyclopts application that parses and runs a command line. It imports only the module of the called command."""
 
 import inspect
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,20 +11,12 @@ from newton import __version__
 from newton.errors import NewtonError
 from newton.memory.redaction.tally import redaction_tally
 from newton.runtime.cli.command_context import RunInProcessError
-from newton.runtime.cli.command_registry import (
-    COMMAND_GROUPS,
-    DEFAULT_COMMANDS,
-    HELP_FLAGS,
-    HELP_GROUPS,
-    TOP_LEVEL_COMMANDS,
-)
+from newton.runtime.cli.command_index import load_commands
+from newton.runtime.cli.command_registry import HELP_FLAGS, HELP_GROUPS
 from newton.runtime.cli.errors import to_input_error
-from newton.runtime.cli.operation_index import list_group_commands
+from newton.runtime.cli.help_pages import TITLE
 from newton.runtime.cli.printing import print_error, say
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK, get_error_status
-
-_GROUPS = {title: Group(title, sort_key=position) for position, title in enumerate(HELP_GROUPS, 1)}
-GROUP_BY_COMMAND = {command: _GROUPS[title] for title, commands in HELP_GROUPS.items() for command in commands}
 
 
 def _format_default(value: object) -> str | None:
@@ -48,20 +40,20 @@ def build_app(argv: Sequence[str] = ()) -> App:
     app = App(
         name="newton",
         version=__version__,
-        help="Memory, context and decisions for AI agents.",
+        help=TITLE,
         default_parameter=HELP_DEFAULTS,
     )
-    called = "".join(argv[:1])
-    is_known = called in GROUP_BY_COMMAND
-    for name, description, commands in COMMAND_GROUPS:
-        if is_known and name != called:
+    known, called = load_commands(), "".join(argv[:1])
+    sections = {name: Group(name, sort_key=position) for position, name in enumerate(HELP_GROUPS)}
+    for name, command in {called: known[called]}.items() if called in known else known.items():
+        section = sections[command.help_group]
+        if command.function:
+            _register(app, name, command.function, None if name == called else command.help, section)
             continue
-        group = App(name=name, help=description, group=GROUP_BY_COMMAND[name])
-        if not argv or name == called:
-            _register(group, {**list_group_commands(name), **commands}, argv[1:2])
+        group = App(name=name, help=command.help, group=section)
+        for inner, one in command.commands.items() if not argv or name == called else ():
+            _register(group, inner, one.function, None if inner in argv[1:2] else one.help)
         app.command(group)
-    top_level = {name: made for name, made in TOP_LEVEL_COMMANDS.items() if not is_known or name == called}
-    _register(app, top_level, argv[:1])
     return app
 
 
@@ -70,15 +62,13 @@ def expand_default_command(argv: list[str]) -> list[str]:
 
     For example, `newton decisions --due` becomes `newton decisions list --due`.
     """
-    name = "".join(argv[:1])
-    is_short = name in DEFAULT_COMMANDS and (len(argv) == 1 or (argv[1].startswith("-") and argv[1] not in HELP_FLAGS))
-    return [name, DEFAULT_COMMANDS[name], *argv[1:]] if is_short else argv
+    group = load_commands().get("".join(argv[:1]))
+    is_short = len(argv) == 1 or (len(argv) > 1 and argv[1].startswith("-") and argv[1] not in HELP_FLAGS)
+    return [argv[0], group.default, *argv[1:]] if group and group.default and is_short else argv
 
 
-def _register(app: App, commands: Mapping[str, tuple[str, str]], called: Sequence[str]) -> None:
-    for name, (function, description) in commands.items():
-        group = GROUP_BY_COMMAND.get(name) if app.name == ("newton",) else None
-        app.command(f"{__package__}.{function}", name=name, help=None if name in called else description, group=group)
+def _register(app: App, name: str, function: str, text: str | None, section: Group | None = None) -> None:
+    app.command(f"{__package__}.{function}", name=name, help=text, group=section)
 
 
 # Commands that say themselves which secrets they removed.

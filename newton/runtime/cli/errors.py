@@ -19,7 +19,7 @@ _NUMBER_NAMES = {"int": "a whole number", "float": "a number"}
 
 
 def to_input_error(error: CycloptsError) -> InputError:
-    """Convert an error in parsing the command line to an InputError whose hint names the command's --help."""
+    """Convert an error in parsing the command line to an InputError whose hint names the command's help."""
     error.verbose = False
     command = " ".join(["newton", *(error.command_chain or ())])
     problem, *hints = _HINT_START.split(_describe(error, command), maxsplit=1)
@@ -28,7 +28,8 @@ def to_input_error(error: CycloptsError) -> InputError:
         hints = [f'Did you mean "{name}"?' for name in synonyms] or hints
     if option := _UNKNOWN_OPTION.match(problem):
         hints = [hint for hint in hints if _is_similar(option[1], hint)]
-    return InputError(problem, hint=" ".join([*hints, f"See `{command} --help`."]))
+    page = "newton help" if command == "newton" else f"{command} --help"
+    return InputError(problem, hint=" ".join([*hints, f"See `{page}`."]))
 
 
 def _is_similar(option: str, hint: str) -> bool:

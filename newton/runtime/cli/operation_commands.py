@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Union, get_args, g
 import cyclopts
 
 from newton.runtime.cli.command_context import current_terminal, require_own_process
-from newton.runtime.cli.operation_index import OPERATIONS_PACKAGE
+from newton.runtime.cli.command_index import OPERATIONS_PACKAGE
 from newton.runtime.cli.options import (
     AgentOption,
     EndTime,

@@ -15,8 +15,7 @@ from newton.memory.lookup import short_id
 from newton.memory.search_types import RecallResult, RetrievedMemory
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
-from newton.runtime.cli.command_registry import COMMAND_NAMES, OPERATION_MODULES, TOP_LEVEL_NAMES
-from newton.runtime.cli.operation_index import list_group_commands
+from newton.runtime.cli.command_index import load_commands
 from newton.runtime.cli.options import (
     AgentOption,
     EndTime,
@@ -97,9 +96,10 @@ async def remember(
 
 def _reject_command_name(content: str) -> None:
     """Raise InputError if a text is the name of a command, because the user probably wants to run the command."""
-    if content not in COMMAND_NAMES and not any(content in list_group_commands(group) for group in OPERATION_MODULES):
+    known = load_commands()
+    if content not in known and not any(content in one.commands for one in known.values()):
         return
-    command = f"newton {content}" if content in TOP_LEVEL_NAMES else "newton --help"
+    command = f"newton {content}" if content in known else "newton help"
     raise InputError(
         f"{content!r} is the name of a command, not a fact.",
         hint=f"Run `{command}`. To store the word, run `newton remember --fact {shlex.quote(content)}`.",
