@@ -22,14 +22,10 @@ def test_the_factor_keeps_to_its_bounds(entries: int, wrong: int) -> None:
     assert 1 <= feedback(entries=entries, wrong=min(entries, wrong)).factor <= MAX_FACTOR
 
 
-def test_few_entries_say_nothing() -> None:
+def test_only_a_strategy_with_enough_wrong_cuts_waits_longer() -> None:
     # S003-F3
     assert feedback(entries=MIN_ENTRIES - 1, wrong=MIN_ENTRIES - 1).factor == 1
     assert feedback(entries=MIN_ENTRIES, wrong=MIN_ENTRIES).factor == MAX_FACTOR
-
-
-def test_only_the_strategy_with_wrong_cuts_waits_longer() -> None:
-    # S003-F3
     adapted = adapt_preset(DEFAULT, [feedback(wrong=30), feedback("tool_calls")], max_tokens=100_000)
     assert SummarizeOldest(recent=8) in adapted.strategies and SummarizeToolCalls() in adapted.strategies
     assert adapt_preset(DEFAULT, [feedback()], max_tokens=100_000) == DEFAULT

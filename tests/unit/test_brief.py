@@ -1,5 +1,6 @@
 """Goals, deadlines, rules, constraints and open items are recognized in everyday sentences, changed and closed."""
 
+from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
@@ -14,7 +15,24 @@ from newton.memory.memory import Trust
 from tests.support import NOON
 
 SENTENCES = parse_trusted((Path(__file__).parents[1] / "data" / "brief_sentences.yaml").read_text(encoding="utf-8"))
-HALVES = ("development", "held out")
+
+
+def is_typed(kind: str, text: str) -> bool:
+    return [kind] == ([draft.kind for draft in detect_items(text)] or ["none"])
+
+
+def is_change_right(expected: str, older: str, newer: str) -> bool:
+    talk = Talk().say(older, newer)
+    is_replaced = expected != "replaced" or len(talk.update.items) == 1
+    return talk.first() is not None and is_replaced and talk.closed == ([] if expected == "none" else [expected])
+
+
+@pytest.mark.parametrize(("rows", "is_right"), [("statements", is_typed), ("changes", is_change_right)])
+@pytest.mark.parametrize("half", [0, 1], ids=("development", "held out"))
+def test_everyday_sentences_are_typed_and_change_the_brief(half: int, rows: str, is_right: Callable[..., bool]) -> None:
+    # S003-16, S003-F4
+    sentences = SENTENCES[rows][half::2]
+    assert sum(is_right(*row) for row in sentences) / len(sentences) >= 0.85
 
 
 class Talk:
@@ -45,35 +63,6 @@ class Talk:
         return next((item for item in self.update.added if item.position == 0), None)
 
 
-def share_of_statements(half: int) -> float:
-    rows = SENTENCES["statements"][half::2]
-    right = [[kind] == ([draft.kind for draft in detect_items(text)] or ["none"]) for kind, text in rows]
-    return sum(right) / len(rows)
-
-
-def is_change_right(expected: str, older: str, newer: str) -> bool:
-    talk = Talk().say(older, newer)
-    is_replaced = expected != "replaced" or len(talk.update.items) == 1
-    return talk.first() is not None and is_replaced and talk.closed == ([] if expected == "none" else [expected])
-
-
-def share_of_changes(half: int) -> float:
-    rows = SENTENCES["changes"][half::2]
-    return sum(is_change_right(*row) for row in rows) / len(rows)
-
-
-@pytest.mark.parametrize("half", [0, 1], ids=HALVES)
-def test_everyday_sentences_are_typed(half: int) -> None:
-    # S003-16, S003-F4
-    assert share_of_statements(half) >= 0.85
-
-
-@pytest.mark.parametrize("half", [0, 1], ids=HALVES)
-def test_changes_and_closings_are_recognized(half: int) -> None:
-    # S003-16, S003-F4
-    assert share_of_changes(half) >= 0.85
-
-
 def test_the_first_of_several_goals_stays() -> None:
     # S003-16
     talk = Talk().say("I want to move the shop from MySQL to Postgres before spring.")
@@ -97,9 +86,12 @@ def test_rules_in_a_list_take_the_kind_of_its_heading() -> None:
     assert talk.open == [("rule", "tests first"), ("rule", "no force pushes")]
 
 
-def test_what_is_repeated_stands_once() -> None:
+def test_what_is_repeated_stands_once_and_different_things_stand_beside_each_other() -> None:
+    # S003-16
     talk = Talk().say("Never push to main.", "As I said: never push to main!", "Never push to main.")
     assert len(talk.update.items) == 1
+    rules = ["Never touch the folder 3 of the shop.", "Never touch the folder 4 of the shop.", "Never touch the logs."]
+    assert [text for _, text in Talk().say(*rules).open] == rules
 
 
 @pytest.mark.parametrize("role", ["assistant", "tool", "system"])
@@ -117,9 +109,3 @@ def test_the_assistant_opens_and_closes_open_items() -> None:
 def test_quotations_code_and_pasted_text_are_not_the_persons_words() -> None:
     text = 'Translate this: Never push to main.\nHe wrote "the deadline is 12 June" on the board.'
     assert Talk().say(text, "```\nNever push to main.\n```", "> The deadline is 12 June.").open == []
-
-
-def test_rules_on_different_things_stand_beside_each_other() -> None:
-    # S003-16
-    rules = ["Never touch the folder 3 of the shop.", "Never touch the folder 4 of the shop.", "Never touch the logs."]
-    assert [text for _, text in Talk().say(*rules).open] == rules

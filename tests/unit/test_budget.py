@@ -22,8 +22,9 @@ from newton.content.frames import Stakes
 from newton.ids import new_id
 
 
-def test_the_default_layers_are_those_of_the_design() -> None:
-    # S002-2: 8,000 in all; the note's 100 come out of the flexible part
+def test_the_default_layers_are_those_of_the_design_and_a_frame_moves_tokens_between_flexible_ones_only() -> None:
+    # S002-2, S002-7
+    # 8,000 in all; the note's 100 come out of the flexible part
     layers = allocate_budget(8_000).layers
     assert DEFAULT_TOTAL == 8_000
     assert {name: layers[name] for name in FIXED_LAYERS} == {
@@ -36,10 +37,6 @@ def test_the_default_layers_are_those_of_the_design() -> None:
     flexible = [layers[name] for name in FLEXIBLE_LAYERS]
     assert sum(flexible) <= 5_900
     assert [round(tokens / sum(flexible), 2) for tokens in flexible] == [0.33, 0.25, 0.25, 0.17]
-
-
-def test_a_frame_moves_tokens_between_flexible_layers_only() -> None:
-    # S002-7
     leaning = allocate_budget(8_000, shares={"decisions": 1, "facts": 0, "procedures": 0, "episodes": 3}).layers
     assert leaning["episodes"] == 3 * leaning["decisions"]
     assert leaning["facts"] == 0
@@ -61,17 +58,14 @@ def test_the_layers_never_add_up_to_more_than_the_total(total: int, shares: dict
 STAKES: list[Stakes] = ["low", "medium", "high", "critical"]
 
 
-def test_a_short_question_shrinks_the_flexible_layers_and_nothing_else() -> None:
+def test_the_layers_follow_the_complexity_of_the_input() -> None:
     # S002-8
     plain = allocate_budget(8_000, complexity=estimate_complexity("How are you?"), stakes="low")
     whole = allocate_budget(8_000)
     assert plain.total < whole.total
     assert all(plain.layers[name] < whole.layers[name] for name in FLEXIBLE_LAYERS)
     assert all(plain.layers[name] == whole.layers[name] for name in FIXED_LAYERS)
-
-
-def test_an_involved_decision_grows_decisions_and_procedures() -> None:
-    # S002-8
+    # an involved decision
     asked = (
         "Should we split the monolith into services, although two of the three teams have never deployed anything "
         "themselves, because the release train blocks everybody; or would modules with enforced borders be enough?"

@@ -90,11 +90,8 @@ def test_as_many_as_are_asked_for_are_enough_to_find_a_gross_error() -> None:
     assert found / 500 > 0.7
 
 
-def test_who_promises_less_than_comes_is_underconfident() -> None:
+def test_bias_needs_enough_reviews_and_has_two_directions() -> None:
     assert verdict(to_series(record(said(0.6, "success", 40)))) == "underconfident"
-
-
-def test_below_the_threshold_there_is_no_verdict() -> None:
     wrong = said(1.0, "failure", MIN_REVIEWS_FOR_BIAS - 1)
     assert verdict(to_series(record(wrong))) == "too few reviews to say"
     assert verdict(to_series(record([*wrong, wrong[0]]))) == "overconfident"
@@ -120,7 +117,7 @@ def test_a_slope_is_the_change_over_a_hundred() -> None:
     assert fit_slope(np.zeros(50)).direction == "no clear change"
 
 
-def test_windows_hold_every_decision_once_in_order_of_time() -> None:
+def test_windows_hold_every_decision_once_in_order_of_the_time_of_decision() -> None:
     pairs: list[tuple[float, Verdict]] = [(0.7, "success"), (0.9, "failure")] * 45
     known = record(pairs)
     found = compute_trend(known, to_series(known))
@@ -129,16 +126,21 @@ def test_windows_hold_every_decision_once_in_order_of_time() -> None:
     assert found.windows[0].start == known[0].decided_at
     assert found.windows[-1].end == known[-1].decided_at
     assert compute_trend(known[: 2 * WINDOW_SIZE - 1], to_series(known[: 2 * WINDOW_SIZE - 1])) is None
+    late = replace(judged(0, 0.9, "failure"), reviewed_at=NOON + timedelta(days=365))
+    early = [judged(place, 0.9, "success") for place in range(1, 2 * WINDOW_SIZE)]
+    moved: list[ReviewedDecision] = [*early, late]
+    found = build_calibration(moved).trend
+    assert found is not None
+    assert found.windows[0].start == NOON
+    assert found.windows[0].end < NOON + timedelta(hours=WINDOW_SIZE)
+    assert found.windows[0].base_rate == pytest.approx(1 - 1 / WINDOW_SIZE)
 
 
 def test_a_fall_is_called_drift_and_a_steady_record_is_not() -> None:
     steady: list[tuple[float, Verdict]] = [(0.8, "success"), (0.8, "success"), (0.8, "failure"), (0.8, "success")]
     well, badly = steady * 25, said(0.8, "failure", RECENT_COUNT)
     falling, even = build_calibration(record([*well, *badly])), build_calibration(record(well))
-    assert falling.trend is not None
-    assert even.trend is not None
-    assert falling.trend.drift is not None
-    assert even.trend.drift is not None
+    assert falling.trend and even.trend and falling.trend.drift and even.trend.drift
     assert falling.trend.drift.reasons == ("Brier score rises", "accuracy falls")
     assert falling.trend.brier.direction == "rising"
     assert even.trend.drift.reasons == ()
@@ -174,14 +176,10 @@ def test_the_note_says_what_the_record_says() -> None:
     )
 
 
-def test_there_is_no_note_of_too_few_reviews() -> None:
+def test_the_note_is_on_the_latest_decisions_if_there_are_enough() -> None:
     # S002-21
     assert write_note([], count=count) is None
     assert write_note(record(said(0.9, "failure", MIN_REVIEWS_FOR_BIAS - 1)), count=count) is None
-
-
-def test_the_note_speaks_of_the_latest_decisions() -> None:
-    # S002-21
     long_ago = said(0.9, "failure", 300)
     now = said(0.9, "success", 90) + said(0.9, "failure", 10)
     found = write_note(record([*long_ago, *now]), count=count)
@@ -222,14 +220,3 @@ def test_a_note_does_not_wait_for_large_libraries() -> None:
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True)
     assert done.stdout == "[]\n"
-
-
-def test_the_time_of_decision_orders_not_that_of_review() -> None:
-    late = replace(judged(0, 0.9, "failure"), reviewed_at=NOON + timedelta(days=365))
-    early = [judged(place, 0.9, "success") for place in range(1, 2 * WINDOW_SIZE)]
-    moved: list[ReviewedDecision] = [*early, late]
-    found = build_calibration(moved).trend
-    assert found is not None
-    assert found.windows[0].start == NOON
-    assert found.windows[0].end < NOON + timedelta(hours=WINDOW_SIZE)
-    assert found.windows[0].base_rate == pytest.approx(1 - 1 / WINDOW_SIZE)

@@ -60,15 +60,12 @@ def test_the_diagram_puts_stated_and_true_where_they_are() -> None:
     assert "○ stated" in key
 
 
-def test_the_whole_is_told_with_its_verdicts() -> None:
+def test_the_whole_is_told_with_its_verdicts_and_too_little_says_so() -> None:
     told = calibration_text.render_calibration(build_calibration(overconfident(300)))
     assert "300 decisions reviewed" in told
     assert ": overconfident" in told
     assert re.search(r"on the 100 later ones 0\.\d+ as stated", " ".join(told.split()))
     assert "  stated       50 %" in told
-
-
-def test_too_little_says_so() -> None:
     assert calibration_text.render_calibration(build_calibration([])).startswith("No decision is reviewed yet.")
     told = calibration_text.render_calibration(build_calibration(overconfident(12)))
     assert "an interval needs 20 reviews" in told
@@ -101,25 +98,23 @@ def test_the_sections_need_nothing_else() -> None:
     assert html.count("&lt;script&gt;") == 1  # the category
 
 
-def test_each_plot_says_what_it_shows() -> None:
-    html = html_sections.render_calibration_sections(build_calibration(overconfident(300)))
-    shown = drawings(html)
+def test_each_plot_says_what_it_shows_and_has_its_marks_inside_and_apart() -> None:
+    shown = drawings(html_sections.render_calibration_sections(build_calibration(overconfident(300))))
     assert len(shown) == 3
     for drawing in shown:
         title, told = drawing.find("title"), drawing.find("desc")
-        assert title is not None
-        assert told is not None
-        assert title.text
-        assert told.text
+        assert title is not None and told is not None and title.text and told.text
         assert drawing.get("aria-labelledby") == f"{title.get('id')} {told.get('id')}"
-
-
-def test_no_count_is_behind_a_dot() -> None:
-    diagram = drawings(html_sections.render_calibration_sections(build_calibration(overconfident(300))))[0]
-    tops = [float(dot.get("cy", "")) - float(dot.get("r", "")) for dot in diagram.iter("circle")]
-    counts = [text for text in diagram.iter("text") if text.get("class") == "count"]
+        left, top, wide, high = (float(part) for part in str(drawing.get("viewBox")).split())
+        for mark in drawing.iter():
+            for x, y in (("cx", "cy"), ("x", "y"), ("x1", "y1")):
+                if mark.get(x) is not None:
+                    assert left <= float(str(mark.get(x))) <= left + wide
+                    assert top <= float(str(mark.get(y))) <= top + high
+    tops = [float(dot.get("cy", "")) - float(dot.get("r", "")) for dot in shown[0].iter("circle")]
+    counts = [text for text in shown[0].iter("text") if text.get("class") == "count"]
     assert len(counts) == len(tops) > 3
-    assert all(float(text.get("y", "")) < min(-9.0, *tops) for text in counts)
+    assert all(float(text.get("y", "")) < min(-9.0, *tops) for text in counts), "no count is behind a dot"
     places = [float(text.get("x", "")) for text in counts]
     assert all(after - before >= 39 for before, after in itertools.pairwise(places)), "none is on another"
 
@@ -127,16 +122,6 @@ def test_no_count_is_behind_a_dot() -> None:
 def test_a_table_names_its_columns_in_each_cell_for_narrow_screens() -> None:
     html = html_sections.render_table(("group", "n"), [("<b>", "3")], numeric_columns={1})
     assert '<td data-label="group">&lt;b&gt;</td><td class="number" data-label="n">3</td>' in html
-
-
-def test_every_mark_lies_inside_its_drawing() -> None:
-    for drawing in drawings(html_sections.render_calibration_sections(build_calibration(overconfident(300)))):
-        left, top, wide, high = (float(part) for part in str(drawing.get("viewBox")).split())
-        for mark in drawing.iter():
-            for x, y in (("cx", "cy"), ("x", "y"), ("x1", "y1")):
-                if mark.get(x) is not None:
-                    assert left <= float(str(mark.get(x))) <= left + wide
-                    assert top <= float(str(mark.get(y))) <= top + high
 
 
 @given(st.lists(PAIRS, max_size=60))
@@ -148,14 +133,6 @@ def test_every_record_makes_a_page_and_json(pairs: list[tuple[float, Verdict]]) 
     assert len(drawings(html_sections.render_calibration_sections(whole))) == (
         0 if not pairs else 3 if len(pairs) >= 40 else 2
     )
-
-
-def test_json_has_the_names_that_forecasters_use() -> None:
-    told = to_json(build_calibration(overconfident(300)))
-    names = {"n", "base_rate", "brier", "brier_skill_vs_base", "log_loss", "ece10", "ece10_equal_mass", "mce10"}
-    assert names | {"reliability", "resolution", "uncertainty", "sharpness_var", "bins"} <= set(told)
-    assert {"partials", "without_partials", "bias", "trend", "groups", "recalibration"} <= set(told)
-    assert told["without_partials"] is None
 
 
 def test_a_record_is_narrowed_by_category_and_date() -> None:

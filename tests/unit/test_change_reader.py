@@ -29,17 +29,15 @@ def reader() -> PairReader:
     return PairReader()
 
 
-def test_pairs_that_are_read_together_have_the_scores_of_each_alone(reader: PairReader) -> None:
-    # S002-16: whether a fact is contradicted does not depend on what else is compared
+def test_pairs_have_the_same_score_read_together_and_alone_and_their_order_counts(reader: PairReader) -> None:
+    # S002-16
+    # whether a fact is contradicted does not depend on what else is compared
     together = reader.score_pairs(PAIRS * 10)
     alone = [reader.score_pairs([pair])[0] for pair in PAIRS]
     assert together == alone * 10
     assert together[0] > 2 > -2 > max(together[1:3])
     assert reader.score_pairs([]) == []
-
-
-def test_the_order_of_the_statements_counts(reader: PairReader) -> None:
-    # S002-16: the newer statement supersedes the older one
+    # the newer statement supersedes the older one
     (older, newer) = PAIRS[0]
     forwards, backwards = reader.score_pairs([(older, newer), (newer, older)])
     assert forwards - backwards > 1
@@ -56,8 +54,9 @@ def test_both_statements_count_however_long_one_is(reader: PairReader) -> None:
     assert reader.score_pairs([(older + long * 2, newer)]) == reader.score_pairs([(older + long, newer)])
 
 
-def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
-    # S004-12: the local models are files that Newton ships
+def test_a_file_that_is_damaged_missing_or_does_not_load_is_refused(tmp_path: Path) -> None:
+    # S004-12
+    # the local models are files that Newton ships
     model = tmp_path / MODEL.name
     shutil.copy(MODEL.with_suffix(".sha256"), tmp_path)
     model.write_bytes(MODEL.read_bytes()[:-1] + b"\0\0")
@@ -65,10 +64,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
         PairReader(model)
     with pytest.raises(ProviderError, match="Reinstall Newton"):
         PairReader(tmp_path / "missing.onnx")
-
-
-def test_a_file_that_does_not_load_is_refused(tmp_path: Path) -> None:
-    # S004-12: a file with the right SHA-256 that ONNX Runtime cannot read
+    # a file with the right SHA-256 that ONNX Runtime cannot read
     model = tmp_path / MODEL.name
     model.write_bytes(b"no graph")
     model.with_suffix(".sha256").write_text(hashlib.sha256(b"no graph").hexdigest(), encoding="ascii")
@@ -76,17 +72,15 @@ def test_a_file_that_does_not_load_is_refused(tmp_path: Path) -> None:
         PairReader(model)
 
 
-def test_the_words_have_the_vectors_of_the_embedding_model() -> None:
-    # S004-12: one copy of the word vectors serves all local models
+def test_the_transformers_share_one_copy_of_the_word_vectors() -> None:
+    # S004-12
+    # one copy of the word vectors serves all local models
     ids = np.array([[7733, 8000], [0, 30_521]])
     vectors = load_word_table().take_vectors(ids)
     assert vectors.shape == (2, 2, DIMENSIONS)
     assert vectors.dtype == np.float32
     assert 0.5 < np.linalg.norm(vectors[0, 0]) < 3
-
-
-def test_the_transformers_have_no_copy_of_the_weights_that_they_share() -> None:
-    # S004-12: both together make an install at most 20 MB larger
+    # both together make an install at most 20 MB larger
     sizes = {path.name: path.stat().st_size for path in DATA.glob("*.onnx")}
     assert sizes[MODEL.name] < 8_000_000
     assert sum(sizes.values()) < 20_000_000

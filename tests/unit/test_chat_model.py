@@ -100,11 +100,25 @@ async def test_a_reply_comes_in_pieces_and_ends_with_its_cost() -> None:
     ]
 
 
-async def test_a_reply_cut_by_the_ceiling_says_so() -> None:
-    async with endpoint(says("Good ", finish="length", usage=USAGE)) as server:
+BARE = [{"choices": [{"delta": {"content": "Hi"}}]}, {"choices": [{"delta": None}]}, {"usage": USAGE}]
+
+
+@pytest.mark.parametrize(
+    ("response", "text", "finish", "tokens", "is_error"),
+    [
+        (says("Good ", finish="length", usage=USAGE), "Good ", "length", 11, False),
+        (streams(delta("Good day", "stop"), "{not json"), "Good day", "stop", 4, False),  # it had ended before
+        (streams(*BARE), "Hi", "stop", 11, False),
+        (says(usage=USAGE), "", "stop", 11, True),  # an empty reply is an error that has its cost
+    ],
+)
+async def test_a_reply_has_its_text_its_end_and_its_cost(
+    response: Respond, text: str, finish: str, tokens: int, is_error: bool
+) -> None:
+    async with endpoint(response) as server:
         _, reply, error = await heard(server)
     assert reply is not None
-    assert (reply.text, reply.finish, error) == ("Good ", "length", None)
+    assert (reply.text, reply.finish, reply.input_tokens, error is not None) == (text, finish, tokens, is_error)
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": 3}])
@@ -115,22 +129,14 @@ async def test_usage_that_is_not_reported_is_counted_here_and_marked(usage: obje
     assert reply == ChatReply(text="Good day", model="tiny", input_tokens=4, output_tokens=2, estimated=True)
 
 
-async def test_a_server_that_leaves_much_out_is_understood() -> None:
-    bare = [{"choices": [{"delta": {"content": "Hi"}}]}, {"choices": [{"delta": None}]}, {"usage": USAGE}]
-    async with endpoint(streams(*bare)) as server:
-        pieces, reply, error = await heard(server)
-    assert (pieces, error) == (["Hi"], None)
-    assert reply is not None
-    assert (reply.finish, reply.input_tokens) == ("stop", 11)
-
-
 async def test_a_busy_endpoint_is_asked_once_more() -> None:
     async def ask(first: Respond) -> None:
         async with endpoint(first, says("Yes")) as server:
             pieces, _, error = await heard(server)
         assert (pieces, error, len(server.asked)) == (["Yes"], None, 2)
 
-    await asyncio.gather(ask(fails(429, retry_after="0")), ask(fails(503)), ask(fails(500)))
+    waits = ("0", "soon", "-3", "nan", "")  # one that makes no sense is a short one
+    await asyncio.gather(*(ask(fails(429, retry_after=wait)) for wait in waits), ask(fails(503)), ask(fails(500)))
 
 
 async def test_the_wait_that_a_busy_endpoint_wants_is_kept() -> None:
@@ -147,15 +153,6 @@ async def test_a_wait_that_ends_after_the_deadline_is_not_begun(headers: dict[st
         _, _, error = await heard(server)
     assert error is not None and "busy" in error.what
     assert len(server.asked) == 1
-
-
-async def test_a_wait_that_makes_no_sense_is_a_short_one() -> None:
-    async def ask(wait: str) -> None:
-        async with endpoint(fails(429, retry_after=wait), says("Yes")) as server:
-            pieces, _, _ = await heard(server)
-        assert pieces == ["Yes"], wait
-
-    await asyncio.gather(*(ask(wait) for wait in ("soon", "-3", "nan", "")))
 
 
 @pytest.mark.parametrize(
@@ -207,20 +204,6 @@ async def test_a_reply_that_breaks_off_is_kept_and_not_begun_again(response: Res
     assert (reply.text, reply.finish) == ("Good ", "interrupted")
     assert error is not None and what in error.what
     assert len(server.asked) == 1
-
-
-async def test_what_happens_after_the_reply_has_ended_does_not_spoil_it() -> None:
-    async with endpoint(streams(delta("Good day", "stop"), "{not json")) as server:
-        _, reply, error = await heard(server)
-    assert reply is not None
-    assert (reply.text, reply.finish, error) == ("Good day", "stop", None)
-
-
-async def test_the_cost_of_an_answer_without_words_is_told() -> None:
-    async with endpoint(says(usage=USAGE)) as server:
-        _, reply, error = await heard(server)
-    assert reply is not None and error is not None
-    assert (reply.text, reply.input_tokens) == ("", 11)
 
 
 @pytest.mark.parametrize(("response", "pieces"), [(hangs, []), (stalls, ["Good "])])
@@ -292,11 +275,8 @@ async def test_what_a_busy_or_broken_endpoint_says_is_told_in_a_line_without_key
     assert error.summary == f"{server.url} answered with the HTTP status 500.", "without the words of the server"
 
 
-def test_a_server_without_a_key_gets_a_placeholder() -> None:
+def test_without_a_key_or_an_address_there_are_defaults() -> None:
     assert make_client(build_provider_upstream("openai", settings("http://127.0.0.1:1/v1"))).api_key == "none"
-
-
-def test_without_an_address_it_is_openai() -> None:
     chosen = load({"openai_api_key": "sk-x"}, env={})
     assert str(make_client(build_provider_upstream("openai", chosen)).base_url) == "https://api.openai.com/v1/"
 
@@ -323,10 +303,12 @@ async def test_embeddings_are_unit_vectors_in_order() -> None:
     assert server.asked[0]["dimensions"] == 2
 
 
-async def test_embeddings_are_put_in_the_order_of_their_index() -> None:
-    async with endpoint(gives([{"index": 1, "embedding": [0, 1]}, {"index": 0, "embedding": [1, 0]}])) as server:
+async def test_embeddings_are_put_in_the_order_of_their_index_and_a_busy_endpoint_is_asked_once_more() -> None:
+    given = gives([{"index": 1, "embedding": [0, 1]}, {"index": 0, "embedding": [1, 0]}])
+    async with endpoint(fails(503, retry_after="0"), given) as server:
+        assert await embedder(server).embed([]) == [] and server.asked == []
         first, second = await embedder(server).embed(["a", "b"])
-    assert (first.tolist(), second.tolist()) == ([1, 0], [0, 1])
+    assert (first.tolist(), second.tolist(), len(server.asked)) == ([1, 0], [0, 1], 2)
 
 
 async def test_many_texts_are_asked_for_in_portions() -> None:
@@ -343,18 +325,6 @@ async def test_long_and_empty_texts_are_made_such_as_an_endpoint_takes() -> None
     assert server.asked[0]["input"][0] == ("word " * 8_000).rstrip()
     assert [len(asked["input"]) for asked in server.asked] == [31, 11]
     assert server.asked[1]["input"][-1] == " "
-
-
-async def test_no_texts_no_request() -> None:
-    async with endpoint(embeds) as server:
-        assert await embedder(server).embed([]) == []
-    assert server.asked == []
-
-
-async def test_a_busy_embedding_endpoint_is_asked_once_more() -> None:
-    async with endpoint(fails(503, retry_after="0"), embeds) as server:
-        assert len(await embedder(server).embed(["a"])) == 1
-    assert len(server.asked) == 2
 
 
 @pytest.mark.parametrize(

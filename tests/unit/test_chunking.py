@@ -111,12 +111,6 @@ def test_an_edit_changes_only_the_chunks_of_its_section(
     assert cut([*before, new, *after]) == cut(before) + cut([new]) + cut(after)
 
 
-@given(DOCUMENT)
-@examples(10)
-def test_the_same_document_gives_the_same_chunks(sections: list[DocumentSection]) -> None:
-    assert cut(sections) == cut(sections)
-
-
 @given(DOCUMENT, st.integers(0, 6))
 @examples(20)
 def test_the_bound_holds_for_counts_that_do_not_add_up(sections: list[DocumentSection], surplus: int) -> None:
@@ -139,15 +133,19 @@ def test_paragraphs_are_packed_whole_under_their_heading() -> None:
     ]
 
 
-def test_a_long_paragraph_is_cut_at_sentences() -> None:
-    chunks = cut([DocumentSection("", (sentences(30),))])
-    assert all(chunk.text.startswith("Sentence number") and chunk.text.endswith("stands here.") for chunk in chunks)
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        (sentences(30), "here."),
+        ('He said "Row the boat home now." (And we all did row.) ' * 10, ('"', ")")),
+        ("船を漕ぐ。家に帰る。" * 20, "。"),
+    ],
+)
+def test_a_long_paragraph_is_cut_at_sentences(text: str, ends: str | tuple[str, ...]) -> None:
+    chunks = cut([DocumentSection("", (text,))])
+    assert len(chunks) > 3
+    assert all(chunk.text.endswith(ends) for chunk in chunks)
     assert min(chunk.tokens for chunk in chunks[:-1]) > SIZE / 2
-
-
-def test_a_sentence_in_brackets_or_quotes_ends_after_them() -> None:
-    chunks = cut([DocumentSection("", ('He said "Row the boat home now." (And we all did row.) ' * 10,))])
-    assert all(chunk.text.endswith(('"', ")")) for chunk in chunks)
 
 
 def test_a_long_sentence_is_cut_at_words_and_a_long_word_anywhere() -> None:
@@ -165,12 +163,6 @@ def test_code_keeps_its_lines_and_its_indentation() -> None:
     chunks = cut([DocumentSection("", (code,))])
     assert len(chunks) > 3
     assert all(chunk.text in code for chunk in chunks)
-
-
-def test_text_without_spaces_between_its_sentences_is_cut_at_them_too() -> None:
-    chunks = cut([DocumentSection("", ("船を漕ぐ。家に帰る。" * 20,))])
-    assert len(chunks) > 3
-    assert all(chunk.text.endswith("。") for chunk in chunks)
 
 
 def test_what_is_left_at_the_end_joins_the_chunk_before_if_both_fit() -> None:

@@ -24,9 +24,7 @@ def test_what_is_left_out_stays() -> None:
     assert (changed.name, changed.boosts, changed.recency) == (coding.name, coding.boosts, coding.recency)
     assert coding.reach.depth == 2
     assert NO_OVERRIDES.apply_to_profile(coding) == coding
-
-
-def test_a_profile_that_has_told_its_weights_is_still_changed() -> None:
+    # a profile whose weights were read is still changed
     evidence = load_profiles()["evidence"]
     assert evidence.weights.nonzero["similarity"] == 1.0
     assert overrides(weights={"similarity": 2.0}).apply_to_profile(evidence).weights.nonzero["similarity"] == 2.0

@@ -17,14 +17,12 @@ def test_the_parts_never_come_to_more_than_the_window(window: int, reply: int, c
     assert room.usable + reply <= window or room.usable == 0
 
 
-def test_the_shipped_settings_leave_headroom() -> None:
-    # S003-13: at most 100,000 of 128,000
+def test_the_shipped_settings_leave_headroom_and_a_small_window_a_smaller_part_for_the_answer() -> None:
+    # S003-13
+    # at most 100,000 of 128,000
     room = split_window(128_000, reply=4_000, conversation=100_000, context=8_000)
     assert (room.usable, room.conversation, room.context) == (112_000, 100_000, 8_000)
     assert split_window(200_000, reply=4_000, conversation=100_000, context=8_000).conversation == 100_000
-
-
-def test_a_small_window_keeps_a_smaller_part_for_the_answer() -> None:
     assert split_window(8_000, reply=500, conversation=100_000, context=8_000).usable == 7_000
     assert split_window(8_000, reply=2_000, conversation=100_000, context=8_000).usable == 6_000
     assert split_window(1_000, reply=2_000, conversation=100, context=100) == (0, 0, 0)

@@ -38,14 +38,11 @@ def test_systemd_has_nothing_to_say_against_the_unit(tmp_path: Path) -> None:
     assert "RestartSecs" in complaints(tmp_path, unit.replace("RestartSec=", "RestartSecs="))
 
 
-def test_the_unit_takes_secrets_from_files_and_logs_json() -> None:
+def test_unit_and_compose_file_keep_secrets_in_files_and_state_restarts_and_limits() -> None:
     unit = UNIT.read_text(encoding="utf-8")
     assert re.findall(r"Environment=(\w+)=%d/", unit) == [f"OPENAI_API_KEY{FILE_SUFFIX}"]
     assert all(name in unit for name in SECRET_SETTINGS)
     assert "serve --log-format json" in unit
-
-
-def test_the_compose_file_states_restarts_and_limits() -> None:
     services: dict[str, dict[str, Any]] = parse_trusted((ROOT / "docker-compose.yml").read_text())["services"]
     assert services.keys() == {"db", "newton"}
     for service in services.values():
@@ -54,6 +51,8 @@ def test_the_compose_file_states_restarts_and_limits() -> None:
         assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     assert services["newton"]["read_only"] and services["newton"]["cap_drop"] == ["ALL"]
     assert '"--log-format", "json"' in (ROOT / "Dockerfile").read_text()
+    for name in (".dockerignore", ".gitignore"):
+        assert {".env", "secrets"} <= {line.rstrip("/") for line in (ROOT / name).read_text().splitlines()}
 
 
 def test_an_installation_without_the_server_says_so_and_makes_nothing(
@@ -65,8 +64,3 @@ def test_an_installation_without_the_server_says_so_and_makes_nothing(
         EmbeddedServer.start(tmp_path / "home")
     assert "DATABASE_URL" in refused.value.hint
     assert not (tmp_path / "home").exists()
-
-
-def test_secrets_stay_out_of_images_and_commits() -> None:
-    for name in (".dockerignore", ".gitignore"):
-        assert {".env", "secrets"} <= {line.rstrip("/") for line in (ROOT / name).read_text().splitlines()}

@@ -20,7 +20,4 @@ def test_each_sort_of_what_was_injected_has_its_line_with_its_first_words() -> N
         assert told["tokens"] == sum(item["tokens"] for item in told["items"]) > 0
         assert all(0 < len(item["text"]) <= 60 for item in told["items"])
     assert "The harbour master is called Xylo. " in lines[2]
-
-
-def test_nothing_injected_has_no_line() -> None:
     assert [line.split(" ")[1] for line in format_debug_lines(bundle([], focus=[]))] == ["FRAME_DEBUG"]

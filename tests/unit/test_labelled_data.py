@@ -27,9 +27,19 @@ def test_each_pair_has_the_label_of_its_group(name: str) -> None:
     assert [pair["id"] for pair in load(name) if EXPECTED[pair["group"]] != pair["expect"]] == []
 
 
-def test_the_measured_pairs_are_in_the_agreed_mix() -> None:
+def test_the_measured_sets_are_in_the_agreed_mix() -> None:
     counts = Counter(pair["group"] for name in ("updates_dev", "updates_heldout") for pair in load(name))
     assert counts == {"announced": 100, "plain_same": 60, "plain_other": 40, "compatible": 150, "implicit": 40}
+    conversations = load("conversations")
+    assert [len(one["turns"]) for one in conversations] == [15] * 20
+    assert all(1 < one["change_at"] <= 15 for one in conversations)
+    assert len(set(load("unknown_questions"))) == 100
+    weeks = {one["id"]: one["week"] for one in load("everyday_statements")}
+    replaced = [
+        (one["week"], weeks[one["replaced_by"]]) for one in load("everyday_statements") if one.get("replaced_by")
+    ]
+    assert (len(weeks), len(replaced)) == (60, 25)
+    assert all(week <= later for week, later in replaced)
 
 
 @pytest.mark.slow
@@ -53,19 +63,3 @@ def test_no_held_out_message_is_among_those_that_the_change_reader_learns_from()
     # common sentences, which two authors wrote; what follows them differs
     older = {pair["older"] for pair in load("updates_heldout")}
     assert older & seen == {"My phone is a Pixel 6.", "The API allows 100 requests a minute."}
-
-
-def test_conversations_change_their_topic_once_and_questions_are_distinct() -> None:
-    conversations = load("conversations")
-    assert [len(one["turns"]) for one in conversations] == [15] * 20
-    assert all(1 < one["change_at"] <= 15 for one in conversations)
-    assert len(set(load("unknown_questions"))) == 100
-
-
-def test_what_is_replaced_in_the_six_weeks_is_replaced_by_a_later_statement() -> None:
-    weeks = {one["id"]: one["week"] for one in load("everyday_statements")}
-    replaced = [
-        (one["week"], weeks[one["replaced_by"]]) for one in load("everyday_statements") if one.get("replaced_by")
-    ]
-    assert (len(weeks), len(replaced)) == (60, 25)
-    assert all(week <= later for week, later in replaced)
