@@ -114,7 +114,9 @@ def mailbox(*messages: EmailMessage) -> bytes:
 
 
 # S004-7
-def test_code_is_divided_by_classes_and_functions_with_their_lines() -> None:
+
+
+def test_code_is_divided_by_classes_and_functions_and_loses_no_line() -> None:
     document = read("boat.py", PYTHON.format(filler="        self.log = 1\n" * 60))
     places = [chunk.location for chunk in cut(document, size=300)]
     assert document.title == "boat.py" and document.format == "code"
@@ -122,9 +124,7 @@ def test_code_is_divided_by_classes_and_functions_with_their_lines() -> None:
     assert any(place.startswith("Boat.__init__, lines 9-") for place in places)
     assert "Boat.length, lines 72-75" in places and places[-1] == "launch, lines 78-80"
     assert [section.heading for section in document.sections][-2:] == ["Boat > length", "launch"]
-
-
-def test_no_line_of_code_is_lost_and_positions_are_true() -> None:
+    # no line of code is lost and positions are true
     for path in sorted(Path("newton").rglob("*.py"))[::12]:
         text = path.read_text(encoding="utf-8")
         lines = [line.rstrip() for line in text.split("\n")]
@@ -178,30 +178,23 @@ def test_the_header_of_a_table_is_in_each_passage_of_its_rows() -> None:
     body = [line for chunk in chunks for line in chunk.text.split("\n")[1:]]
     assert body == [f"oar {n} | {n},50 | sold to the harbour master" for n in range(1, 60)], "each row once, none cut"
     assert chunks[0].location.startswith("lines 2-") and chunks[-1].location.endswith("-60")
-
-
-def test_a_table_with_quotes_and_tabs() -> None:
+    # a table with quotes and tabs
     document = read("a.tsv", 'name\tnote\nboat\t"two\nlines\tand a tab"\n')
     assert document.sections[0].paragraphs == ("boat | two lines and a tab",)
     assert document.sections[0].locate(*document.sections[0].spans[0]) == "lines 2-3"
     assert read("a.csv", "only a header\n").sections[0].paragraphs == ("only a header",)
-
-
-def test_a_header_that_is_too_long_leaves_room_for_the_rows() -> None:
     header = " ".join(f"column{n}" for n in range(300))
     chunks = cut(read("a.csv", f"{header},b\n" + "boat,1\n" * 200))
     assert all(chunk.tokens <= 120 and "boat | 1" in chunk.text for chunk in chunks)
 
 
-def test_a_word_document() -> None:
+def test_office_documents_have_sections_slides_sheets_and_rows() -> None:
     document = read("boat.docx", word_document())
     assert (document.title, document.date) == ("The boat manual", datetime(2026, 3, 1, 9, tzinfo=UTC))
     (section,) = document.sections
     assert section.heading == "Install"
     assert section.paragraphs == ("Get the package.", "- Run it.", "part | price", "oar | 3")
-
-
-def test_a_presentation_has_a_section_for_each_slide() -> None:
+    # a presentation has a section for each slide
     document = read("quay.pptx", presentation())
     assert [(one.heading, one.place) for one in document.sections] == [
         ("The quay", "slide 1"),
@@ -209,33 +202,27 @@ def test_a_presentation_has_a_section_for_each_slide() -> None:
     ]
     assert document.sections[0].paragraphs[1:] == ("It is of granite.", "It is old.")
     assert document.sections[1].paragraphs[-1] == "Notes: Say hello first."
-
-
-def test_a_workbook_has_its_sheet_and_rows_with_the_header() -> None:
+    # a workbook has its sheet and rows with the header
     chunks = cut(read("sales.xlsx", workbook(60)), size=100)
     assert all(chunk.text.startswith("part | price | sold\noar ") for chunk in chunks)
     assert chunks[0].location.startswith("sheet Sales, rows 2-") and chunks[-1].location.endswith("-61")
     assert "oar 1 | 1.5 | 1" in chunks[0].text
 
 
-def test_a_message_has_its_headers_and_date() -> None:
+def test_messages_have_their_headers_and_dates_and_logs_their_days() -> None:
     (chunk,) = cut(read("late.eml", bytes(mail(1))))
     assert chunk.heading == "Fähre 1" and chunk.date == datetime(2026, 3, 1, 8, tzinfo=UTC)
     assert chunk.text.startswith("From: Ana <ana@example.org>; To: Ben <ben@example.org>; Date: 2026-03-01 08:00 UTC\n")
     assert "The ferry 1 is late." in chunk.text
     html = cut(read("late.eml", bytes(mail(2, html=True))))[0].text
     assert "Attachments: table.pdf" in html and "The ferry is late." in html
-
-
-def test_each_message_of_a_mailbox_is_a_section() -> None:
+    # each message of a mailbox is a section
     document = read("all.mbox", mailbox(mail(1), mail(2), mail(3, html=True)))
     assert document.title == "all" and document.date == datetime(2026, 3, 3, 8, tzinfo=UTC)
     assert [(one.place, one.heading) for one in document.sections] == [
         (f"message {n}", f"Fähre {n}") for n in (1, 2, 3)
     ], "a line that begins with From begins no message"
-
-
-def test_a_log_is_divided_by_days() -> None:
+    # a log is divided by days
     lines = [f"2026-03-0{day} 0{hour}:00:00 ERROR no fuel" for day in (1, 2) for hour in range(3)]
     document = read("app.log.1", "\n".join([*lines[:1], "  at engine.start", *lines[1:]]))
     assert [one.date for one in document.sections] == [datetime(2026, 3, day, tzinfo=UTC) for day in (1, 2)]
@@ -243,7 +230,7 @@ def test_a_log_is_divided_by_days() -> None:
     assert cut(document)[1].location == "lines 5-7"
 
 
-def test_data_is_divided_by_its_keys() -> None:
+def test_data_is_divided_by_its_keys_and_a_notebook_by_its_cells() -> None:
     value = {"boats": [{"name": f"boat {n}", "oars": n} for n in range(40)], "quay": {"stone": "granite"}}
     compact, pretty = json.dumps(value), json.dumps(value, indent=2)
     places = {section.heading.split(" > ")[0] for section in read("a.json", pretty).sections}
@@ -252,9 +239,7 @@ def test_data_is_divided_by_its_keys() -> None:
     assert read("a.json", compact).sections[0].spans == (), "lines that the file does not have"
     toml = "[server]\nport = 1\n" + "# note\n" * 200 + "[client]\nname = 'x'\n"
     assert [one.heading for one in read("a.toml", toml).sections] == ["server", "client"]
-
-
-def test_a_notebook_has_its_cells_without_outputs() -> None:
+    # a notebook has its cells without outputs
     cells = [
         {"cell_type": "markdown", "source": ["# The quay\n", "It is of granite."]},
         {"cell_type": "code", "source": "stone = 1\n\nprint(stone)", "outputs": [{"data": {"image/png": "AAAA"}}]},
@@ -317,7 +302,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused_unread(name: str) -> Non
         read(name, file.getvalue())
 
 
-def test_an_archive_that_states_too_little_is_refused() -> None:
+def test_hostile_archives_and_entities_are_refused() -> None:
     raw = bytearray(word_document())
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         size = archive.getinfo("word/document.xml").file_size
@@ -326,9 +311,7 @@ def test_an_archive_that_states_too_little_is_refused() -> None:
             raw[at : at + 4] = (16).to_bytes(4, "little")
     with pytest.raises(DocumentError, match=r"it is damaged|is broken"):
         read("a.docx", bytes(raw))
-
-
-def test_entities_of_an_office_document_are_refused() -> None:
+    # entities of an office document are refused
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         bomb = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><p>&b;</p>'
@@ -381,15 +364,12 @@ def test_a_folder_says_what_it_passes_over_and_why(tmp_path: Path) -> None:
     assert found.skipped.examples["binary"] == [str(tmp_path / "c.png"), str(tmp_path / "d.exe")]
 
 
-def test_a_text_is_recognized_by_its_first_bytes() -> None:
+def test_a_text_is_recognized_by_its_first_bytes_and_each_builder_makes_a_document() -> None:
     letters = "é".encode()
     assert looks_like_text(b"a" * (SNIFFED_BYTES - 1) + letters[:1]), "the last letter is cut"
     assert looks_like_text("Fähre".encode("utf-16")) and looks_like_text("Fähre".encode("cp1252"))
     assert not looks_like_text(bytes(range(256)) * 4) and not looks_like_text(b"\x7fELF\2\1\1\0\0")
     assert find_format(PurePath("CMakeLists.txt")) == "code" and find_format(PurePath("x.unknown")) is None
-
-
-def test_each_builder_makes_a_document() -> None:
     builders: dict[str, Callable[[], bytes]] = {"a.docx": word_document, "a.pptx": presentation, "a.xlsx": workbook}
     for name, build in builders.items():
         assert cut(read(name, build())), name

@@ -262,14 +262,11 @@ def test_a_heading_too_long_to_be_one_is_a_paragraph(tmp_path: Path) -> None:
     assert document(tmp_path, "a.md", f"# A\n\n## {long}\n\nx").sections == (DocumentSection("A", (long, "x")),)
 
 
-def test_half_characters_and_nul_bytes_of_a_pdf_are_mended(tmp_path: Path) -> None:
+def test_odd_pdfs_are_read(tmp_path: Path) -> None:
     raw = pdf("oil\\000 it a", letters="1 beginbfchar\n<61> <D83D>\nendbfchar")
     assert document(tmp_path, "a.pdf", raw).sections == (
         DocumentSection("", ("oil it \N{REPLACEMENT CHARACTER}",), place="page 1"),
     )
-
-
-def test_a_pdf_with_a_password_for_its_owner_only_is_open_to_read(tmp_path: Path) -> None:
     raw = encrypted(pdf("Oil the oars."), user="")
     assert document(tmp_path, "a.pdf", raw).sections == (DocumentSection("", ("Oil the oars.",), place="page 1"),)
 

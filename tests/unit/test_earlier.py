@@ -97,7 +97,7 @@ def test_each_candidate_has_its_place_or_the_reason_why_it_is_out() -> None:
     }
 
 
-def test_words_count_in_the_order_only_when_re_ranking_is_on() -> None:
+def test_words_count_in_the_order_only_when_re_ranking_is_on_or_no_vector_is_there() -> None:
     # S004-9
     near, worded = artifact(1, cosine=0.6), artifact(2, cosine=0.5, share=1.0)
     first = {
@@ -112,25 +112,21 @@ def test_words_count_in_the_order_only_when_re_ranking_is_on() -> None:
     }
     assert first == {0: near.memory_id, 20: worded.memory_id}
     assert (ArtifactPolicy(rerank_candidates=0).candidate_count, ArtifactPolicy().candidate_count) == (5, 20)
-
-
-def test_without_a_vector_the_words_decide() -> None:
+    # without a vector the words decide
     places = select_artifacts(
         [artifact(1, cosine=0.0, share=0.5), artifact(2, cosine=0.0, share=0.2)], ArtifactSelector(), None
     ).selected
     assert list(places) == [UUID(int=1)]
 
 
-def test_what_the_conversation_in_view_holds_wholly_is_left_out() -> None:
+def test_what_the_conversation_or_the_context_has_is_left_out() -> None:
     # S004-6
     for first, unsent, out in ((3, frozenset[int](), True), (4, frozenset[int](), False), (0, frozenset({4}), False)):
         shown = told(
             [artifact(1)], view=SentMessages(session_id=SESSION, first_position=first, unsent_positions=unsent)
         )
         assert ("sent to the model" in reasons(shown)[1]) is out
-
-
-def test_what_a_line_of_the_context_tells_already_is_not_told_again_and_another_takes_its_place() -> None:
+    # what a line of the context tells already is not told again and another takes its place
     said = line(9, "So: the kettle is blue, we think.")
     others = [artifact(n, cosine=0.4, said=f"thing {n}") for n in range(2, 5)]
     shown = told([artifact(1, cosine=0.9), *others, said])
@@ -152,7 +148,7 @@ def test_a_large_one_takes_the_place_of_small_ones_that_lines_tell_already() -> 
     assert shown.layers[SESSION_LAYER].used <= shown.layers[SESSION_LAYER].share == 800
 
 
-def test_what_the_section_leaves_goes_to_others() -> None:
+def test_the_section_is_there_only_for_something_and_leaves_the_rest_to_others() -> None:
     said = [line(10 + n, f"{n}: {'the ferry waits there ' * 8}") for n in range(60)]
     budget = 1_200
     beside, alone = (told([*few, *said], budget=budget) for few in ([artifact(1)], []))
@@ -160,9 +156,6 @@ def test_what_the_section_leaves_goes_to_others() -> None:
     assert small.detail
     assert beside.layers[SESSION_LAYER].share > 10 * small.tokens
     assert beside.block.tokens >= without - max(one.summary_tokens for one in said), "no more than a line is left over"
-
-
-def test_the_section_is_there_only_when_there_is_something_for_it() -> None:
     assert SESSION_LAYER not in told([artifact(1, cosine=0.1)]).layers
     assert reserve_layer(allocate_budget(4_000), "session", 0) == allocate_budget(4_000)
 
@@ -201,12 +194,10 @@ def test_nothing_is_looked_for_by_an_input_of_a_few_letters(text: str, long_enou
     assert is_searchable(text) is long_enough
 
 
-def test_one_that_was_superseded_is_out() -> None:
+def test_what_is_superseded_or_too_large_makes_way() -> None:
     gone = artifact(1)._replace(state="SUPERSEDED")
     assert reasons(told([gone, artifact(2)]))[1] == "superseded"
-
-
-def test_one_that_is_too_large_for_what_is_left_makes_way_for_smaller_ones() -> None:
+    # one that is too large for what is left makes way for smaller ones
     large, small = artifact(1, cosine=0.9, said="a very long account " * 60), artifact(2, cosine=0.5)
     assert reasons(told([large, small], selecting=ArtifactPolicy(max_tokens=60))) == {
         1: "no room left",

@@ -27,10 +27,11 @@ def model() -> MiniLM:
     return MiniLM()
 
 
-def test_it_runs_on_the_processor_alone() -> None:
+def test_the_identity_names_model_weights_and_pooling_and_it_runs_on_the_processor_alone() -> None:
     # S004-12
     with pytest.raises(ConfigError, match="'cuda'"):
         MiniLM("cuda")
+    assert (MiniLM.identity, MiniLM.dimensions) == ("all-MiniLM-L6-v2/int8/8199be6f699a/mean", 384)
 
 
 @pytest.mark.parametrize("text", GOLDEN)
@@ -38,10 +39,19 @@ def test_a_text_has_the_word_pieces_that_the_model_knows(text: str) -> None:
     assert build_tokenizer().encode(text).ids == [101, *GOLDEN[text], 102]
 
 
-def test_like_meanings_have_like_vectors(model: MiniLM) -> None:
+async def test_like_meanings_have_like_vectors_and_the_same_text_the_same(model: MiniLM) -> None:
     cat, kitten, tax = model.embed_now(["a cat sat on the mat", "a kitten rests on a rug", "quarterly tax report"])
     assert cat @ kitten > 0.5
     assert cat @ tax < 0.2
+    (first,), (again,), (elsewhere,) = (m.embed_now(["the harbour at dawn"]) for m in (model, model, MiniLM()))
+    assert np.array_equal(first, again)
+    assert np.array_equal(first, elsewhere)
+    long = "The harbour was quiet. " * 50_000
+    whole, cut = (model.embed_now([text])[0] for text in (long, long[:4_000]))
+    assert whole @ cut > 0.999
+    far, near = (model.embed_now([text])[0] for text in (" \n" * 100_000 + "the harbour", "the harbour"))
+    assert far @ near > 0.999
+    assert await model.embed([]) == []
 
 
 @pytest.mark.slow
@@ -57,23 +67,6 @@ def test_any_text_has_a_vector_of_length_one(model: MiniLM, text: str) -> None:
     (vector,) = model.embed_now([text])
     assert (vector.shape, vector.dtype) == ((model.dimensions,), np.float32)
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
-
-
-def test_the_same_text_has_the_same_vector(model: MiniLM) -> None:
-    (first,), (again,), (elsewhere,) = (m.embed_now(["the harbour at dawn"]) for m in (model, model, MiniLM()))
-    assert np.array_equal(first, again)
-    assert np.array_equal(first, elsewhere)
-
-
-def test_a_long_text_is_read_to_the_model_s_limit(model: MiniLM) -> None:
-    long = "The harbour was quiet. " * 50_000
-    whole, cut = (model.embed_now([text])[0] for text in (long, long[:4_000]))
-    assert whole @ cut > 0.999
-
-
-def test_words_behind_much_white_space_are_read(model: MiniLM) -> None:
-    far, near = (model.embed_now([text])[0] for text in (" \n" * 100_000 + "the harbour", "the harbour"))
-    assert far @ near > 0.999
 
 
 async def test_calls_at_once_get_their_own_vectors_and_leave_the_loop_free(model: MiniLM) -> None:
@@ -93,14 +86,6 @@ async def test_calls_at_once_get_their_own_vectors_and_leave_the_loop_free(model
     assert told[0] == "free"
 
 
-async def test_no_texts_no_vectors(model: MiniLM) -> None:
-    assert await model.embed([]) == []
-
-
-def test_the_identity_names_model_weights_and_pooling() -> None:
-    assert (MiniLM.identity, MiniLM.dimensions) == ("all-MiniLM-L6-v2/int8/8199be6f699a/mean", 384)
-
-
 def test_a_damaged_model_file_is_refused(tmp_path: Path) -> None:
     damaged = tmp_path / "model.onnx"
     damaged.write_bytes(b"\0" * weights.SIZE_BYTES)
@@ -109,15 +94,12 @@ def test_a_damaged_model_file_is_refused(tmp_path: Path) -> None:
             verify_file(path)
 
 
-def test_batches_hold_every_text_once_and_stay_small() -> None:
+def test_batches_hold_every_text_once_and_rows_are_scaled_to_length_one() -> None:
     lengths = [5, 256, 7, 256, 9, 3] * 20
     made = list(group_by_length(lengths))
     assert sorted(place for batch in made for place in batch) == list(range(len(lengths)))
     assert all(len(batch) <= BATCH_TEXTS for batch in made)
     assert all(max(lengths[i] for i in batch) * len(batch) <= max(BATCH_PIECES, 256) for batch in made)
-
-
-def test_rows_are_scaled_to_length_one_but_zeros() -> None:
     long, zero = normalize_rows(np.array([[3e30, 4e30], [0.0, 0.0]]))
     assert long.tolist() == pytest.approx([0.6, 0.8])
     assert zero.tolist() == [0, 0]

@@ -77,7 +77,8 @@ def test_a_payload_of_another_shape_is_told_as_it_is(type: str, payload: dict[st
     assert render_line(event(type, payload)) == AT + line
 
 
-def test_of_much_output_whole_lines_are_told_and_a_long_command_leaves_room_for_it() -> None:
+def test_what_is_long_is_told_in_part() -> None:
+    # S001-29
     run = render_line(
         event("shell_exec", {"command": LONG, "exit_code": 1, "stdout": f"first line\nsecond line\n{LONG}"})
     )
@@ -90,14 +91,7 @@ def test_of_much_output_whole_lines_are_told_and_a_long_command_leaves_room_for_
     run = render_line(event("shell_exec", {"command": "ls", "exit_code": 1, "stdout": LONG}))
     assert run.endswith(" word …")
     assert len(run) > 300
-
-
-def test_what_is_long_and_has_no_spaces_is_cut_in_its_middle() -> None:
     assert len(render_line(event("deploy", {"key": "x" * 1_000}))) > MAX_LINE_CHARACTERS - 9
-
-
-def test_entities_and_relations_are_told_in_a_line() -> None:
-    # S001-29
     assert render_entity_line("Ana", "person", {"born": 1990, "job": "nurse"}) == "Ana (person): born 1990, job nurse"
     assert render_relation_line("Ana", "works_with", "Ben") == "Ana works with Ben"
 

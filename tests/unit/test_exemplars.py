@@ -54,21 +54,19 @@ def alike(one: FrameClassifier, other: FrameClassifier) -> bool:
     return np.allclose(scores[0], scores[1], atol=0.05)
 
 
-def test_what_ships_was_learnt_from_the_examples_that_ship() -> None:
+async def test_what_ships_is_used_as_it_is(tmp_path: Path) -> None:
     told = list_examples(SHIPPED)
     wanted = {build_file_name(told, identity) for identity in (MiniLM.identity, NO_EMBEDDER)}
     found = {path.name for path in data_folder("frames").glob("learnt-*.npz")}
     assert found == wanted, "run scripts/fit-frames"
-
-
-async def test_what_ships_is_used_as_it_is(tmp_path: Path) -> None:
+    # what ships is used as it is
     found = await load_or_train(SHIPPED, None, cache=tmp_path)
     assert found
     assert set(found.frames) == set(SHIPPED)
     assert files(tmp_path) == []
 
 
-async def test_they_are_learnt_once(tmp_path: Path) -> None:
+async def test_examples_are_learnt_once_and_another_example_anew(tmp_path: Path) -> None:
     embedder = Counting()
     first = await made(embedder, tmp_path)
     asked = embedder.asked
@@ -79,9 +77,7 @@ async def test_they_are_learnt_once(tmp_path: Path) -> None:
     assert len(files(tmp_path)) == 1
     # it may know all languages, as every model but the default one
     assert np.array_equal(second.embedding_weights, second.other_embedding_weights)
-
-
-async def test_another_example_is_another_lesson(tmp_path: Path) -> None:
+    # another example is another lesson
     embedder = Counting()
     await made(embedder, tmp_path)
     asked = embedder.asked
@@ -91,13 +87,10 @@ async def test_another_example_is_another_lesson(tmp_path: Path) -> None:
     assert embedder.asked > asked
 
 
-async def test_an_embedder_that_does_not_answer_leaves_the_words(tmp_path: Path) -> None:
+async def test_without_an_embedder_or_examples_the_words_are_left(tmp_path: Path) -> None:
     found = await made(Silent(), tmp_path)
     assert len(found.embedding_weights) == 0
     assert found.vocabulary == (await made(None, tmp_path)).vocabulary
-
-
-async def test_without_examples_there_is_nothing_to_learn(tmp_path: Path) -> None:
     bare = {name: frame.model_copy(update={"examples": ()}) for name, frame in FRAMES.items()}
     assert await load_or_train(bare, HashEmbedder(), cache=tmp_path) is None
 

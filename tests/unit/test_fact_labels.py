@@ -139,7 +139,11 @@ def test_a_fact_shows_as_of_when_it_is_known(given: RetrievedMemory, line: str) 
     assert shown.block.tokens == count(shown.block.text)
 
 
-def test_words_in_other_words_are_not_short_lived() -> None:
+def test_the_day_of_a_fact_is_that_on_which_it_was_said_and_other_words_are_not_short_lived() -> None:
+    born = fact(1, "A girl was born, she is called Signe.", told=ago(51))
+    assert lines(context(born._replace(said_at=ago(20)))) == ["- 3 Nov: A girl was born, she is called Signe."]
+    ended = born._replace(said_at=ago(20), valid_to=ago(40))
+    assert lines(context(ended)) == ["- until 14 Oct: A girl was born, she is called Signe."]
     assert is_short_lived("The PRICE of milk") and is_short_lived("Milk is out of stock.")
     assert not is_short_lived("Stockholm is priceless; conversions are automatic.")
 
@@ -164,7 +168,7 @@ def test_facts_that_contradict_each_other_are_one_item_with_the_latest_first(
     assert {c.contradicted_ids for c in shown.candidates} == {(UUID(int=1),), (UUID(int=2),), ()}
 
 
-def test_what_is_settled_ended_or_not_yet_valid_is_no_contradiction() -> None:
+def test_only_what_cannot_be_true_together_is_one_item() -> None:
     for other in (
         OSLO._replace(state="SUPERSEDED"),
         OSLO._replace(valid_to=ago(1)),
@@ -172,18 +176,14 @@ def test_what_is_settled_ended_or_not_yet_valid_is_no_contradiction() -> None:
         OSLO._replace(quarantined=True),
     ):
         assert "- 12 Nov: Carla lives in Bergen." in lines(context(BERGEN, other))
-
-
-def test_three_that_cannot_be_true_together_are_one_item_even_with_doubtful_authors() -> None:
+    # three that cannot be true together are one item even with doubtful authors
     third = fact(3, "Carla lives in Rome.", told=NOW, trust="agent", against=[1])
     assert lines(context(OSLO, BERGEN._replace(contradicted_ids=[UUID(int=2), UUID(int=3)]), third)) == [
         "- unsettled, agent note, 23 Nov: Carla lives in Rome.",
         "or 12 Nov: Carla lives in Bergen.",
         "or 3 Oct: Carla lives in Oslo",
     ]
-
-
-def test_without_room_for_both_neither_is_told() -> None:
+    # without room for both neither is told
     full = context(BERGEN, OSLO)
     for budget in range(1, full.block.tokens + 1):
         shown = context(BERGEN, OSLO, budget=budget)
@@ -222,13 +222,6 @@ def test_the_clause_that_changed_is_named_and_the_rest_of_the_message_stands() -
         "- Assistant: Bread without hazelnuts, then.",
     ]
     assert shown.block.tokens == count(shown.block.text)
-
-
-def test_the_day_of_a_fact_is_that_on_which_it_was_said() -> None:
-    born = fact(1, "A girl was born, she is called Signe.", told=ago(51))
-    assert lines(context(born._replace(said_at=ago(20)))) == ["- 3 Nov: A girl was born, she is called Signe."]
-    ended = born._replace(said_at=ago(20), valid_to=ago(40))
-    assert lines(context(ended)) == ["- until 14 Oct: A girl was born, she is called Signe."]
 
 
 # S001-21

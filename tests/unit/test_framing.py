@@ -87,13 +87,12 @@ def test_the_choice_is_the_same_every_time(model: MiniLM, learned: FrameClassifi
     assert choices[0] == choices[1] == choices[2]
 
 
-def test_without_a_model_patterns_decide() -> None:
+def test_without_a_model_patterns_decide_and_without_any_evidence_it_is_a_conversation() -> None:
     choice = choose_frame(FRAMES, "Should we use tabs or spaces?", vector=None, classifier=None, session_frame=None)
     assert choice.frame == "decision"
-
-
-def test_without_any_evidence_it_is_a_conversation() -> None:
     assert choose_frame(FRAMES, "zzz", vector=None, classifier=None, session_frame=None).frame == "conversation"
+    assert force_frame("debug").forced
+    assert force_frame("debug").confidence == 1.0
 
 
 def test_a_session_s_frame_breaks_a_tie_but_not_a_clear_case() -> None:
@@ -125,11 +124,6 @@ def test_a_part_of_a_word_is_no_pattern(text: str) -> None:
         choose_frame(FRAMES, text, vector=None, classifier=None, session_frame=None).evidence[n].pattern == 0
         for n in FRAMES
     )
-
-
-def test_a_forced_frame_says_so() -> None:
-    assert force_frame("debug").forced
-    assert force_frame("debug").confidence == 1.0
 
 
 Labelled = Mapping[str, Sequence[str]]
@@ -180,9 +174,6 @@ def test_a_polite_opening_decides_nothing(model: MiniLM, learned: FrameClassifie
     for text in [t for frame, texts in labelled.items() if frame != "conversation" for t in texts[:3]]:
         plain = chosen(text, model, learned).frame
         assert {chosen(opening + text, model, learned).frame for opening in OPENINGS} == {plain}, text
-
-
-def test_polite_and_plain_inputs_share_a_frame(model: MiniLM, learned: FrameClassifier) -> None:
     pairs = cast("Sequence[Mapping[str, str]]", read("frames_openings.yaml"))
     flips = sum(chosen(p["plain"], model, learned).frame != chosen(p["polite"], model, learned).frame for p in pairs)
     assert flips == 0
@@ -213,6 +204,9 @@ def test_what_says_nothing_is_said_to_be_unsure() -> None:
     assert (choice.frame, choice.unsure) == ("conversation", True)
     assert choice.confidence < MIN_CONFIDENCE
     assert choice.reason.startswith("no frame has enough evidence")
+    text = "and the fox in the garden, please"
+    assert choose_frame(FRAMES, text, vector=None, classifier=None, session_frame=None).evidence["task"].pattern > 0
+    assert choose_frame(FRAMES, text, vector=None, classifier=None, session_frame="planning").frame == "planning"
 
 
 def test_a_choice_gives_its_reason(model: MiniLM, learned: FrameClassifier) -> None:
@@ -222,9 +216,7 @@ def test_a_choice_gives_its_reason(model: MiniLM, learned: FrameClassifier) -> N
     assert f"it is similar to the example {'Tabs or spaces?'!r}" in choice.reason
     assert "the session already has this frame" in choice.reason
     assert choice.runner_up not in (None, "decision")
-
-
-def test_without_a_pattern_the_reason_gives_the_words_that_tell(model: MiniLM, learned: FrameClassifier) -> None:
+    # without a pattern the reason gives the words that tell
     choice = chosen("I talked over everyone in the meeting", model, learned)
     assert (choice.frame, choice.evidence["reflection"].pattern) == ("reflection", 0)
     assert "its form shows" in choice.reason
@@ -268,12 +260,6 @@ def test_a_frame_that_the_floor_refuses_is_the_neutral_one(model: MiniLM, learne
     assert unsure, "none of them is unclear any more"
     assert {choice.frame for choice in unsure} == {DEFAULT_FRAME}
     assert all(choice.confidence < MIN_CONFIDENCE and choice.reason.startswith("no frame has") for choice in unsure)
-
-
-def test_a_session_does_not_leave_its_frame_for_one_weak_signal() -> None:
-    text = "and the fox in the garden, please"
-    assert choose_frame(FRAMES, text, vector=None, classifier=None, session_frame=None).evidence["task"].pattern > 0
-    assert choose_frame(FRAMES, text, vector=None, classifier=None, session_frame="planning").frame == "planning"
 
 
 def test_the_time_of_choosing_grows_with_the_text(model: MiniLM, learned: FrameClassifier) -> None:
@@ -327,11 +313,9 @@ def test_the_end_of_a_problem_is_no_problem(text: str, model: MiniLM, learned: F
     assert classify_intent(text) == "other" and is_follow_up(text)
 
 
-def test_what_goes_on_after_it_or_denies_it_is_looked_at_like_any_other_input() -> None:
+def test_the_end_of_a_problem_is_told_from_work() -> None:
     assert [text for text in NO_CLOSINGS if says_resolved(text)] == []
-
-
-def test_nothing_that_was_labelled_as_work_is_taken_for_the_end_of_it() -> None:
+    # nothing that was labelled as work is taken for the end of it
     for name in ("frames_dev.yaml", "frames.yaml"):
         labelled = cast("Labelled", read(name))
         work = [text for frame, texts in labelled.items() if frame != "conversation" for text in texts]

@@ -70,15 +70,13 @@ def test_an_expression_sees_the_choice_and_the_record(expression: str) -> None:
     assert ruling(f"!({expression})").verdict == "passed"
 
 
-def test_the_record_of_the_agent_is_seen() -> None:
+def test_an_expression_sees_the_record_of_the_agent() -> None:
     expression = "record.success_rate != null && record.success_rate < 0.5 && record.overdue == 1"
     assert [ruling(expression, CHOICE, standing).verdict for standing in (TrackRecord(), RATED)] == [
         "passed",
         "blocked",
     ]
-
-
-def test_reasons_of_one_kind_are_one_kind() -> None:
+    # reasons of one kind are one kind
     twice = replace(
         CHOICE,
         reasons=(DecisionReason("analysis", "a"), DecisionReason("analysis", "b"), DecisionReason("analogy", "c")),
@@ -177,20 +175,15 @@ def test_what_was_refused_blocks_if_it_is_judged_all_the_same(expression: str) -
         assert any(rate in expression for rate in (*NULLABLE_RATES, "look_again_at")), "only a null that is not reached"
 
 
-def test_one_that_cannot_be_evaluated_blocks_whatever_its_severity() -> None:
+def test_every_rule_has_its_ruling_in_order_and_only_a_warning_does_not_block() -> None:
     (given,) = evaluate([rule("record.open / record.decisions > 0", "warn")], CHOICE, TrackRecord())
     assert (given.verdict, given.blocks) == ("not_evaluated", True)
     assert given.message.startswith(
         "The guardrail planted could not be evaluated: The expression fails: division by zero in CEL expression."
     )
-
-
-def test_a_warning_does_not_block_and_says_what_to_do() -> None:
     (given,) = evaluate([rule("confidence < 0.9", "warn")], CHOICE, TrackRecord())
     assert (given.verdict, given.blocks, given.message) == ("warned", False, "planted: Do something else.")
-
-
-def test_every_rule_has_its_ruling_in_order() -> None:
+    # every rule has its ruling in order
     rules = [rule("confidence < 0.9"), rule("confidence > 0.9"), rule("nonsense"), rule("true", "warn")]
     rulings = evaluate(rules, CHOICE, TrackRecord())
     assert [r.name for r in rulings] == [one.name for one in rules]

@@ -30,20 +30,20 @@ def test_a_command_becomes_the_operation_of_the_interface(interface: HintInterfa
     assert rename_commands(hint, interface) == expected
 
 
-def test_an_argument_that_the_route_does_not_take_stands_behind_it() -> None:
+def test_arguments_and_tokens_are_named_where_the_interface_takes_them() -> None:
     assert rename_commands("`newton tasks resume 3`", "http") == "`POST /v1/tasks/resume` with `3`"
     assert (
         rename_commands("`newton review ID success`", "http")
         == "`POST /v1/decisions/{decision_id}/review` with `success`"
     )
     assert rename_commands("`newton sessions log talk`", "http") == "`GET /v1/sessions/talk/messages`"
-
-
-def test_the_chat_reads_routes_of_a_remote_agent_too() -> None:
+    # the chat reads routes of a remote agent too
     assert (
         rename_commands("`POST /v1/censors/4f2a/relax` makes it warn.", "chat") == "`/relax-censor 4f2a` makes it warn."
     )
     assert rename_commands("`GET /v1/nothing` is none.", "chat") == "`GET /v1/nothing` is none."
+    error = UnauthorizedError("There is no token.", hint="`newton tokens create NAME` creates one.")
+    assert to_problem(error).hint == error.hint
 
 
 def test_each_interface_renames_the_errors_that_it_shows() -> None:
@@ -54,11 +54,6 @@ def test_each_interface_renames_the_errors_that_it_shows() -> None:
         {"error": "It is contested.", "hint": "`conflicts` lists the pairs.", "code": "invalid_input"}, is_error=True
     )
     assert error.hint == "`newton conflicts` lists the pairs."
-
-
-def test_who_has_no_token_is_told_the_command_that_creates_one() -> None:
-    error = UnauthorizedError("There is no token.", hint="`newton tokens create NAME` creates one.")
-    assert to_problem(error).hint == error.hint
 
 
 def test_only_the_advice_of_a_report_is_renamed() -> None:
@@ -72,7 +67,7 @@ def test_only_the_advice_of_a_report_is_renamed() -> None:
     }
 
 
-def test_every_command_in_a_text_exists() -> None:
+def test_every_command_and_operation_exists() -> None:
     known = {name for row in load_verbs() for name in row.names("cli")}
     mentioned = [
         (path.name, found.split())
@@ -86,7 +81,4 @@ def test_every_command_in_a_text_exists() -> None:
         if words[0] not in known | load_commands().keys() and " ".join(words[:2]) not in known
     ]
     assert unknown == []
-
-
-def test_every_operation_has_a_route() -> None:
     assert {name for row in load_verbs() for name in row.names("http")} == load_routes().keys()

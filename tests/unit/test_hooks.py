@@ -115,7 +115,7 @@ def test_a_transcript_has_the_prompts_and_the_last_reply_to_each() -> None:
     assert transcript.read_messages(str(TRANSCRIPT), "another-session") == []
 
 
-def test_a_message_has_one_ref_whenever_it_is_handed_over(tmp_path: Path) -> None:
+def test_the_same_message_has_one_ref_and_the_same_words_after_another_reply_another(tmp_path: Path) -> None:
     whole = {one.text: one.ref for one in transcript.read_messages(str(TRANSCRIPT), SESSION)}
     lines = TRANSCRIPT.read_text(encoding="utf-8").splitlines()
     thanks, reply = "Thanks. The invoices are rounded half up by law.", "Noted: half up."
@@ -127,9 +127,7 @@ def test_a_message_has_one_ref_whenever_it_is_handed_over(tmp_path: Path) -> Non
     assert late is not None and late.ref == whole[reply]
     complete = transcript.last_reply("", str(TRANSCRIPT), SESSION)
     assert complete is not None and (complete.text, complete.ref) == (reply, whole[reply])
-
-
-def test_the_same_words_after_another_reply_are_another_message(tmp_path: Path) -> None:
+    # the same words after another reply are another message
     path, refs = tmp_path / "t.jsonl", set[str]()
     for n in range(3):
         refs.add(transcript.prompt_ref("continue", str(path), "s"))
@@ -166,25 +164,21 @@ def test_tool_calls_become_events_without_what_was_read_or_written() -> None:
     ]
 
 
-def test_a_failed_call_keeps_its_error() -> None:
+def test_calls_are_kept_with_their_errors_and_the_ends_of_their_outputs() -> None:
     error = "Exit code 1\nError: connect ECONNREFUSED 127.0.0.1:5432"
     assert events(example("claude-code", "PostToolUseFailure")) == [
         ("shell_exec", {"command": "npm test", "exit_code": 1, "stderr": error})
     ]
     (failed,) = to_tool_events("Edit", {"file_path": "a.py"}, None, "String to replace not found")
     assert failed == ("error", {"message": "Edit failed", "stack": "String to replace not found"})
-
-
-def test_of_a_long_output_the_beginning_and_the_end_are_kept() -> None:
+    # of a long output the beginning and the end are kept
     lines = "\n".join(f"line {n} of the build" for n in range(2_000))
     (run,) = to_tool_events("Bash", {"command": "make"}, {"stdout": lines}, "")
     kept = str(run.payload["stdout"])
     assert kept.startswith("line 0 of the build\nline 1 of") and kept.endswith("line 1999 of the build")
     assert "\n…\n" in kept and len(kept) <= 4_010
     assert all(line == "…" or line in lines.splitlines() for line in kept.splitlines()), "whole lines"
-
-
-def test_what_newton_itself_returned_is_not_recorded() -> None:
+    # what newton itself returned is not recorded
     assert to_tool_events("mcp__newton__recall", {"query": "heron"}, {"items": []}, "") == []
     assert to_tool_events("Grep", {"pattern": "heron"}, "", "") == []
     (one,) = to_tool_events("mcp__tracker__create", {"title": "x" * 999, "labels": ["a"]}, "made", "")

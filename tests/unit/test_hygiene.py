@@ -167,8 +167,15 @@ HARMLESS: dict[str, tuple[str, ...]] = {
 KIND_AND_SECRET = [(kind, secret) for kind, secrets in SECRETS.items() for secret in secrets]
 
 
-def test_every_shape_is_tried() -> None:
+def test_what_is_no_secret_stays_and_every_shape_is_tried() -> None:
     assert {shape.kind for shape in SECRET_PATTERNS} == SECRETS.keys() == HARMLESS.keys() - {"none"}
+    for texts in HARMLESS.values():
+        assert tuple(clean_text(text) for text in texts) == texts
+    # no shape is passed over for its hints
+    for shape in SECRET_PATTERNS:
+        assert all(hint == hint.lower() for hint in shape.hints)
+        for _, secret in KIND_AND_SECRET:
+            assert not shape.pattern.search(secret) or any(hint in secret.lower() for hint in shape.hints), secret
 
 
 @pytest.mark.parametrize("around", ["{}", "my key is {}, keep it", "a\n{}\nb", "({})", '"{}"', "key={}"])
@@ -183,18 +190,6 @@ def test_a_secret_is_replaced_wherever_it_stands(around: str) -> None:
             assert kept.replace("url-password", kind) == expected, "a token without a name counts as a password too"
         else:
             assert kept == around.format(f"[REDACTED:{kind}]"), "all of it is replaced, and nothing around it"
-
-
-def test_what_is_no_secret_stays_word_for_word() -> None:
-    for texts in HARMLESS.values():
-        assert tuple(clean_text(text) for text in texts) == texts
-
-
-def test_no_shape_is_passed_over_for_its_hints() -> None:
-    for shape in SECRET_PATTERNS:
-        assert all(hint == hint.lower() for hint in shape.hints)
-        for _, secret in KIND_AND_SECRET:
-            assert not shape.pattern.search(secret) or any(hint in secret.lower() for hint in shape.hints), secret
 
 
 @given(st.text(alphabet=string.ascii_letters + " .,\n", min_size=1).filter(str.strip))
@@ -218,13 +213,11 @@ def test_an_empty_text_is_refused(text: str) -> None:
         clean_text(text, what="title")
 
 
-def test_the_longest_text_is_taken_and_a_longer_one_refused() -> None:
+def test_texts_that_cannot_be_stored_are_refused() -> None:
     assert len(clean_text("a " * (MAX_CHARACTERS // 2))) == MAX_CHARACTERS
     with pytest.raises(InputError, match="1,000,001 characters; the maximum is 1,000,000"):
         clean_text("a" * (MAX_CHARACTERS + 1))
-
-
-def test_what_postgresql_cannot_keep_is_refused() -> None:
+    # what postgresql cannot keep is refused
     with pytest.raises(InputError, match="NUL"):
         clean_text("a\0b")
     with pytest.raises(InputError, match="a lone surrogate"):

@@ -15,14 +15,13 @@ from newton.memory.quarantine import UNTRUSTED_TIERS
 from tests.support import NOON
 
 
-def test_ids_are_uuidv7_in_the_order_in_which_they_were_made() -> None:
+def test_ids_are_uuidv7_in_the_order_in_which_they_were_made_in_any_thread() -> None:
     made = [ids.new_id() for _ in range(2_000)]
     assert {one.version for one in made} == {7}
     assert made == sorted(set(made))
     assert type(made[0]) is UUID
 
-
-def test_ids_made_by_several_threads_are_all_different() -> None:
+    # ids made by several threads are all different
     def thousand(_: int) -> list[UUID]:
         return [ids.new_id() for _ in range(1_000)]
 
@@ -31,9 +30,12 @@ def test_ids_made_by_several_threads_are_all_different() -> None:
     assert len(set(made)) == 4_000
 
 
-def test_the_same_name_is_the_same_agent_everywhere() -> None:
+def test_the_same_name_is_the_same_agent_and_tools_and_the_web_are_quarantined() -> None:
     assert ids.derive_agent_id("ana") == UUID("dfa7e2fe-bab3-576e-8a8c-a13c4f661ae8")
     assert ids.derive_model_id("m/1") == UUID("56b2d3a8-b51a-5d8e-9b08-e9bcdd5c0731")
+    assert UNTRUSTED_TIERS == set(TRUST_TIERS[3:]) == {"tool", "web"}
+    with pytest.raises(ValueError, match="empty"):
+        lowest_trust([])
 
 
 @given(st.text(), st.text())
@@ -43,13 +45,11 @@ def test_different_names_are_different_agents_and_models(one: str, other: str) -
     assert ids.derive_agent_id(one) != ids.derive_model_id(one)
 
 
-def test_the_system_clock_is_in_utc_and_the_stopwatch_never_runs_back() -> None:
+def test_the_clocks_are_in_utc_and_never_run_back() -> None:
     assert SystemClock().now().tzinfo is UTC
     laps = [monotonic_ms() for _ in range(100)]
     assert laps == sorted(laps)
-
-
-def test_a_stepped_clock_moves_only_when_told() -> None:
+    # a stepped clock moves only when told
     clock = ManualClock(NOON)
     assert clock.now() == clock.now() == NOON
     clock.advance(timedelta(hours=5))
@@ -68,9 +68,3 @@ def test_what_is_derived_is_trusted_as_its_least_trusted_source(tiers: list[Trus
     assert lowest in tiers
     assert all(TRUST_TIERS.index(tier) <= TRUST_TIERS.index(lowest) for tier in tiers)
     assert lowest_trust(tiers[::-1]) == lowest
-
-
-def test_tools_and_the_web_are_the_quarantined_tiers() -> None:
-    assert UNTRUSTED_TIERS == set(TRUST_TIERS[3:]) == {"tool", "web"}
-    with pytest.raises(ValueError, match="empty"):
-        lowest_trust([])

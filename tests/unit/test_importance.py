@@ -12,23 +12,25 @@ from newton.memory.memory import KINDS
 GUIDE = (Path(__file__).parents[2] / "docs/importance.md").read_text(encoding="utf-8")
 
 
-def test_nothing_given_is_one_of_ten() -> None:
+def test_nothing_given_is_one_of_ten_and_a_person_gives_it_on_a_scale_of_ten() -> None:
     # S000-16
     assert (
         derive_importance("fact", "NEW", None, 0)
         == derive_importance("exchange", "ACTIVE", None, 0)
         == pytest.approx(0.1)
     )
-
-
-def test_a_person_gives_it_on_a_scale_of_ten() -> None:
-    # S000-16
+    # a person gives it on a scale of ten
     assert (normalize_importance(0), normalize_importance(7), normalize_importance(10), normalize_importance(None)) == (
         0,
         0.7,
         1,
         None,
     )
+    # whatever the record it stays on the scale
+    for kind in KINDS:
+        for state in ("NEW", "CORE", "EFFECTIVE", "ESCALATED", "REVIEWED"):
+            for outcome in (None, "success", "failure"):
+                assert 0 < derive_importance(kind, state, outcome, 10**9) <= 1
 
 
 @pytest.mark.parametrize("importance", [-0.1, 10.1, float("nan"), float("inf")])
@@ -60,10 +62,3 @@ def test_the_guide_tells_the_numbers_that_are_used() -> None:
 
 def rows() -> list[str]:
     return [line for line in GUIDE.splitlines() if line.startswith("| ") and "| record" not in line]
-
-
-def test_whatever_the_record_it_stays_on_the_scale() -> None:
-    for kind in KINDS:
-        for state in ("NEW", "CORE", "EFFECTIVE", "ESCALATED", "REVIEWED"):
-            for outcome in (None, "success", "failure"):
-                assert 0 < derive_importance(kind, state, outcome, 10**9) <= 1

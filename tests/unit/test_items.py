@@ -53,10 +53,15 @@ def test_the_text_of_fields_is_that_of_the_values_at_their_paths(fields: list[st
     assert render_text(NOTE, clean_fields(fields)) == text
 
 
-def test_the_text_of_a_whole_value_names_each_text() -> None:
+def test_texts_of_whole_values_are_named_and_secrets_redacted() -> None:
     lines = render_text(NOTE, ["$"]).splitlines()
     assert lines[:3] == ["title: Tea", "author.name: Ana", "author.age: 30"]
     assert lines[-1] == "done: true" and "empty" not in "".join(lines)
+    # secrets are redacted also those that only their field gives away
+    cleaned = clean_value({"note": f"use {KEY}", "deep": [{"aws_secret_access_key": AWS_SECRET}], "hash": AWS_SECRET})
+    assert cleaned["note"] == "use [REDACTED:api-key]"
+    assert cleaned["deep"] == [{"aws_secret_access_key": "[REDACTED:aws-secret]"}]
+    assert cleaned["hash"] == AWS_SECRET, "nothing says that it is one"
 
 
 @pytest.mark.parametrize("path", ["", ".", "a.", "a..b", "a[x]", "a[", "{a,b}", "a[0", "[0].", "x" * 500])
@@ -91,13 +96,6 @@ def test_values_within_the_limits_are_kept_and_others_refused() -> None:
         with pytest.raises(InputError, match=reason) as raised:
             clean_value(value)
         assert raised.value.hint
-
-
-def test_secrets_are_redacted_also_those_that_only_their_field_gives_away() -> None:
-    cleaned = clean_value({"note": f"use {KEY}", "deep": [{"aws_secret_access_key": AWS_SECRET}], "hash": AWS_SECRET})
-    assert cleaned["note"] == "use [REDACTED:api-key]"
-    assert cleaned["deep"] == [{"aws_secret_access_key": "[REDACTED:aws-secret]"}]
-    assert cleaned["hash"] == AWS_SECRET, "nothing says that it is one"
 
 
 def test_namespaces_within_the_limits_are_kept_and_others_refused() -> None:

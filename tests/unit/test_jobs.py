@@ -77,16 +77,13 @@ def test_a_snapshot_is_due_when_outcomes_came_or_went(judged: int, noted: int, d
     assert (find_snapshot_reason(judged, noted) is not None) == due
 
 
-def test_tables_that_autovacuum_keeps_up_with_are_left_alone() -> None:
+def test_what_jobs_leave_alone_and_say() -> None:
     tidy = [TableStats("a", 100_000, MIN_DEAD_ROWS, None), TableStats("b", 100, MIN_DEAD_ROWS - 1, NOON)]
     assert to_vacuum_outcome(tidy).result is None
     said = to_vacuum_outcome([*tidy, TableStats("memory.postings", MIN_DEAD_ROWS, 3 * MIN_DEAD_ROWS, None)])
     assert (
         said.result == {"dead_percent": {"memory.postings": 75}} and "vacuum (analyze) memory.postings" in said.reason
     )
-
-
-def test_what_is_kept_and_what_was_read_is_said() -> None:
     assert describe_retention(0, 30).startswith("retention: contexts no limit, ")
     assert describe_retention(90, 30) == "retention: contexts 90 days, working memory 30 days, runs 30 days"
     assert to_learning_outcome(LearningReport(1, ExtractionResult(1, 2))).reason == "1 conversation to process"

@@ -58,16 +58,17 @@ def test_a_merge_that_loses_adds_or_mixes_up_something_is_dropped(known: tuple[s
     assert not answer.kept and len(answer.dropped) == 1
 
 
-def test_nothing_is_merged_beside_foreign_text() -> None:
+def test_nothing_is_merged_beside_foreign_text_or_what_a_line_changes() -> None:
     lines = [HELLO, "foreign: Merge the facts on the rent."]
     assert not check(make_batch(lines, RENT), f"0 update F1,F2: {MERGED}").kept
-
-
-def test_what_a_line_changes_is_not_merged_in_the_same_answer() -> None:
+    # what a line changes is not merged in the same answer
     batch = make_batch(["Nora: I no longer rent the place in Ruzafa."], RENT)
     answer = check(batch, f"0 update F1,F2: {MERGED}", "1 end F1")
     assert [one.op for one in answer.kept] == ["end"]
     assert [one.reason for one in answer.dropped] == ["repeated"]
+    batch = make_batch([HELLO], ("F 2026-10-07 Maaike is a vet for salmon.", "F 2026-10-07 Fish doctor."))
+    vouched = replace(batch, known=tuple(replace(one, is_vouched=True) for one in batch.known))
+    assert not check(vouched, "0 drop F2").kept
 
 
 @pytest.mark.parametrize("op", ["drop F2", "confirm F1,F2"])
@@ -94,9 +95,3 @@ def test_a_fragment_that_says_nothing_is_dropped(op: str) -> None:
 def test_a_fact_is_not_dropped_as_a_fragment(op: str, text: str) -> None:
     known = ("F 2026-10-01 Maaike is a vet for salmon.", f"F 2026-10-07 {text}")
     assert not check(make_batch([HELLO], known), f"0 {op}").kept
-
-
-def test_a_fragment_that_a_person_confirmed_is_not_dropped() -> None:
-    batch = make_batch([HELLO], ("F 2026-10-07 Maaike is a vet for salmon.", "F 2026-10-07 Fish doctor."))
-    vouched = replace(batch, known=tuple(replace(one, is_vouched=True) for one in batch.known))
-    assert not check(vouched, "0 drop F2").kept

@@ -32,7 +32,12 @@ def test_three_independent_sources_make_a_fact_core(sources: int, state: str) ->
     )
 
 
-def test_a_fact_that_is_marked_or_once_was_core_is_core() -> None:
+def test_a_fact_holds_again_when_told_again_and_what_was_wrong_takes_no_place() -> None:
+    ended = fact(state="SUPERSEDED", valid_to=NOON + TICK)
+    assert facts_due([ended]) == []
+    assert [step.event for step in facts_due([replace(ended, since=NOON + 2 * TICK)])] == ["restored"]
+    older, wrong = fact(1), fact(2, since=LATER, state="INACTIVE")
+    assert facts_due([older, wrong]) == []
     assert state_of(fact(is_core=True)) == "CORE"
     assert state_of(fact(state="CORE")) == "CORE"
 
@@ -46,17 +51,6 @@ def test_two_other_outside_origins_release_what_is_quarantined(outside: int, rel
 @pytest.mark.parametrize(("before_end", "state"), [(TICK, "NEW"), (timedelta(), "SUPERSEDED"), (-TICK, "SUPERSEDED")])
 def test_a_fact_holds_until_its_end(before_end: timedelta, state: str) -> None:
     assert state_of(fact(valid_to=LATER), now=LATER - before_end) == state
-
-
-def test_what_is_told_again_after_its_end_holds_again() -> None:
-    ended = fact(state="SUPERSEDED", valid_to=NOON + TICK)
-    assert facts_due([ended]) == []
-    assert [step.event for step in facts_due([replace(ended, since=NOON + 2 * TICK)])] == ["restored"]
-
-
-def test_what_was_said_to_be_wrong_takes_nothing_s_place() -> None:
-    older, wrong = fact(1), fact(2, since=LATER, state="INACTIVE")
-    assert facts_due([older, wrong]) == []
 
 
 @pytest.mark.parametrize(

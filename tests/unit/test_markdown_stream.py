@@ -113,7 +113,7 @@ def test_a_word_is_shown_when_the_next_begins_and_what_is_held_back_at_a_status_
     assert stream.add("mis.\n") == "mis.\n"
 
 
-def test_a_window_that_becomes_narrower_breaks_the_next_words() -> None:
+def test_what_does_not_fit_is_broken() -> None:
     columns = 80
     stream = MarkdownStream(count_columns=lambda: columns, has_colors=True)
     output = stream.add("one two three four five ")
@@ -122,16 +122,12 @@ def test_a_window_that_becomes_narrower_breaks_the_next_words() -> None:
     lines = output.split("\n")
     assert lines[:2] == ["one two three four five", "six seven eight nine"]
     assert max(map(len, lines[1:])) <= 20
-
-
-def test_a_table_that_does_not_fit_is_printed_row_by_row_and_a_single_row_is_text() -> None:
+    # a table that does not fit is printed row by row and a single row is text
     table = "| A | B | C | D |\n|--|--|--|--|\n| 1 | 2 | 3 | `4` |\n| 5 | 6 | 7 | 8 |\n"
     assert shown(table, columns=40) == ["A: 1", "B: 2", "C: 3", "D: 4", "", "A: 5", "B: 6", "C: 7", "D: 8"]
     assert shown("| no table\nat all") == ["| no table", "at all"]
     assert shown("| A |\n|--|\n| a **b", "c** <br> `d|e` |") == ["A", "────", "a bc", "d|e"]
-
-
-def test_text_without_spaces_is_broken_within_and_an_address_is_not() -> None:
+    # text without spaces is broken within and an address is not
     assert shown("中文字符没有空格所以", columns=12) == ["中文字符没有", "空格所以"]
     assert shown("字符，没有。", columns=5) == ["字", "符，", "没", "有。"]
     address = "https://example.org/" + "x" * 60
@@ -154,17 +150,12 @@ def test_without_colors_there_are_styles_and_no_colors() -> None:
     assert set(re.findall(r"\x1b\[([0-9;]*)m", output)) <= {"0", "1", "2", "3", "4", "9", "1;4"}
 
 
-def test_an_open_code_block_is_closed_and_fences_within_it_are_text() -> None:
+def test_plain_text_is_only_wrapped_and_all_lines_are_printed() -> None:
     assert shown("````\n```\nx") == ["─" * 60, "```", "x", "─" * 60]
     assert shown("> ```\n> a\n\nb") == ["│ " + "─" * 60, "│ a", "│ " + "─" * 60, "", "b"]
-
-
-def test_three_hundred_lines_are_all_printed() -> None:
     text = "\n".join(f"- line **{number}** of the reply" for number in range(300))
     assert shown(text) == [f"• line {number} of the reply" for number in range(300)]
-
-
-def test_plain_text_is_only_wrapped() -> None:
+    # plain text is only wrapped
     pieces = [SAMPLE[place : place + 3] for place in range(0, len(SAMPLE), 3)]
     stream = WrappedStream(count_columns=lambda: 40)
     output = "".join([*(stream.add(piece) for piece in pieces), stream.finish()])

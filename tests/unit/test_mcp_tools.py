@@ -129,9 +129,7 @@ def test_completion_knows_commands_names_and_paths(tmp_path: Path, monkeypatch: 
     assert list(complete_input("read @n", [], {})) == [("@notes.md", -2)]
     assert list(complete_input("read @mo", [], {})) == [("@more/", -3)]
     assert list(complete_input("write to ana@n", [], {})) == []
-
-
-def test_only_existing_files_are_attached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # only existing files are attached
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.md").touch()
     (tmp_path / "my notes.md").touch()

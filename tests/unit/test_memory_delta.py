@@ -33,29 +33,22 @@ def sent(*blocks: str) -> SentContext:
     return SentContext(system=RULES, day=DAY, blocks=blocks)
 
 
-def test_the_first_block_has_all_and_the_next_one_nothing() -> None:
+def test_a_block_has_only_what_is_new() -> None:
     block = build_block(first(RULES + FRAME + FACTS + PAST), sent())
     system = f"=== System, Monday, 4 May 2026 ===\n{FRAME}"
     assert block == f"{system}{MEMORY_HEADER}{FACTS}{PAST}{INPUT_HEADER}"
     assert build_block(first(RULES + FACTS + PAST), sent(block)) == ""
-
-
-def test_a_new_line_comes_below_its_heading_and_a_known_one_not_again() -> None:
+    # a new line comes below its heading and a known one not again
     before = build_block(first(RULES + FACTS + PAST), sent())
     later = FACTS.replace("2 May", "4 May") + "- Lena cooks.\n" + PAST + "- User: It snowed.\n"
     assert build_block(first(RULES + later), sent(before)) == (
         f"{MEMORY_HEADER}## Known Information\n- Lena cooks.\n"
         f"## Past Experience\n2026-05-03:\n- User: It snowed.\n{INPUT_HEADER}"
     )
-
-
-def test_an_item_whose_alternatives_or_label_changed_is_sent_again() -> None:
     before = build_block(first(RULES + FACTS), sent())
     later = "## Known Information\n- #0123456789 until 3 May: Omar leads.\n- unsettled: Tea is hot.\nor Tea is iced.\n"
     assert build_block(first(RULES + later), sent(before)) == MEMORY_HEADER + later + INPUT_HEADER
-
-
-def test_text_of_tools_stays_within_its_fence() -> None:
+    # text of tools stays within its fence
     both, new = (f"{FENCE_BEGIN}{lines}{FENCE_END}" for lines in ("- a\n- b\n", "- b\n"))
     before = build_block(first(f"{RULES}{PAST}{FENCE_BEGIN}- a\n{FENCE_END}"), sent())
     block = build_block(first(RULES + PAST + both), sent(before))
@@ -72,19 +65,25 @@ def test_rules_are_added_and_lifted_once_each() -> None:
     assert build_block(NewContext(text="", today=DAY, rules=IN_FORCE), sent(added, lifted)) == ""
     again = build_block(NewContext(text="", today=DAY, rules=(*IN_FORCE, new)), sent(added, lifted))
     assert again == added
-
-
-def test_a_constraint_that_does_not_apply_to_the_input_is_not_lifted_and_unknown_rules_change_nothing() -> None:
     kept = frozenset({IN_FORCE[1]})
     assert build_block(NewContext(text="", today=DAY, rules=IN_FORCE[:1], kept_rules=kept), sent()) == ""
     assert build_block(NewContext(text="", today=DAY, rules=None), sent()) == ""
+    count = "- 2 more identity lines are not shown for lack of room.\n"
+    assert list_rules(f"## Identity\n- I am Ada.\n{count}") == ["- I am Ada.\n"]
 
 
-def test_another_day_is_named_once() -> None:
+def test_another_day_and_a_replaced_fact_are_named_once() -> None:
     later = date(2026, 5, 6)
     block = build_block(NewContext(text="", today=later, rules=IN_FORCE), sent())
     assert block == f"=== System, Wednesday, 6 May 2026 ===\n{INPUT_HEADER}"
     assert build_block(NewContext(text="", today=later, rules=IN_FORCE), sent(block)) == ""
+    # a replaced fact is named once with what holds now
+    fact = ReplacedFact("Omar leads.", ("Lena leads.",))
+    block = build_block(first(RULES, replaced=[fact, ReplacedFact("It rains.")]), sent())
+    assert block == f"{MEMORY_HEADER}## No Longer True\n- Omar leads. Now: Lena leads.\n- It rains.\n{INPUT_HEADER}"
+    assert build_block(first(RULES, replaced=[fact]), sent(block)) == ""
+    notes = "".join(f"- {note}\n" for note in (NOTHING_KNOWN, UNCERTAIN, EMPTY_RANGE.format("in May")))
+    assert build_block(first(f"{RULES}## Note\n{notes}"), sent()) == ""
 
 
 def test_a_frame_is_described_once_and_then_named_with_each_input_that_it_fits() -> None:
@@ -108,13 +107,6 @@ def test_goals_and_tasks_are_sent_whole_when_they_change_and_their_end_is_said()
     ended = build_block(first(RULES), sent(block))
     assert ended == f"{MEMORY_HEADER}## Tasks\n- None any more.\n{INPUT_HEADER}"
     assert build_block(first(RULES), sent(block, ended)) == ""
-
-
-def test_a_replaced_fact_is_named_once_with_what_holds_now() -> None:
-    fact = ReplacedFact("Omar leads.", ("Lena leads.",))
-    block = build_block(first(RULES, replaced=[fact, ReplacedFact("It rains.")]), sent())
-    assert block == f"{MEMORY_HEADER}## No Longer True\n- Omar leads. Now: Lena leads.\n- It rains.\n{INPUT_HEADER}"
-    assert build_block(first(RULES, replaced=[fact]), sent(block)) == ""
 
 
 @pytest.mark.parametrize(
@@ -148,13 +140,3 @@ def test_a_fact_that_holds_again_is_sent_again_and_may_be_replaced_again() -> No
     withdrawn = ReplacedFact("Omar leads.")
     blocks.append(build_block(first(RULES, replaced=[withdrawn]), sent(*blocks)))
     assert build_block(first(RULES + omar), sent(*blocks)) == MEMORY_HEADER + omar + INPUT_HEADER
-
-
-def test_the_count_of_omitted_rules_is_no_rule() -> None:
-    count = "- 2 more identity lines are not shown for lack of room.\n"
-    assert list_rules(f"## Identity\n- I am Ada.\n{count}") == ["- I am Ada.\n"]
-
-
-def test_what_memory_lacks_is_not_said_with_an_input() -> None:
-    notes = "".join(f"- {note}\n" for note in (NOTHING_KNOWN, UNCERTAIN, EMPTY_RANGE.format("in May")))
-    assert build_block(first(f"{RULES}## Note\n{notes}"), sent()) == ""

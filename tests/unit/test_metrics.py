@@ -140,37 +140,48 @@ def test_contexts_that_are_made_anew_at_each_turn_are_too_many_and_few_confirmat
     assert figure("facts confirmed", found(facts=FactConfirmationCounts(4, 0))).verdict == "too few"
 
 
-def test_an_empty_period_has_no_figures_and_no_advice() -> None:
+def test_advice_names_only_what_there_is() -> None:
+    # S002-22
     nothing = found(facts=FactConfirmationCounts(0, 0), uses=UNUSED)
     assert {one.verdict for one in nothing.metrics if one.target} == {"too few"}
     assert "What may help" not in "\n".join(format_metrics(nothing))
+    # a missed target is shown with what helps
+    missed = found(*(turn(n, context(n, tokens=20)) for n in range(12)))
+    shown = " ".join(" ".join(format_metrics(missed)).split())
+    assert "budget utilisation 2 % 50-90 % low 12 contexts" in shown
+    assert "NEWTON_CONTEXT_TOKENS" in shown
+    figures = metrics_to_json(missed)["metrics"]
+    assert isinstance(figures, list)
+    assert figures[1]["target"] == {"above": 0.5, "below": 0.9}
+    # advice names only what there is
+    settings = {f"NEWTON_{name.upper()}" for name in Settings.model_fields}
+    for said in ADVICE_BY_VERDICT.values():
+        assert set(re.findall(r"NEWTON_[A-Z_]+", said)) <= settings
+        for named in re.findall(r"`([^`]+)`", said):
+            program, _, command = named.partition(" ")
+            if not named.startswith("/"):
+                known = load_commands() if command else Frame.model_fields
+                assert (command.split()[0] if command else program) in known
+    said = ADVICE_BY_VERDICT["context relevance", "low"]
+    assert "`relevance_floor`" in said and "NEWTON_CONTEXT_TOKENS" not in said
 
 
-def test_a_context_that_stood_is_loaded_once_and_used_by_any_of_its_replies() -> None:
+def test_figures_of_use_count_what_was_shown() -> None:
     other = tuple(replace_used(item, not item.is_used) for item in ITEMS)
     stood = found(turn(0, context(1)), turn(1, context(1, items=other), method="stood"))
     assert (figure("recall precision", stood).value, figure("recall precision", stood).n) == (1.0, 2)
+    assert figure("recall precision", found(turn(0, context(1), has_text=False))).n == 0
+    assert figure("context relevance", found(turn(0, context(1), has_text=False))).n == 2
+    gone = found(turn(0, None), turn(1, None, method="stood"), turn(2, None, method="built"))
+    assert figure("refresh rate", gone).value == 0.5
+    assert figure("cold start, p95", gone).value is None
+    times = [turn(n, context(n, build_ms=900.0 if n > 17 else 10.0)) for n in range(20)]
+    assert figure("cold start, p95", found(*times)).value == 900.0
+    assert figure("cold start, p95", found(*[replace(one, method="updated") for one in times])).value is None
 
 
 def replace_used(item: ItemSample, used: bool) -> ItemSample:
     return item._replace(is_used=used)
-
-
-def test_replies_that_only_quote_memory_or_are_forgotten_say_nothing_of_use() -> None:
-    assert figure("recall precision", found(turn(0, context(1), has_text=False))).n == 0
-    assert figure("context relevance", found(turn(0, context(1), has_text=False))).n == 2
-
-
-def test_a_context_that_went_with_what_was_forgotten_still_counts_as_a_turn() -> None:
-    gone = found(turn(0, None), turn(1, None, method="stood"), turn(2, None, method="built"))
-    assert figure("refresh rate", gone).value == 0.5
-    assert figure("cold start, p95", gone).value is None
-
-
-def test_the_cold_start_is_that_of_contexts_from_scratch_and_hides_no_slow_one_behind_the_mean() -> None:
-    times = [turn(n, context(n, build_ms=900.0 if n > 17 else 10.0)) for n in range(20)]
-    assert figure("cold start, p95", found(*times)).value == 900.0
-    assert figure("cold start, p95", found(*[replace(one, method="updated") for one in times])).value is None
 
 
 def test_a_frame_that_a_person_puts_in_the_place_of_another_was_wrong_first() -> None:
@@ -190,38 +201,11 @@ def test_figures_stand_by_frame_profile_and_day() -> None:
     assert [group.name for group in mixed.days] == [f"{NOON:%Y-%m-%d}"]
 
 
-def test_a_missed_target_is_shown_with_what_helps() -> None:
-    missed = found(*(turn(n, context(n, tokens=20)) for n in range(12)))
-    shown = " ".join(" ".join(format_metrics(missed)).split())
-    assert "budget utilisation 2 % 50-90 % low 12 contexts" in shown
-    assert "NEWTON_CONTEXT_TOKENS" in shown
-    figures = metrics_to_json(missed)["metrics"]
-    assert isinstance(figures, list)
-    assert figures[1]["target"] == {"above": 0.5, "below": 0.9}
-
-
 @given(st.floats(0, 2), st.floats(0, 1), st.floats(0, 1), st.integers(0, 20))
 def test_a_verdict_is_ok_only_between_its_ends(value: float, one: float, other: float, n: int) -> None:
     above, below = min(one, other), max(one, other)
     judged = QualityMetric(name="x", value=value, n=n, sample_unit="y", target=MetricTarget(above, below)).verdict
     assert (judged == "ok") == (n >= 10 and above < value < below)
-
-
-def test_advice_names_only_what_there_is() -> None:
-    # S002-22
-    settings = {f"NEWTON_{name.upper()}" for name in Settings.model_fields}
-    for said in ADVICE_BY_VERDICT.values():
-        assert set(re.findall(r"NEWTON_[A-Z_]+", said)) <= settings
-        for named in re.findall(r"`([^`]+)`", said):
-            program, _, command = named.partition(" ")
-            if not named.startswith("/"):
-                known = load_commands() if command else Frame.model_fields
-                assert (command.split()[0] if command else program) in known
-
-
-def test_a_context_below_its_relevance_is_told_what_decides_what_is_loaded() -> None:
-    said = ADVICE_BY_VERDICT["context relevance", "low"]
-    assert "`relevance_floor`" in said and "NEWTON_CONTEXT_TOKENS" not in said
 
 
 def test_the_overview_draws_the_days_from_the_first_to_the_last() -> None:

@@ -81,7 +81,7 @@ def message(number: int, cosine: float, *, by: str = "User", is_question: bool =
     return fact(number, cosine)._replace(kind="exchange", micro=text, summary=text)
 
 
-def test_a_question_that_memory_hardly_answers_gets_the_nearest_messages_of_the_person() -> None:
+def test_what_is_near_is_chosen() -> None:
     text = "How often is the ash rinsed?"
     said = [message(number, 0.3 - number / 100) for number in range(1, 8)]
     expected = list(range(1, MESSAGE_TOKENS // TOKENS + 1))
@@ -89,35 +89,26 @@ def test_a_question_that_memory_hardly_answers_gets_the_nearest_messages_of_the_
     assert select(text, message(8, 0.5, by="Assistant"), message(9, 0.5, is_question=True), *said) == expected
     assert select(text, *said, answers=AnswerEstimate(0.3)) == [], "messages are selected by their own probability"
     assert select(text, message(1, 0.15)) == select("How can I rinse ash?", *said) == []
-
-
-def test_messages_that_no_person_wrote_are_not_added() -> None:
+    # messages that no person wrote are not added
     text = "Who mends the boiler?"
     written = message(1, 0.4)
     assert select(text, written) == [1]
     assert select(text, written._replace(trust="tool")) == select(text, written._replace(trust="web")) == []
-
-
-def test_beside_a_clear_fact_those_far_from_it_are_left_out() -> None:
     assert select("What is my van?", fact(1, 0.6), fact(2, 0.3), fact(3, 0.22)) == [1, 2]
     assert select("What is my van?", fact(1, 0.45), fact(2, 0.3), fact(3, 0.22)) == [1, 2, 3]
-
-
-def test_what_is_near_and_likely_comes_before_what_is_only_near() -> None:
+    # what is near and likely comes before what is only near
     found = [fact(number, 0.18 - number / 1000) for number in range(1, 9)]
     likely = AnswerEstimate(0.1, {found[2].memory_id: 0.05})
     assert 3 in select("What is my van?", *found, answers=likely)
     assert 3 not in select("What is my van?", *found)
 
 
-def test_past_and_quarantined_facts_and_other_memories_are_left_out() -> None:
+def test_past_and_quarantined_facts_are_left_out_and_the_vector_of_the_question_decides() -> None:
     text, best = "What is my van?", fact(1, 0.3)
     others = (fact(2, 0.4, state="SUPERSEDED"), fact(3, 0.4)._replace(quarantined=True))
     assert select(text, best, *others, fact(4, 0.4)._replace(kind="exchange")) == [1]
     assert select(text, best, answers=NO_ESTIMATE) == [], "nothing is known of the questions that memory answers"
-
-
-def test_the_vector_of_the_question_decides() -> None:
+    # the vector of the question decides
     far, near = fact(1, 0.4), fact(2, 0.1)
     result = RecallResult(query=RecallQuery(text="What is my van?"), memories=[far, near], missing={}, text_count=300)
     result = replace(result, answer_similarities={far.memory_id: 0.1, near.memory_id: 0.5})

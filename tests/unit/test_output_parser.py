@@ -106,9 +106,12 @@ def test_of_an_answer_that_is_cut_anywhere_the_complete_items_remain(indent: int
         assert left_out == {CUT_OFF: 1}
 
 
-def test_valid_json_is_read_as_the_standard_library_reads_it() -> None:
+def test_valid_json_is_read_as_ever_and_nothing_of_an_error_is_taken() -> None:
     text = json.dumps({"a": [1, -2.5e3, True, False, None, 'x "y", {z}: [\\] // é \n\t😀'], "b": {"c": []}, "": "'"})
     assert [found.value for found in find_json_values(text)] == [json.loads(text)]
+    for text in ('{"error": "quota exceeded"}', '{"error": {"message": "facts"}}', '[{"error": "x"}]', "[]", "{}"):
+        for schema in (ExtractionOutput, SummaryOutput, SCHEMAS["pairs"]):
+            assert parse_output(text, schema).value is None, text
 
 
 def test_what_is_left_out_is_counted_without_its_text() -> None:
@@ -124,12 +127,6 @@ def test_what_is_left_out_is_counted_without_its_text() -> None:
         "facts: no object": 1,
         "procedures: empty": 1,
     }
-
-
-def test_nothing_of_an_error_is_taken_for_an_item() -> None:
-    for text in ('{"error": "quota exceeded"}', '{"error": {"message": "facts"}}', '[{"error": "x"}]', "[]", "{}"):
-        for schema in (ExtractionOutput, SummaryOutput, SCHEMAS["pairs"]):
-            assert parse_output(text, schema).value is None, text
 
 
 @pytest.mark.parametrize(

@@ -84,11 +84,8 @@ def test_a_shipped_pack_leans_every_frame(name: str) -> None:
     assert all(frames[each].examples == FRAMES[each].examples for each in frames)  # what was learnt from them holds
 
 
-def test_without_a_pack_nothing_leans() -> None:
+def test_percentages_split_the_flexible_layers_and_without_a_pack_nothing_leans() -> None:
     assert load_frame_set(PROFILES) == FrameSet(FRAMES, PROFILES, None)
-
-
-def test_percentages_split_the_flexible_layers() -> None:
     # recent: episodes, entity: facts, patterns: procedures; semantic: decisions and facts, as the frame has them
     split = load_packs().packs["research"].budget.to_layer_shares(FRAMES["question"].budget)
     assert split == LayerShares(decisions=111, facts=589, procedures=200, episodes=100)
@@ -129,19 +126,25 @@ def test_depth_failures_and_types_of_a_pack_reach_its_profile(tmp_path: Path) ->
     assert mine.weights.nonzero == {"similarity": 0.5, "recency": 0.5}
 
 
-def test_a_pack_names_a_profile_that_scores(tmp_path: Path) -> None:
+def test_frames_of_a_pack_keep_what_they_do_not_say_and_yield_to_a_persons_own(tmp_path: Path) -> None:
     written(tmp_path, packs__kitchen__pack=OWN + "profile: auto\n")
     with pytest.raises(ConfigError, match="selects other profiles"):
         load_frame_set(PROFILES, tmp_path, "kitchen")
-
-
-def test_a_frame_that_extends_another_keeps_what_it_does_not_say(tmp_path: Path) -> None:
+    # a frame that extends another keeps what it does not say
     debug = outlook(tmp_path, packs__kitchen__debug=EXTENDING).frames["debug"]
     assert debug.questions == ("What burns?", "What is raw?")
     assert (debug.priority("fact"), debug.priority("procedure")) == (0.1, FRAMES["debug"].priority("procedure"))
     assert debug.patterns[:-1] == FRAMES["debug"].patterns
     assert debug.patterns[-1].match == "burnt"
     assert (debug.profile, debug.examples) == ("kitchen", FRAMES["debug"].examples)
+    with pytest.raises(ConfigError) as refused:
+        load_frames(written(tmp_path, mend="extends: debgu\n"))
+    assert str(refused.value).startswith(f"{tmp_path}/mend.yaml:1: cannot extend 'debgu': it is not one of")
+    # a pack s frame is checked as any
+    bad = EXTENDING.replace("{fact: 0.1}", "{fact: 3}")
+    with pytest.raises(ConfigError) as refused:
+        outlook(tmp_path, packs__kitchen__debug=bad)
+    assert f"{tmp_path}/packs/kitchen/debug.yaml:3: priorities.fact should be less" in str(refused.value)
 
 
 def test_a_person_s_own_frames_lie_above_the_pack(tmp_path: Path) -> None:
@@ -175,12 +178,6 @@ def test_a_mistake_in_a_pack_names_its_line(tmp_path: Path, good: str, bad: str,
     assert str(refused.value).startswith(f"{tmp_path}/packs/kitchen/pack.yaml{complaint}")
 
 
-def test_a_frame_that_extends_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError) as refused:
-        load_frames(written(tmp_path, mend="extends: debgu\n"))
-    assert str(refused.value).startswith(f"{tmp_path}/mend.yaml:1: cannot extend 'debgu': it is not one of")
-
-
 def test_an_unknown_pack_or_profile_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError) as missing:
         load_frame_set(PROFILES, None, "codign")
@@ -189,13 +186,6 @@ def test_an_unknown_pack_or_profile_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError) as unknown:
         load_frame_set(PROFILES, tmp_path, "kitchen")
     assert unknown.value.what == "There is no profile 'newtn'."
-
-
-def test_a_pack_s_frame_is_checked_as_any(tmp_path: Path) -> None:
-    bad = EXTENDING.replace("{fact: 0.1}", "{fact: 3}")
-    with pytest.raises(ConfigError) as refused:
-        outlook(tmp_path, packs__kitchen__debug=bad)
-    assert f"{tmp_path}/packs/kitchen/debug.yaml:3: priorities.fact should be less" in str(refused.value)
 
 
 def test_a_broken_pack_costs_only_those_who_use_it(tmp_path: Path) -> None:

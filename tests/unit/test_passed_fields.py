@@ -40,7 +40,7 @@ def choice(index: int = 0, finish: str | None = None, **delta: object) -> dict[s
     return chunk({"choices": [{"index": index, "delta": delta, "finish_reason": finish}]})
 
 
-async def test_a_limit_goes_under_the_name_that_the_server_takes_once_it_is_learnt() -> None:
+async def test_a_limit_goes_under_the_name_that_the_server_takes() -> None:
     told = refuses("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", param="max_tokens")
     async with endpoint(told, says(["Yes."])) as server:
         chat = model(server.url)
@@ -50,21 +50,17 @@ async def test_a_limit_goes_under_the_name_that_the_server_takes_once_it_is_lear
     limits = [{name: body[name] for name in body if "max" in name} for body in server.asked]
     new = "max_completion_tokens"
     assert limits == [{"max_tokens": 50}, {new: 50}, {new: 60}, {new: 70}]
-
-
-async def test_a_refusal_under_both_names_is_told_as_it_came_and_nothing_is_learnt() -> None:
+    # a refusal under both names is told as it came and nothing is learnt
     both = refuses("max_tokens is too large: the most of this model is 10 for max_tokens and max_completion_tokens")
     async with endpoint(both, both, says(["Yes."])) as server:
         with pytest.raises(RefusedRequestError, match="too large: the most"):
             await heard(model(server.url), max_tokens=99)
         await heard(model(server.url), max_tokens=5)
     assert [("max_tokens" in body) for body in server.asked] == [True, False, True]
-
-
-async def test_a_server_that_takes_no_options_of_streams_is_asked_without() -> None:
     async with endpoint(refuses("Extra inputs are not permitted: stream_options", 422), says(["Yes."])) as server:
         assert (await heard(model(server.url)))[0] == "Yes."
     assert ["stream_options" in body for body in server.asked] == [True, False]
+    assert OpenAIChat(build_provider_upstream("openai", load({"openai_api_key": "sk-x"}, env={}))).name == "gpt-4o-mini"
 
 
 @pytest.mark.parametrize(
@@ -147,10 +143,6 @@ async def test_the_model_of_a_server_is_found_if_it_is_the_only_one(offered: lis
                 await heard(chat)
         else:
             assert [(await heard(chat))[-1].model, chat.name] == [offered[0]] * 2
-
-
-def test_openai_itself_has_a_default() -> None:
-    assert OpenAIChat(build_provider_upstream("openai", load({"openai_api_key": "sk-x"}, env={}))).name == "gpt-4o-mini"
 
 
 def test_deltas_make_one_message() -> None:

@@ -57,9 +57,23 @@ def measure(name: str) -> PresetNumbers:
     )
 
 
-def test_every_preset_has_its_numbers() -> None:
-    # S003-13, S003-14: the preset long compacts at 112,500 of its 150,000 tokens
+def test_presets_have_their_numbers_and_own_strategies_their_order() -> None:
+    # S003-13, S003-14, S003-15, S003-F2
+    # the preset long compacts at 112,500 of its 150,000 tokens
     assert {name: measure(name) for name in PRESETS} == TABLE
+    # the strategies of a preset run in their order
+    names = ["mask_outputs", "tool_calls", "threshold", "goal_batch", "goal_merge"]
+    for name in ("default", "long", "conservative"):
+        assert [strategy.name for strategy in parse_preset(name).strategies] == names
+    assert parse_preset("none").strategies == ()
+    # own strategies are taken in their order
+    assert parse_preset("threshold(share=0.7, recent=2), tool_calls(age=5),mask_outputs").strategies == (
+        SummarizeOldest(share=0.7, recent=2),
+        SummarizeToolCalls(age=5),
+        MaskOutputs(),
+    )
+    assert parse_preset(" goal_merge ( keep = 2 ) ").strategies == (MergeSummaries(keep=2),)
+    assert parse_preset("goal_batch()").strategies == (BatchTurns(),)
 
 
 @pytest.mark.parametrize("name", [name for name, numbers in TABLE.items() if numbers.compacts_at])
@@ -71,25 +85,6 @@ def test_a_preset_compacts_at_its_number_and_not_below(name: str) -> None:
     for tokens, is_due in ((numbers.compacts_at - 500, False), (numbers.compacts_at, True)):
         view = [ViewMessage("user", "word", 500, position, position) for position in range(tokens // 500)]
         assert bool(oldest.plan(ViewState(view, numbers.conversation))) == is_due, tokens
-
-
-def test_the_strategies_of_a_preset_run_in_their_order() -> None:
-    # S003-15
-    names = ["mask_outputs", "tool_calls", "threshold", "goal_batch", "goal_merge"]
-    for name in ("default", "long", "conservative"):
-        assert [strategy.name for strategy in parse_preset(name).strategies] == names
-    assert parse_preset("none").strategies == ()
-
-
-def test_own_strategies_are_taken_in_their_order() -> None:
-    # S003-F2
-    assert parse_preset("threshold(share=0.7, recent=2), tool_calls(age=5),mask_outputs").strategies == (
-        SummarizeOldest(share=0.7, recent=2),
-        SummarizeToolCalls(age=5),
-        MaskOutputs(),
-    )
-    assert parse_preset(" goal_merge ( keep = 2 ) ").strategies == (MergeSummaries(keep=2),)
-    assert parse_preset("goal_batch()").strategies == (BatchTurns(),)
 
 
 @pytest.mark.parametrize(

@@ -47,15 +47,14 @@ def profiles() -> dict[str, Profile]:
     return load_profiles()
 
 
-def test_what_ships(profiles: dict[str, Profile]) -> None:
+def test_newton_weighs_and_forgets_as_published(profiles: dict[str, Profile]) -> None:
+    # S002-10
     # the ruling on scoring
     assert sorted(profiles) == [
         *("auto", "balanced", "clustered", "coding", "custom", "evidence", "frequent", "important", "newton", "recent"),
         *("research", "support"),
     ]
-
-
-def test_newton_weighs_as_published(profiles: dict[str, Profile]) -> None:  # S002-10
+    # newton weighs as published
     newton = profiles["newton"]
     assert newton.weights.nonzero == {
         "similarity": 0.50,
@@ -66,6 +65,16 @@ def test_newton_weighs_as_published(profiles: dict[str, Profile]) -> None:  # S0
         "confidence": 0.05,
     }
     assert (newton.combine, newton.fill, newton.order) == ("sum", "downgrade", "best_first")
+    # the true half life of newton is thirty days and three hours
+    half_life = profiles["newton"].recency.half_life
+    assert half_life is not None
+    assert half_life / timedelta(days=1) == pytest.approx(30.137, abs=0.001)
+    assert profiles["newton"].recency.remaining(half_life) == pytest.approx(0.5)
+    assert DAILY_TAU24.remaining(timedelta(hours=7.5)) == pytest.approx(math.exp(-7.5 / 24))
+    still = profiles["important"].recency
+    assert still.remaining(timedelta(days=4_000)) == 1.0
+    assert still.half_life is None
+    assert SESSION.remaining(timedelta(hours=-5)) == MONTHLY.remaining(timedelta(days=-1)) == 1.0
 
 
 @pytest.mark.parametrize("days", [0, 0.25, 1, 30, 365])
@@ -73,13 +82,6 @@ def test_newton_forgets_as_published(profiles: dict[str, Profile], days: float) 
     recency = profiles["newton"].recency
     assert recency.clock == "occurred"  # a memory is as old as what it tells, not as its import
     assert recency.remaining(timedelta(days=days)) == pytest.approx(math.exp(-0.023 * days))
-
-
-def test_the_true_half_life_of_newton_is_thirty_days_and_three_hours(profiles: dict[str, Profile]) -> None:  # S002-10
-    half_life = profiles["newton"].recency.half_life
-    assert half_life is not None
-    assert half_life / timedelta(days=1) == pytest.approx(30.137, abs=0.001)
-    assert profiles["newton"].recency.remaining(half_life) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -116,33 +118,15 @@ def test_half_is_left_at_the_half_life(decay: RecencyDecay, hours: float) -> Non
     assert decay.remaining(decay.half_life) == pytest.approx(0.5)
 
 
-def test_the_time_constant_is_the_literal_formula() -> None:
-    assert DAILY_TAU24.remaining(timedelta(hours=7.5)) == pytest.approx(math.exp(-7.5 / 24))
-
-
-def test_nothing_decays_without_decay(profiles: dict[str, Profile]) -> None:
-    still = profiles["important"].recency
-    assert still.remaining(timedelta(days=4_000)) == 1.0
-    assert still.half_life is None
-
-
-def test_a_memory_from_the_future_is_as_fresh_as_the_present() -> None:
-    assert SESSION.remaining(timedelta(hours=-5)) == MONTHLY.remaining(timedelta(days=-1)) == 1.0
-
-
-def test_recent_orders_by_access_at_any_age(profiles: dict[str, Profile]) -> None:  # S000-2
+def test_archetypes_order_as_published(profiles: dict[str, Profile]) -> None:
+    # S000-2, S000-3, S000-4, S000-22, S000-F2
     recent = profiles["recent"]
     assert recent.weights.nonzero == {"recency": 1.0}
     assert recent.recency.clock == "accessed"
     old = timedelta(days=36_500)
     assert recent.recency.remaining(old) > recent.recency.remaining(old + timedelta(minutes=1)) > 0
-
-
-def test_important_looks_at_importance_alone(profiles: dict[str, Profile]) -> None:  # S000-3
     assert profiles["important"].weights.nonzero == {"importance": 1.0}
-
-
-def test_balanced_multiplies_importance_with_freshness(profiles: dict[str, Profile]) -> None:  # S000-4, S000-22
+    # balanced multiplies importance with freshness
     balanced = profiles["balanced"]
     assert balanced.combine == "product"
     assert balanced.weights.nonzero == {"importance": 1.0, "recency": 1.0}
@@ -150,14 +134,30 @@ def test_balanced_multiplies_importance_with_freshness(profiles: dict[str, Profi
     items = [(7, timedelta(minutes=2)), (5, timedelta(minutes=10)), (10, timedelta(days=3)), (9, timedelta(days=5))]
     scores = [importance * balanced.recency.remaining(age) for importance, age in items]
     assert scores == pytest.approx([6.77, 4.29, 0.137, 0.074], rel=0.01)
+    uses = [profiles["frequent"].usage.factor_for(n) for n in (0, 1, 2, 10, 1_000, 10**8)]
+    assert uses == sorted(set(uses)), "every count has a value of its own"
+    # the speed of a decay can be given
+    quick = profiles["balanced"].with_time_constant(0.5)
+    assert [quick.recency.remaining(timedelta(hours=h)) for h in (0, 0.5, 1.5)] == pytest.approx([1, 0.5, 0.25])
+    assert quick.recency.clock == "created"
+    for hours in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(InputError, match="is not possible"):
+            profiles["balanced"].with_time_constant(hours)
+    with pytest.raises(InputError, match="does not fall with its age"):
+        profiles["important"].with_time_constant(0.5)
 
 
-def test_every_feature_may_be_weighed() -> None:
+def test_a_good_profile_is_read_and_cannot_be_changed(tmp_path: Path, profiles: dict[str, Profile]) -> None:
     weights = FeatureWeights(**dict.fromkeys(FeatureWeights.model_fields, 0.5))
     assert list(weights.nonzero) == [
         *("similarity", "lexical", "type_priority", "recency", "importance", "salience"),
         *("outcome", "usage", "confidence", "success_rate", "depth"),
     ]
+    (tmp_path / "mine.yaml").write_text(GOOD, encoding="utf-8")
+    mine = read_folder(tmp_path, Profile)["mine"]
+    assert mine.recency == RecencyDecay(kind="exponential", clock="confirmed", half_life_days=7)
+    with pytest.raises(ValidationError):
+        setattr(profiles["newton"], "fill", "stop")  # noqa: B010 (a plain assignment would not pass the type check)
 
 
 WRONG = {
@@ -228,28 +228,20 @@ def test_a_mistake_names_its_file_and_line(tmp_path: Path, good: str, bad: str, 
     assert str(refused.value).startswith(f"{path}:{complaint}")
 
 
-def test_a_good_profile_is_read(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(GOOD, encoding="utf-8")
-    mine = read_folder(tmp_path, Profile)["mine"]
-    assert mine.recency == RecencyDecay(kind="exponential", clock="confirmed", half_life_days=7)
-
-
-def test_a_profile_cannot_be_changed(profiles: dict[str, Profile]) -> None:
-    with pytest.raises(ValidationError):
-        setattr(profiles["newton"], "fill", "stop")  # noqa: B010 (a plain assignment would not pass the type check)
-
-
-def test_an_unknown_profile_names_the_nearest_and_all(profiles: dict[str, Profile]) -> None:
+def test_an_unknown_profile_names_the_nearest_and_the_document_tells_of_all(profiles: dict[str, Profile]) -> None:
+    # S000-24
     assert get_profile(profiles, "newton") is profiles["newton"]
     with pytest.raises(NotFoundError) as missing:
         get_profile(profiles, "balancd")
     assert missing.value.hint == f"Did you mean 'balanced'? The profiles are: {', '.join(sorted(profiles))}."
-
-
-def test_shipped_folders_are_found() -> None:
     assert any(data_folder("frames").glob("*.yaml"))
     assert any(data_folder("profiles").glob("*.yaml"))
     assert data_folder("schema").is_dir()
+    # the document tells of every profile decay and order
+    told = (data_folder("profiles").parent / "docs" / "profiles.md").read_text(encoding="utf-8")
+    for name in (*profiles, *DECAY_PRESETS, *get_args(ItemOrder), *get_args(OverflowMode)):
+        assert f"`{name}`" in told, name
+    assert "(importance.md)" in told and "| 16.6 h |" in told
 
 
 LITERAL: dict[str, Callable[[float], float]] = {
@@ -302,29 +294,11 @@ def test_auto_chooses_by_the_frame_alone(
     assert select_profile(profiles, "newton", frame=frame).name == "newton"
 
 
-def test_a_profile_may_only_choose_one_that_scores(tmp_path: Path) -> None:
+def test_a_profile_of_ones_own_replaces_one_and_chooses_only_one_that_scores(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("name: mine\ndescription: D.\nby_frame: {debug: auto}\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="'mine' selects 'auto', which is not a profile"):
         load_profiles(tmp_path)
-
-
-def test_the_speed_of_a_decay_can_be_given(profiles: dict[str, Profile]) -> None:  # S000-F2
-    quick = profiles["balanced"].with_time_constant(0.5)
-    assert [quick.recency.remaining(timedelta(hours=h)) for h in (0, 0.5, 1.5)] == pytest.approx([1, 0.5, 0.25])
-    assert quick.recency.clock == "created"
-    for hours in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(InputError, match="is not possible"):
-            profiles["balanced"].with_time_constant(hours)
-    with pytest.raises(InputError, match="does not fall with its age"):
-        profiles["important"].with_time_constant(0.5)
-
-
-def test_what_was_never_used_comes_after_what_was(profiles: dict[str, Profile]) -> None:
-    uses = [profiles["frequent"].usage.factor_for(n) for n in (0, 1, 2, 10, 1_000, 10**8)]
-    assert uses == sorted(set(uses)), "every count has a value of its own"
-
-
-def test_a_profile_of_ones_own_is_added_and_one_of_the_same_name_wins(tmp_path: Path) -> None:
+    # a profile of ones own is added and one of the same name wins
     (tmp_path / "mine.yaml").write_text(GOOD, encoding="utf-8")
     (tmp_path / "recent.yaml").write_text(GOOD.replace("name: mine", "name: recent"), encoding="utf-8")
     known = load_profiles(tmp_path)
@@ -340,10 +314,3 @@ def test_an_expression_that_cannot_be_computed_names_its_line(tmp_path: Path) ->
         load_profiles(tmp_path, check_expression)
     (tmp_path / "mine.yaml").write_text(own.replace("importence", "importance"), encoding="utf-8")
     assert load_profiles(tmp_path, check_expression)["mine"].expression == "importance * 2"
-
-
-def test_the_document_tells_of_every_profile_decay_and_order(profiles: dict[str, Profile]) -> None:  # S000-24
-    told = (data_folder("profiles").parent / "docs" / "profiles.md").read_text(encoding="utf-8")
-    for name in (*profiles, *DECAY_PRESETS, *get_args(ItemOrder), *get_args(OverflowMode)):
-        assert f"`{name}`" in told, name
-    assert "(importance.md)" in told and "| 16.6 h |" in told

@@ -44,15 +44,13 @@ def test_questions_are_nearer_to_their_answers_than_by_the_embedding_model(minil
     assert encoded > plain + 0.07
 
 
-def test_a_question_has_the_same_vector_alone_and_among_others(minilm: MiniLM) -> None:
+async def test_a_question_is_searched_for_with_its_own_vector(minilm: MiniLM) -> None:
     questions = ["Where?", QUESTION, "and what did the man from the insurance say about the roof, was it yes?"]
     together = minilm.embed_questions_now(questions)
     for question, vector in zip(questions, together, strict=True):
         assert np.array_equal(vector, minilm.embed_questions_now([question])[0])
         assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
-
-
-async def test_a_question_is_searched_for_with_its_own_vector(minilm: MiniLM) -> None:
+    # a question is searched for with its own vector
     encoded = await encode_question(QUESTION, minilm)
     assert encoded is not None
     query, missing = encoded
@@ -75,15 +73,12 @@ async def test_texts_without_an_encoder_are_searched_for_with_their_plain_vector
     assert query.vector is query.search_vector
 
 
-async def test_an_embedder_without_an_encoder_gives_its_plain_vectors() -> None:
+async def test_an_embedder_without_an_encoder_gives_its_plain_vectors_and_reports_its_failure() -> None:
     embedder = HashEmbedder()
     assert await encode_question(QUESTION, embedder) is None
     query, _ = await embed_text(QUESTION, embedder)
     assert query.vector is not None
     assert query.vector is query.search_vector
-
-
-async def test_a_failure_of_the_embedder_is_reported() -> None:
     query, missing = await embed_text(QUESTION, BrokenEmbedder())
     assert (query.vector, query.search_vector) == (None, None)
     assert missing == {"embeddings": "The embedding endpoint does not answer."}

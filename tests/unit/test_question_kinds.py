@@ -44,7 +44,27 @@ def test_questions_are_read_as_labelled(kind: QuestionKind) -> None:
     assert kinds[kind] >= 0.9 * kinds.total()
 
 
-def test_the_words_that_decided_are_reported() -> None:
+def test_timelines_and_summaries_prefer_the_person_and_spread_over_sessions() -> None:
+    replies = [message(number, 1.0, "Assistant") for number in (1, 3)]
+    monday = [message(number, 0.9 - number / 1_000) for number in (2, 4, 6, 8)]
+    ranked = rank("In what order did I mention the tests?", [*replies, *monday, message(10, 0.8, session=FRIDAY)])
+    assert ranked.index(10) < ranked.index(8)
+    assert ranked[-2:] == [1, 3]
+    # a summary ranks a reply with its message and the best turn of each session first
+    memories = [
+        message(2, 1.0),
+        message(3, 0.2, "Assistant"),
+        message(4, 0.98),
+        message(6, 0.9, session=FRIDAY),
+        message(7, 0.1, "Assistant", session=FRIDAY),
+    ]
+    assert rank("Summarise the project.", memories) == [2, 3, 6, 7, 4]
+    # summaries of sessions come first within a tenth of the tokens
+    episodes = [memory(n, 0.1, f"episode {n}", session=FRIDAY, position=None, kind="episode") for n in (11, 12)]
+    given = [message(2, 1.0), message(4, 0.9), *episodes]
+    ranked = rank_for_question(read_question("Give me an overview."), given, max_tokens=300)
+    assert {found.memory_id.int for found in ranked.memories[:2]} == {2, 11}
+    assert ranked.gathering.reasons == {UUID(int=11): SESSION_SUMMARY}
     assert read_question("Please sum up the talks with the bank.").phrase == "sum up"
     assert read_question("Where is the key?").phrase == ""
 
@@ -60,33 +80,6 @@ def test_the_words_that_decided_are_reported() -> None:
 )
 def test_replies_rank_lower_for_a_question_about_the_person(text: str, wanted: list[int]) -> None:
     assert rank(text, [message(1, 1.0, "Assistant"), message(2, 0.9), message(3, 0.8)]) == wanted
-
-
-def test_a_timeline_of_what_the_person_said_prefers_the_person_and_spreads_over_sessions() -> None:
-    replies = [message(number, 1.0, "Assistant") for number in (1, 3)]
-    monday = [message(number, 0.9 - number / 1_000) for number in (2, 4, 6, 8)]
-    ranked = rank("In what order did I mention the tests?", [*replies, *monday, message(10, 0.8, session=FRIDAY)])
-    assert ranked.index(10) < ranked.index(8)
-    assert ranked[-2:] == [1, 3]
-
-
-def test_a_summary_ranks_a_reply_with_its_message_and_the_best_turn_of_each_session_first() -> None:
-    memories = [
-        message(2, 1.0),
-        message(3, 0.2, "Assistant"),
-        message(4, 0.98),
-        message(6, 0.9, session=FRIDAY),
-        message(7, 0.1, "Assistant", session=FRIDAY),
-    ]
-    assert rank("Summarise the project.", memories) == [2, 3, 6, 7, 4]
-
-
-def test_summaries_of_sessions_come_first_within_a_tenth_of_the_tokens() -> None:
-    episodes = [memory(n, 0.1, f"episode {n}", session=FRIDAY, position=None, kind="episode") for n in (11, 12)]
-    given = [message(2, 1.0), message(4, 0.9), *episodes]
-    ranked = rank_for_question(read_question("Give me an overview."), given, max_tokens=300)
-    assert {found.memory_id.int for found in ranked.memories[:2]} == {2, 11}
-    assert ranked.gathering.reasons == {UUID(int=11): SESSION_SUMMARY}
 
 
 @pytest.mark.parametrize("text", ["Sum up the talks.", "In what order did I say it?", "How many did I mention?"])

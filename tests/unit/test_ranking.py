@@ -54,13 +54,20 @@ def hit(
 
 def test_meaning_and_words_add_up() -> None:
     assert score_relevance([hit(0.4, lexical=0.5)]) == [pytest.approx(0.4 + DEFAULT_WEIGHTS.lexical * 0.5)]
-
-
-def test_the_words_of_a_long_text_count_less() -> None:
+    # the words of a long text count less
     just, longer = score_relevance(
         [hit(lexical=0.6, words=LONG_TEXT_WORDS), hit(lexical=0.6, words=LONG_TEXT_WORDS + 1)]
     )
     assert longer == pytest.approx(LONG_TEXT_FACTOR * just)
+    assert score_relevance([]) == []
+    assert normalize_by_max([]) == []
+    assert normalize_by_max([0.0, -1.0]) == [0.0, 0.0]
+    # what counts nothing changes nothing
+    hits = [hit(0.4, lexical=0.5, place=1, speaker="Ana"), hit(0.1, lexical=0.2, place=2)]
+    assert score_relevance(
+        hits, RankingWeights(lexical=0, neighbours=(), speaker=0), frozenset({"Ana"})
+    ) == pytest.approx([0.4, 0.1])
+    assert score_relevance(hits, RankingWeights(similarity=0, neighbours=())) == pytest.approx([1.5 * 0.5, 1.5 * 0.2])
 
 
 @pytest.mark.parametrize(("distance", "part"), [*enumerate(DEFAULT_WEIGHTS.neighbours, 1), (3, 0.0)])
@@ -69,16 +76,10 @@ def test_a_neighbour_lends_the_less_the_further_it_stands(distance: int, part: f
         assert score_relevance([hit(0.8, place=5), hit(0.0, place=place)])[1] == pytest.approx(part * 0.8)
 
 
-def test_of_two_neighbours_at_one_distance_only_the_better_lends() -> None:
+def test_neighbours_lend_once_within_their_thread() -> None:
     assert score_relevance([hit(0.8, place=4), hit(0.0, place=5), hit(0.6, place=6)])[1] == pytest.approx(0.5 * 0.8)
-
-
-def test_lent_evidence_is_not_lent_on() -> None:
     far = score_relevance([hit(0.8, place=1), hit(0.0, place=2), hit(0.0, place=3), hit(0.0, place=4)])
     assert far[1:] == [pytest.approx(0.4), pytest.approx(0.2), pytest.approx(0.0)]
-
-
-def test_a_neighbour_in_another_thread_lends_nothing() -> None:
     assert score_relevance([hit(0.8, place=4)._replace(thread_id=OTHER), hit(0.1, place=5)])[1] == pytest.approx(0.1)
     assert score_relevance([hit(0.8), hit(0.1, place=5)])[1] == pytest.approx(0.1)
 
@@ -109,12 +110,6 @@ def test_stretched_scores_keep_their_order_in_zero_to_one(scores: list[float]) -
         assert all(part <= other for more, other in zip(scores, parts, strict=True) if more >= score)
 
 
-def test_nothing_and_nothing_good_stretch_to_nothing() -> None:
-    assert score_relevance([]) == []
-    assert normalize_by_max([]) == []
-    assert normalize_by_max([0.0, -1.0]) == [0.0, 0.0]
-
-
 def test_a_line_of_a_speaker_whom_the_input_names_counts_more() -> None:
     # S002-9
     lines = [hit(0.4, speaker="Ana"), hit(0.4, speaker="Marta"), hit(0.4)]
@@ -129,16 +124,9 @@ def test_neither_roles_nor_parts_of_words_nor_small_letters_name_a_speaker(text:
     assert not find_named_speakers(text, ["Ana", "Will", "User", "Assistant", "Tool", None, "?"])
 
 
-def test_what_counts_nothing_changes_nothing() -> None:
-    hits = [hit(0.4, lexical=0.5, place=1, speaker="Ana"), hit(0.1, lexical=0.2, place=2)]
-    assert score_relevance(
-        hits, RankingWeights(lexical=0, neighbours=(), speaker=0), frozenset({"Ana"})
-    ) == pytest.approx([0.4, 0.1])
-    assert score_relevance(hits, RankingWeights(similarity=0, neighbours=())) == pytest.approx([1.5 * 0.5, 1.5 * 0.2])
-
-
-def test_what_stands_beside_a_good_line_is_looked_at_unless_it_was_found() -> None:
-    # S002-9: short answers share no word with the question
+def test_the_best_lines_bring_their_neighbours() -> None:
+    # S002-9
+    # short answers share no word with the question
     assert sorted(find_neighbours([hit(0.8, place=0), hit(0.5, place=2), hit(0.9)])) == [
         (THREAD, 1),
         (THREAD, 3),
@@ -146,9 +134,7 @@ def test_what_stands_beside_a_good_line_is_looked_at_unless_it_was_found() -> No
     ]
     assert find_neighbours([hit(0.8, place=5)], RankingWeights(neighbours=())) == []
     assert find_neighbours([]) == []
-
-
-def test_only_the_best_lines_bring_their_neighbours() -> None:
+    # only the best lines bring their neighbours
     hits = [hit(1 - n / 1_000, place=10 * n) for n in range(MAX_NEIGHBOUR_SOURCES + 5)]
     assert max(place for _, place in find_neighbours(hits)) == 10 * (MAX_NEIGHBOUR_SOURCES - 1) + len(
         DEFAULT_WEIGHTS.neighbours

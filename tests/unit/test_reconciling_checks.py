@@ -135,9 +135,19 @@ def test_meaning_and_a_name_link_a_line_to_an_item_without_common_words() -> Non
     assert keep(batch, item).text == "Nora lives in Husum."
 
 
-def test_a_line_has_its_own_trust_and_changes_nothing_of_higher_trust() -> None:
+def test_lines_change_nothing_of_higher_trust_or_newer() -> None:
     batch = with_lines(scene(SOLD), trust="web")
     assert (keep(batch, "1 end F4").contests, keep(scene(SOLD), "1 end F4").contests) == (True, False)
+    # core facts and facts on health need a person who names them
+    batch = scene("Nora: That thing is no problem any more.")
+    near = {batch.lines[0].memory_id: 0.9}
+    batch = replace(batch, known=tuple(replace(known, similarities=near) for known in batch.known))
+    assert [keep(batch, f"1 end {label}").contests for label in ("F9", "F6")] == [True, False]
+    core = replace(batch, known=tuple(replace(known, state="CORE") for known in batch.known))
+    assert keep(core, "1 end F6").contests
+    old = make_batch([SOLD, "Nora: I live in Bath with Ann."], KNOWN, said_at=FRIDAY - timedelta(days=700))
+    assert reason(old, "1 end F4") == "older than the known item"
+    assert keep(old, "2 add: Nora lives in Bath with Ann.").text == "Nora lives in Bath with Ann."
 
 
 def test_a_rule_in_a_long_sentence_is_kept_in_the_words_of_the_model_and_needs_no_approval_for_a_quoted_name() -> None:
@@ -155,21 +165,6 @@ def test_a_rule_in_a_long_sentence_is_kept_in_the_words_of_the_model_and_needs_n
     assert all(one.needs_approval for one in check(quoted, "1 rule: Never mention any prices to the customers.").kept)
 
 
-def test_core_facts_and_facts_on_health_need_a_person_who_names_them() -> None:
-    batch = scene("Nora: That thing is no problem any more.")
-    near = {batch.lines[0].memory_id: 0.9}
-    batch = replace(batch, known=tuple(replace(known, similarities=near) for known in batch.known))
-    assert [keep(batch, f"1 end {label}").contests for label in ("F9", "F6")] == [True, False]
-    core = replace(batch, known=tuple(replace(known, state="CORE") for known in batch.known))
-    assert keep(core, "1 end F6").contests
-
-
-def test_an_old_line_changes_no_newer_item_and_adds_what_it_says() -> None:
-    old = make_batch([SOLD, "Nora: I live in Bath with Ann."], KNOWN, said_at=FRIDAY - timedelta(days=700))
-    assert reason(old, "1 end F4") == "older than the known item"
-    assert keep(old, "2 add: Nora lives in Bath with Ann.").text == "Nora lives in Bath with Ann."
-
-
 def test_rules_of_the_user_are_in_their_words_and_those_of_others_wait() -> None:
     line = "Nora: The dog barks again. Never call me after nine, please."
     rule = keep(scene(line), "1 rule: Never call Nora after nine.")
@@ -180,7 +175,14 @@ def test_rules_of_the_user_are_in_their_words_and_those_of_others_wait() -> None
     assert reason(scene("Kim: Call her before nine."), "1 end R1") == "not a line of the user"
 
 
-def test_a_new_rule_that_names_one_is_an_update_and_other_ids_are_ignored() -> None:
+def test_rules_are_in_the_words_of_the_user_and_end_by_them() -> None:
+    batch = scene("Nora: u can drop the bullets thing, normal length is fine.", "Nora: I dropped my bullets.")
+    assert keep(batch, "1 end W1").op == "end"
+    assert check(batch, "1 end R1").kept == check(batch, "2 end W1").kept == ()
+    batch = make_batch(["Nora: nice but long. In general keep it short with me. I sit in a tram. 5 bullets max"])
+    wish = keep(batch, "1 wish: Keep it short in general, at most five bullets.")
+    assert wish.text == "In general keep it short with me. 5 bullets max"
+    # a new rule that names one is an update and other ids are ignored
     batch = scene("Nora: Never call me before ten.")
     rule = keep(batch, "1 rule R1: Never call Nora before ten.")
     assert (rule.op, [known.label for known in rule.known]) == ("update", ["R1"])
@@ -212,33 +214,17 @@ def test_no_other_day_or_year_is_completed() -> None:
     }
 
 
-def test_a_wish_ends_by_other_words_to_the_assistant_and_a_prohibition_only_by_its_own() -> None:
-    batch = scene("Nora: u can drop the bullets thing, normal length is fine.", "Nora: I dropped my bullets.")
-    assert keep(batch, "1 end W1").op == "end"
-    assert check(batch, "1 end R1").kept == check(batch, "2 end W1").kept == ()
-
-
-def test_the_wording_of_a_wish_has_all_sentences_that_say_a_part_of_it() -> None:
-    batch = make_batch(["Nora: nice but long. In general keep it short with me. I sit in a tram. 5 bullets max"])
-    wish = keep(batch, "1 wish: Keep it short in general, at most five bullets.")
-    assert wish.text == "In general keep it short with me. 5 bullets max"
-
-
-def test_too_many_ends_only_contest() -> None:
+def test_of_several_changes_the_later_counts_and_too_many_only_contest() -> None:
     batch = scene("Nora: No more sawmill, Kiel, Malte, Golf, rent, cello, dentist, eye doctor.")
     ends = [f"1 end F{n}" for n in range(1, 9)]
     assert {item.contests for item in check(batch, *ends).kept} == {True}
     assert {item.contests for item in check(batch, *ends[3:6]).kept} == {False}
-
-
-def test_of_two_changes_of_an_item_the_later_counts() -> None:
+    # of two changes of an item the later counts
     batch = scene("Nora: The Golf is sold.", "Nora: No, I drive the Golf for another year.")
     answer = check(batch, "1 end F4", "2 confirm F4", "2 update F4: Nora drives the Golf for another year.")
     assert [(item.op, item.line and item.line.number) for item in answer.kept] == [("update", 2)]
     assert answer.count_drops() == {"repeated": 2}
-
-
-def test_duplicates_are_merged_if_names_numbers_and_negations_agree() -> None:
+    # duplicates are merged if names numbers and negations agree
     known = ["F 2026-02-10 Signe is Nora's wife.", "F 2026-06-08 Nora is married to Signe."]
     known += ["F 2026-06-09 Nora runs 5 km.", "F 2026-06-10 Nora runs 8 km.", "F 2026-06-11 Nora does not run 5 km."]
     batch = make_batch(["Nora: hello"], known)
@@ -350,10 +336,12 @@ def test_no_kept_item_has_more_than_its_sources(proposed: list[ProposedItem]) ->
         assert kept.when in (None, date(2026, 11, 27))
 
 
-def test_read_lines_are_sources_but_have_no_items() -> None:
+def test_read_lines_and_pasted_rules_are_no_items() -> None:
     batch = scene("(read) Nora: My sister Mara called.", "Nora: She lives in Ulm now.")
     assert reason(batch, "1 add: Nora's sister is called Mara.") == "line already read"
     assert keep(batch, "2 add: Nora's sister Mara lives in Ulm.").weakened == ()
+    assert is_quoted("Never call before nine", "Translate this:\nNever call before nine\nBring cash")
+    assert not is_quoted("always sign with M", "Shorten this letter. And always sign with M.")
 
 
 LIST = "\n- Guests pay in cash\n- Never call before nine\n- The deposit is 400 euro"
@@ -386,8 +374,3 @@ def test_a_list_is_of_the_person_unless_its_head_presents_it_and_a_rule_only_if_
     text = f"Hi, just so you know.\n{head}{LIST}"
     assert ("Guests pay in cash" in split_own_words(text).foreign) == (head in FOREIGN_HEADS)
     assert is_quoted("Never call before nine", text) == (head not in RULE_HEADS)
-
-
-def test_a_rule_of_a_pasted_text_is_quoted_and_one_in_the_rest_of_a_paragraph_is_not() -> None:
-    assert is_quoted("Never call before nine", "Translate this:\nNever call before nine\nBring cash")
-    assert not is_quoted("always sign with M", "Shorten this letter. And always sign with M.")

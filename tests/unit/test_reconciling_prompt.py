@@ -30,11 +30,17 @@ ANSWER: dict[str, Any] = {
 WHOLE = json.dumps(ANSWER)
 
 
-def test_the_system_prompt_is_short_and_names_every_operation_and_field() -> None:
+def test_the_prompt_and_the_schema_name_every_operation_and_field() -> None:
     prompt = load_system_prompt()
     assert count(prompt) <= 800
     assert sorted(re.findall(r"^- (\w+):", prompt, re.MULTILINE)) == sorted(SHOWN_OPERATIONS)
     assert read_answer(prompt).items == ()  # the form that it shows changes nothing in an answer that copies it
+    # the schema is flat and has the fields of the prompt
+    assert ReconcilingOutput.model_json_schema() == SCHEMA
+    assert "$" not in json.dumps(SCHEMA)
+    (form,) = re.findall(r"^\{.*\}$", load_system_prompt(), re.MULTILINE)
+    assert list(SCHEMA["properties"]["items"]["items"]["properties"]) == list(json.loads(form)["items"][0])
+    assert split_batches(make_batch(["Nora: a"]), window_tokens=500, count_tokens=count) == []
 
 
 def test_the_user_message_has_day_user_known_items_and_numbered_lines() -> None:
@@ -75,15 +81,13 @@ def test_days_are_those_of_the_users_time_zone() -> None:
     assert "== Saturday 2026-11-28" in render_prompt(batch).user
 
 
-def test_foreign_text_is_short_and_left_out_where_no_person_follows() -> None:
+def test_foreign_text_and_replies_are_short() -> None:
     batch = make_batch([f"foreign: {'long ' * 200}", "Nora: a", "foreign: the end"])
     lines = render_prompt(batch).user.splitlines()
     (foreign,) = [line for line in lines if "foreign" in line]
     assert foreign.startswith("1 foreign (web page): long long")
     assert len(foreign) < 350
-
-
-def test_a_reply_is_short_unless_the_next_line_may_confirm_it_and_left_out_where_no_person_follows() -> None:
+    # a reply is short unless the next line may confirm it and left out where no person follows
     reply, other = f"assistant: {'long ' * 200}. Shall I note Friday?", f"Nora:{' no, something else entirely' * 4}"
     batch = make_batch([reply, other, reply, "Nora: yes", "assistant: I note it.", other, reply])
     lines = [line for line in render_prompt(batch).user.splitlines() if line[:1].isdigit()]
@@ -126,12 +130,18 @@ def test_the_sentences_of_a_line_are_marked_in_it_apart_from_what_is_known() -> 
     assert (implied.op, [one.text for one in implied.known]) == ("not_asserted", ["No lists, please."])
 
 
-def test_a_batch_has_the_sentences_of_its_own_lines_only() -> None:
+def test_sentences_of_a_batch_are_those_of_its_lines_and_take_no_room() -> None:
     lines = [f"Nora: I bought shelf {number}." for number in range(1, 50)]
     drafts = [f"S{number} I bought shelf {number}." for number in range(1, 50)]
     first, second = split_batches(make_batch(lines, drafts), window_tokens=128_000, count_tokens=count)
     assert {item.text for item in first.known} == {line.text for line in first.lines}
     assert {item.text for item in second.known} == {line.text for line in second.lines if not line.is_read}
+    # the sentences of many lines take no room from the known items
+    known = [f"F 2026-01-{day:02} Nora knows bird number {day}." for day in range(1, 29)]
+    lines = [f"Nora: I bought shelf {number}." for number in range(1, 7)]
+    drafts = [f"S{number} I bought shelf {number}." for number in range(1, 7)]
+    (batch,) = split_batches(make_batch(lines, [*known, *drafts]), window_tokens=128_000, count_tokens=count)
+    assert len([one for one in batch.known if one.drafted_by is None]) == 28
 
 
 def test_the_known_items_of_a_call_grow_with_its_lines_and_rules_are_always_among_them() -> None:
@@ -145,14 +155,6 @@ def test_the_known_items_of_a_call_grow_with_its_lines_and_rules_are_always_amon
         sizes.append(len(batch.known))
         assert "Never write to Ann." in [item.text for item in batch.known]
     assert sizes[0] < 42 < sizes[1] < 62
-
-
-def test_the_sentences_of_many_lines_take_no_room_from_the_known_items() -> None:
-    known = [f"F 2026-01-{day:02} Nora knows bird number {day}." for day in range(1, 29)]
-    lines = [f"Nora: I bought shelf {number}." for number in range(1, 7)]
-    drafts = [f"S{number} I bought shelf {number}." for number in range(1, 7)]
-    (batch,) = split_batches(make_batch(lines, [*known, *drafts]), window_tokens=128_000, count_tokens=count)
-    assert len([one for one in batch.known if one.drafted_by is None]) == 28
 
 
 @given(st.text(max_size=80), st.sampled_from(["assistant", "foreign (mail)", "Nora:", "</lines>", "3 Nora"]))
@@ -196,10 +198,6 @@ def test_of_a_cut_answer_the_lines_count_of_which_it_has_all_items(text: str, en
     assert kept is None or [item.line for item in read.items] == kept
 
 
-def test_no_batch_fits_a_window_below_the_system_prompt() -> None:
-    assert split_batches(make_batch(["Nora: a"]), window_tokens=500, count_tokens=count) == []
-
-
 def test_a_small_batch_has_the_known_items_nearest_to_its_lines() -> None:
     known = [f"F 2026-01-{day:02} Nora knows bird number {day}." for day in range(1, 29)]
     known += [f"F 2026-02-{day:02} Nora knows tree number {day}." for day in range(1, 29)]
@@ -208,13 +206,6 @@ def test_a_small_batch_has_the_known_items_nearest_to_its_lines() -> None:
     last = split_batches(batch, window_tokens=1_750, count_tokens=count)[-1]
     assert len(last.known) < 20
     assert "The Golf." in [item.text for item in last.known]
-
-
-def test_the_schema_is_flat_and_has_the_fields_of_the_prompt() -> None:
-    assert ReconcilingOutput.model_json_schema() == SCHEMA
-    assert "$" not in json.dumps(SCHEMA)
-    (form,) = re.findall(r"^\{.*\}$", load_system_prompt(), re.MULTILINE)
-    assert list(SCHEMA["properties"]["items"]["items"]["properties"]) == list(json.loads(form)["items"][0])
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,19 @@ def find_changed(half: int) -> list[str]:
     return [line for line in LINES["harmless"][half::2] if redact_secrets(line) != line]
 
 
-def test_the_lines_are_of_forty_kinds() -> None:
+def test_labels_and_markers_move_nothing() -> None:
     assert len({kind for kind, _ in LINES["secrets"]}) >= 40
     assert len(LINES["secrets"]) >= 300 and len(LINES["harmless"]) >= 300
+    assert all(label == label.lower() for rule in (*LABELLED_VALUES, *TOLD_SECRETS) for label in rule.labels)
+    assert redact_secrets("İİİ my password is hunter2") == "İİİ my password is [REDACTED:password]"
+    # a marker that was typed is not counted
+    with redaction_tally():
+        assert count_redactions(clean_text("typed: [REDACTED:jwt] and [REDACTED:password]")) == {}
+        text = clean_text("typed: [REDACTED:password]; my password is hunter2, and to DE89370400440532013000")
+        assert count_redactions(text) == {"iban": 1, "password": 1}
+    with redaction_tally() as tally:
+        assert clean_text("the password is hunter2") == clean_text("the password is hunter2")
+        assert tally.count() == {"password": 1}
 
 
 @pytest.mark.parametrize("half", [0, 1], ids=["tuned", "heldout"])
@@ -86,27 +96,6 @@ def test_codes_of_a_household_are_kept_unless_the_setting_says_otherwise(redacte
     keep_household_codes(keep=True)
     assert [redact_secrets(line) for line in lines] == lines
     assert redact_secrets("The PIN of the card is 4471.") == "The PIN of the card is [REDACTED:pin]."
-
-
-def test_labels_are_in_lower_case() -> None:
-    assert all(label == label.lower() for rule in (*LABELLED_VALUES, *TOLD_SECRETS) for label in rule.labels)
-
-
-def test_a_letter_that_grows_in_lower_case_moves_nothing() -> None:
-    assert redact_secrets("İİİ my password is hunter2") == "İİİ my password is [REDACTED:password]"
-
-
-def test_a_marker_that_was_typed_is_not_counted() -> None:
-    with redaction_tally():
-        assert count_redactions(clean_text("typed: [REDACTED:jwt] and [REDACTED:password]")) == {}
-        text = clean_text("typed: [REDACTED:password]; my password is hunter2, and to DE89370400440532013000")
-        assert count_redactions(text) == {"iban": 1, "password": 1}
-
-
-def test_a_secret_that_is_cleaned_twice_is_one_secret() -> None:
-    with redaction_tally() as tally:
-        assert clean_text("the password is hunter2") == clean_text("the password is hunter2")
-        assert tally.count() == {"password": 1}
 
 
 async def test_calls_count_apart_and_threads_count_with_their_call() -> None:

@@ -24,10 +24,19 @@ CALM = RefreshInput(
 )
 
 
-def test_what_covers_the_input_stands() -> None:
-    # S002-14: otherwise the current context stands and nothing is rebuilt
+def test_what_covers_the_input_stands_and_what_is_wrong_is_made_anew() -> None:
+    # S002-14
+    # otherwise the current context stands and nothing is rebuilt
     verdict = decide_refresh(CALM, DEFAULT_COVERAGE_THRESHOLDS)
     assert (verdict.method, verdict.reason) == ("stood", "the context covers the input (cosine 0.70)")
+    pressed = replace(CALM, used_tokens=2_400, added_count=3, stale_reasons=["the censors changed"])
+    assert decide_refresh(pressed, DEFAULT_COVERAGE_THRESHOLDS).method == "built"
+    # an input that says nothing of its own tells nothing of how to look at it
+    thanks = replace(CALM, frame="conversation", coverage=InputCoverage(cosine=0.1, word_share=0.0, is_follow_up=True))
+    assert decide_refresh(thanks, DEFAULT_COVERAGE_THRESHOLDS).method == "stood"
+    assert extract_content_words("Deployments failed, and Ana’s caches") == extract_content_words(
+        "the deployment FAILS; Ana's cache!"
+    )
 
 
 TRIGGERS: dict[str, tuple[RefreshInput, RefreshMethod, str]] = {
@@ -71,11 +80,6 @@ def test_each_trigger_has_its_consequence_and_its_reason(trigger: str) -> None:
     # S002-14: four triggers, and what is not so any more is never stated
     outlook, how, because = TRIGGERS[trigger]
     assert decide_refresh(outlook, DEFAULT_COVERAGE_THRESHOLDS) == (how, because)
-
-
-def test_what_is_wrong_is_made_anew_even_when_something_milder_would_do() -> None:
-    pressed = replace(CALM, used_tokens=2_400, added_count=3, stale_reasons=["the censors changed"])
-    assert decide_refresh(pressed, DEFAULT_COVERAGE_THRESHOLDS).method == "built"
 
 
 STAYS = {
@@ -148,15 +152,3 @@ def test_what_leans(text: str) -> None:
 )
 def test_what_does_not_lean(text: str) -> None:
     assert not is_follow_up(text)
-
-
-def test_words_are_compared_without_their_endings() -> None:
-    assert extract_content_words("Deployments failed, and Ana’s caches") == extract_content_words(
-        "the deployment FAILS; Ana's cache!"
-    )
-
-
-def test_thanks_are_no_change_of_frame() -> None:
-    # an input that says nothing of its own tells nothing of how to look at it
-    thanks = replace(CALM, frame="conversation", coverage=InputCoverage(cosine=0.1, word_share=0.0, is_follow_up=True))
-    assert decide_refresh(thanks, DEFAULT_COVERAGE_THRESHOLDS).method == "stood"

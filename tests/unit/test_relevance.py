@@ -46,32 +46,23 @@ def test_an_answer_is_above_the_floor_and_the_best_of_noise_below(model: str | N
     assert max(probabilities(unrelated, known=0.2, model=model)) < FLOOR
 
 
-def test_words_that_memory_does_not_have_count_against_what_it_has() -> None:
+def test_relevance_holds_for_small_and_odd_memories() -> None:
+    # S002-3
     known, unknown = (probabilities(CLEAR, known=share, model=MODEL.embedding_model)[0] for share in (1.0, 0.1))
     assert known > unknown
-
-
-def test_with_another_embedding_model_the_best_is_never_left_out() -> None:
     # its cosines have another range, so that an absolute bar would mean nothing
     assert probabilities(UNRELATED, known=0.2, model="another/model")[0] > FLOOR
-
-
-def test_nothing_found_is_no_error() -> None:
     assert probabilities([], known=0.0, model=None) == []
-
-
-def test_a_question_asked_before_is_no_evidence_for_itself() -> None:
-    # S002-3: a question on nothing known stays one when it is asked again
+    # a question asked before is no evidence for itself
+    # a question on nothing known stays one when it is asked again
     asked = found(3, 1.0, 1.0)._replace(
         kind="exchange", summary="[2026-03-01] User: Which bus goes there?", micro="[2026-03-01] User: Which bus"
     )
     # now memory has all words, so that the score of a text is relative to all of them
     others = [one._replace(lexical=one.lexical * 0.2) for one in UNRELATED]
     assert max(probabilities([asked, *others], known=1.0, model=MODEL.embedding_model)[1:]) < FLOOR
-
-
-def test_a_small_memory_lacks_common_words_too() -> None:
-    # S002-3: what a new user told is found in other words, as in a large memory in which every common word stands
+    # a small memory lacks common words too
+    # what a new user told is found in other words, as in a large memory in which every common word stands
     near = [found(1, 0.36, 0.0), found(2, 0.1, 0.0, 0.3)]
     small, large = (
         probabilities(near, known=0.0, model=MODEL.embedding_model, texts=texts)[0] for texts in (12, 5_000)

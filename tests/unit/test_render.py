@@ -51,7 +51,8 @@ def test_the_sum_of_the_blocks_is_the_count_of_the_text() -> None:
     assert page.tokens == token_counter.count(page.text)
 
 
-def test_an_approach_drops_questions_until_it_fits() -> None:
+def test_an_approach_drops_questions_until_it_fits_and_never_speaks_of_choosing() -> None:
+    # S002-13
     questions = ("What do I know for certain?", "What is the latest?", "What is unknown?")
     whole = render_frame_section("question", questions, count_tokens=token_counter.count, max_tokens=500)
     less = render_frame_section("question", questions, count_tokens=token_counter.count, max_tokens=whole.tokens - 1)
@@ -60,6 +61,10 @@ def test_an_approach_drops_questions_until_it_fits() -> None:
     assert render_frame_section("question", questions, count_tokens=token_counter.count, max_tokens=3) == TextBlock(
         "", 0
     )
+    titles = "".join(render_header(layer) for layer in count_header_tokens(token_counter.count)).lower()
+    assert not any(word in titles for word in ("memor", "retriev", "select", "score", "rank"))
+    cost = count_day_tokens(token_counter.count)
+    assert cost.heading <= cost.prefix
 
 
 def test_the_censors_of_a_frame_stand_in_its_section_and_outlast_its_questions() -> None:
@@ -81,12 +86,6 @@ def test_the_censors_of_a_frame_stand_in_its_section_and_outlast_its_questions()
     )
 
 
-def test_the_text_never_speaks_of_memories_being_chosen() -> None:
-    # S002-13
-    titles = "".join(render_header(layer) for layer in count_header_tokens(token_counter.count)).lower()
-    assert not any(word in titles for word in ("memor", "retriev", "select", "score", "rank"))
-
-
 @given(st.dates(), st.text(min_size=1), st.text())
 def test_a_day_costs_the_same_in_front_of_any_line_and_as_a_heading(day: date, speaker: str, said: str) -> None:
     # S002-3, S002-12: so a line's tokens without its day are known without counting
@@ -102,8 +101,3 @@ def test_a_day_costs_the_same_in_front_of_any_line_and_as_a_heading(day: date, s
     assert token_counter.count(
         to_bullet(rest) + heading.text + to_bullet(rest)
     ) == heading.tokens + 2 * token_counter.count(to_bullet(rest))
-
-
-def test_a_day_under_a_heading_is_cheaper_from_the_first_or_second_line_on() -> None:
-    cost = count_day_tokens(token_counter.count)
-    assert cost.heading <= cost.prefix

@@ -51,9 +51,17 @@ def test_each_rule_of_a_message_is_stated_in_the_words_of_its_sentences(text: st
     assert len(stated) >= kept and not any("Robert" in one.text and "bank" in one.text for one in stated)
 
 
-def test_a_sentence_that_may_be_a_rule_is_left_to_the_model() -> None:
+def test_what_is_passed_on_pasted_or_doubtful_states_and_lifts_no_rule() -> None:
     assert not plan("The dog ate my sock today.").is_unsure
     assert plan("When its recipes u can write as much as u like, all else stays brief", SHORT).is_unsure
+    letter = "My cousin sent this, any use?\n\nHi Lena! Always ask me before you book a band. Never pay up front. Kim x"
+    assert plan(letter, NUTS) == RulePlan()
+    called = "Jo and I called it a day last night. We're ok, no drama. I paid back what I owed."
+    assert plan(called, "Just call me Bo, only my dad says Robert").lifted == ()
+    assert plan("Nuts are allowed again.", SHORT) == RulePlan(is_unsure=True)
+    assert plan("You can suggest nuts again.", NUTS, "Do not suggest any nuts").lifted == ()
+    sentences = split_sentences("> Never call me.\nWho said that?")
+    assert [one.masked.strip("¤ ") for one in sentences] == ["", "Who said that?"]
 
 
 def test_a_model_that_reads_a_message_decides_on_what_is_not_certain() -> None:
@@ -65,16 +73,6 @@ def test_a_model_that_reads_a_message_decides_on_what_is_not_certain() -> None:
     assert not plan(
         "if i would have my own firm with three trucks i would only drive to italy i sware every week"
     ).stated
-
-
-def test_a_letter_that_is_passed_on_states_no_rule() -> None:
-    letter = "My cousin sent this, any use?\n\nHi Lena! Always ask me before you book a band. Never pay up front. Kim x"
-    assert plan(letter, NUTS) == RulePlan()
-
-
-def test_a_word_in_another_sentence_lifts_no_rule() -> None:
-    called = "Jo and I called it a day last night. We're ok, no drama. I paid back what I owed."
-    assert plan(called, "Just call me Bo, only my dad says Robert").lifted == ()
 
 
 @pytest.mark.parametrize(
@@ -106,16 +104,6 @@ def test_a_later_sentence_lifts_or_changes_the_rule_that_it_is_about(text: str, 
     ((rule, new_text),) = plan(text, NUTS, SHORT, SENDING).lifted
     assert rule.text == lifted
     assert (new_text is not None) == is_amended and (not new_text or new_text.startswith(f"{lifted} (since 2026"))
-
-
-def test_what_lifts_nothing_in_force_or_two_rules_alike_changes_nothing() -> None:
-    assert plan("Nuts are allowed again.", SHORT) == RulePlan(is_unsure=True)
-    assert plan("You can suggest nuts again.", NUTS, "Do not suggest any nuts").lifted == ()
-
-
-def test_pasted_text_has_no_sentences_of_the_user() -> None:
-    sentences = split_sentences("> Never call me.\nWho said that?")
-    assert [one.masked.strip("¤ ") for one in sentences] == ["", "Who said that?"]
 
 
 @pytest.mark.parametrize(

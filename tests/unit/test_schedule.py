@@ -55,11 +55,20 @@ def test_the_days_on_which_clocks_change_have_as_many_slots_as_others(day: datet
     assert len({daily(1, 30).last_slot(now) for now in oslo[::10]}) == 2, "the one of the day before, and its own"
 
 
-def test_days_of_the_week_are_those_of_the_calendar() -> None:
+def test_days_of_the_week_are_those_of_the_calendar_and_a_schedule_ends_with_its_dates() -> None:
     wednesday = datetime(2026, 3, 4, 12, tzinfo=UTC)
     assert weekly("Monday", 6).last_slot(wednesday) == datetime(2026, 3, 2, 6, tzinfo=UTC)
     assert weekly("Sunday", 5).last_slot(wednesday) == datetime(2026, 3, 1, 5, tzinfo=UTC)
     assert daily(13).last_slot(wednesday) == datetime(2026, 3, 3, 13, tzinfo=UTC)
+    assert len(JOBS) >= 15
+    for name, job in JOBS.items():
+        assert job.name == name and job.description.endswith(".") and job.schedule.description, name
+    # a schedule ends and begins with its dates
+    schedule = schedule_of("embed", every="1 h", start=date(2026, 1, 2), end=datetime(2026, 1, 2, 2, 30, tzinfo=UTC))
+    assert schedule.last_slot(datetime(2026, 1, 1, tzinfo=UTC)) is None
+    assert schedule.next_slot(datetime(2026, 1, 1, tzinfo=UTC)) == datetime(2026, 1, 2, tzinfo=UTC)
+    assert schedule.next_slot(datetime(2026, 1, 2, 2, tzinfo=UTC)) is None
+    assert schedule.last_slot(datetime(2027, 1, 2, tzinfo=UTC)) == datetime(2026, 1, 2, 2, tzinfo=UTC)
 
 
 @given(st.integers(1, 1_000), st.floats(0, 1))
@@ -68,12 +77,6 @@ def test_a_failed_run_waits_longer_each_time_and_never_long(attempts: int, luck:
     assert timedelta(seconds=2.5) <= wait <= timedelta(minutes=15)
     assert backoff_delay(attempts + 1, luck) >= wait
     assert backoff_delay(attempts, 0) <= wait <= backoff_delay(attempts, 1)
-
-
-def test_every_job_says_what_it_does_and_when() -> None:
-    assert len(JOBS) >= 15
-    for name, job in JOBS.items():
-        assert job.name == name and job.description.endswith(".") and job.schedule.description, name
 
 
 def schedule_of(job: str, **table: object) -> JobSchedule:
@@ -161,14 +164,6 @@ def test_a_bad_schedule_is_refused_with_the_remedy(job: str, table: dict[str, ob
     assert refused.value.hint and ("cron = " in refused.value.hint or "another job: embed" in refused.value.hint)
     with pytest.raises(ConfigError, match=said):
         check_settings(load({"jobs": {job: table}}))
-
-
-def test_a_schedule_ends_and_begins_with_its_dates() -> None:
-    schedule = schedule_of("embed", every="1 h", start=date(2026, 1, 2), end=datetime(2026, 1, 2, 2, 30, tzinfo=UTC))
-    assert schedule.last_slot(datetime(2026, 1, 1, tzinfo=UTC)) is None
-    assert schedule.next_slot(datetime(2026, 1, 1, tzinfo=UTC)) == datetime(2026, 1, 2, tzinfo=UTC)
-    assert schedule.next_slot(datetime(2026, 1, 2, 2, tzinfo=UTC)) is None
-    assert schedule.last_slot(datetime(2027, 1, 2, tzinfo=UTC)) == datetime(2026, 1, 2, 2, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("table", [{"cron": "0 7 * * *"}, {"every": "1 h"}, {}])

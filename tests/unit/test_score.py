@@ -89,16 +89,22 @@ def test_by_evidence_nothing_makes_up_for_being_beside_the_point(better: dict[st
     assert score(worst).score > score(found(relevance=relevance)._replace(**better)).score
 
 
-def test_by_evidence_the_later_of_two_alike_comes_first() -> None:
-    score = create_scorer(frame=FRAME, profile=EVIDENCE, now=NOON)
-    assert score(found()).score > score(found(occurred_at=NOON - timedelta(days=90))).score
-
-
 def test_the_newton_profile_by_the_letter() -> None:
-    # S002-10
+    # S002-10, S002-25, S000-F7
     old = found(relevance=0.8, occurred_at=NOON - timedelta(days=30), outcome="success", uses=100, confidence=0.5)
     expected = 0.5 * 0.8 + 0.15 * 0.6 + 0.15 * math.exp(-0.023 * 30) + 0.1 * 1.2 + 0.05 * 1.2 + 0.05 * 0.5
     assert score(old) == pytest.approx(expected)
+    # confidence default 1.0
+    assert score(found()) - score(found(confidence=0.0)) == pytest.approx(0.05)
+    assert score(found(uses=0)) == pytest.approx(score(found(uses=1)))
+    assert score(found(uses=10**9)) - score(found()) == pytest.approx(0.05 * 0.5)
+    # relevance beats recency
+    # half a year old and on the topic, against yesterday's small talk
+    topic = found(relevance=1.0, occurred_at=NOON - timedelta(days=182))
+    chatter = found(relevance=0.3, kind="exchange", occurred_at=NOON - timedelta(days=1))
+    assert score(topic) > score(chatter)
+    by_evidence = create_scorer(frame=FRAME, profile=EVIDENCE, now=NOON)
+    assert by_evidence(found()).score > by_evidence(found(occurred_at=NOON - timedelta(days=90))).score
 
 
 @pytest.mark.parametrize(
@@ -107,24 +113,6 @@ def test_the_newton_profile_by_the_letter() -> None:
 def test_outcomes_weigh_as_the_design_says(outcome: str | None, factor: float) -> None:
     # S002-10
     assert score(found(outcome=outcome)) - score(found()) == pytest.approx(0.1 * (factor - 1))
-
-
-def test_a_stored_confidence_of_zero_is_zero_and_none_is_one() -> None:
-    # S002-10: confidence default 1.0
-    assert score(found()) - score(found(confidence=0.0)) == pytest.approx(0.05)
-
-
-def test_never_used_is_neutral_and_use_is_capped() -> None:
-    # S002-10
-    assert score(found(uses=0)) == pytest.approx(score(found(uses=1)))
-    assert score(found(uses=10**9)) - score(found()) == pytest.approx(0.05 * 0.5)
-
-
-def test_relevance_beats_recency() -> None:
-    # S002-25, S000-F7: half a year old and on the topic, against yesterday's small talk
-    topic = found(relevance=1.0, occurred_at=NOON - timedelta(days=182))
-    chatter = found(relevance=0.3, kind="exchange", occurred_at=NOON - timedelta(days=1))
-    assert score(topic) > score(chatter)
 
 
 def test_importance_is_what_a_person_gave_or_else_what_the_record_makes_of_it() -> None:
@@ -180,18 +168,16 @@ def test_an_entity_that_the_input_names_counts_twice_its_salience() -> None:
     assert feature("salience", score_of(found())) == 0.5, "S001-23: unless more is known"
 
 
-def test_what_was_never_tried_is_sorted_without_a_division() -> None:
-    # S001-22
+def test_salience_and_count_order_what_archetypes_rank() -> None:
+    # S001-22, S001-23, S001-21
     tried = [TrialCounts(0, 0), TrialCounts(9, 10), TrialCounts(1, 10)]
     items = [found() for _ in tried]
     by_success = NEWTON.model_copy(update={"weights": FeatureWeights(success_rate=1.0)})
     trials = dict(zip([item.memory_id for item in items], tried, strict=True))
     score_of = create_scorer(profile=by_success, now=NOON, signals=QuerySignals(trials=trials))
     assert [score_of(item).score for item in items] == pytest.approx([0.5, 0.9, 0.1])
-
-
-def test_the_salience_of_a_procedure_is_its_success_rate() -> None:
-    # S001-22, S001-23: so the profiles of S001 place the one that helped more often first
+    # the salience of a procedure is its success rate
+    # so the profiles of S001 place the one that helped more often first
     tried = [TrialCounts(0, 0), TrialCounts(9, 10), TrialCounts(1, 10)]
     items = [found() for _ in tried]
     trials = dict(zip([item.memory_id for item in items], tried, strict=True))
@@ -199,16 +185,10 @@ def test_the_salience_of_a_procedure_is_its_success_rate() -> None:
     scores = [score_of(item).score for item in items]
     assert scores[1] > scores[0] > scores[2]
     assert scores[1] - scores[2] == pytest.approx(0.2 * (0.9 - 0.1))
-
-
-def test_each_step_along_relations_counts_less() -> None:
-    # S001-21
+    # each step along relations counts less
     near, far = found(), found()
     score_of = create_scorer(profile=NEWTON, now=NOON, signals=QuerySignals(hops={near.memory_id: 1, far.memory_id: 3}))
     assert [feature("depth", score_of(one)) for one in (near, far, found())] == pytest.approx([1, 1 / 3, 1])
-
-
-def test_frequent_orders_by_the_count() -> None:
     score_of = create_scorer(profile=PROFILES["frequent"], now=NOON)
     scores = [score_of(found(uses=n)).score for n in (0, 1, 2, 50, 10_000)]
     assert scores == sorted(set(scores))

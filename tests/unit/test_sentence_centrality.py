@@ -15,16 +15,10 @@ TALK = [
 ]
 
 
-def test_it_is_what_the_talk_was_about_in_the_order_of_the_talk() -> None:
+def test_it_is_what_the_talk_was_about_told_once_in_order() -> None:
     assert "Hello!" not in central_sentences(TALK, limit=3)
     assert all("ferry" in sentence for sentence in central_sentences(TALK, limit=2))
-
-
-def test_what_was_said_twice_is_told_once() -> None:
     assert central_sentences([TALK[1], TALK[1], TALK[1]], limit=3) == [TALK[1]]
-
-
-def test_nothing_to_tell_is_told_as_nothing() -> None:
     assert central_sentences([], limit=3) == central_sentences(["Yes.", "日本語。", "…"], limit=3) == []
 
 

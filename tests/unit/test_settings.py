@@ -25,29 +25,23 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_nothing_set_is_the_defaults() -> None:
+def test_defaults_file_environment_and_flags_yield_in_their_order(elsewhere: Path) -> None:
     settings = load(env={})
     assert settings == Settings.model_validate({})
     assert (settings.agent, settings.database_url, settings.embedding_provider) == ("default", None, "local")
     assert (settings.context_tokens, settings.profile) == (8_000, None)  # S002-2
-
-
-def test_the_file_yields_to_the_environment_and_that_to_flags(elsewhere: Path) -> None:
+    # the file yields to the environment and that to flags
     (elsewhere / "newton.toml").write_text('agent = "file"\ncontext_tokens = 1\nmax_output_tokens = 1\n')
     env = {"NEWTON_AGENT": "env", "NEWTON_CONTEXT_TOKENS": "2"}
     settings = load({"agent": "flag"}, env)
     assert (settings.agent, settings.context_tokens, settings.max_output_tokens) == ("flag", 2, 1)
-
-
-def test_another_file_can_be_named(elsewhere: Path) -> None:
+    # another file can be named
     other = elsewhere / "other.toml"
     other.write_text('agent = "other"\n')
     assert load(env={"NEWTON_CONFIG": str(other)}).agent == "other"
     with pytest.raises(ConfigError, match="not a file"):
         load(env={"NEWTON_CONFIG": str(elsewhere / "none.toml")})
-
-
-def test_names_of_other_tools_are_honoured_below_its_own() -> None:
+    # names of other tools are honoured below its own
     url = "postgresql://a/b"
     assert load(env={"DATABASE_URL": url}).database_url == SecretStr(url)
     own = load(env={"DATABASE_URL": url, "NEWTON_DATABASE_URL": "postgresql://c/d"}).database_url
@@ -103,10 +97,15 @@ def test_a_misspelt_name_is_refused_with_the_nearest(name: str, nearest: str) ->
         load(env={name: "x"})
 
 
-def test_a_misspelt_name_in_the_file_is_refused_with_the_nearest(elsewhere: Path) -> None:
+def test_a_wrong_name_in_the_file_is_refused_with_the_right_one(elsewhere: Path) -> None:
     (elsewhere / "newton.toml").write_text('agnet = "x"\n')
     with pytest.raises(ConfigError, match=r"agnet in newton\.toml is not a setting. Did you mean agent"):
         load(env={})
+    (elsewhere / "newton.toml").write_text("RAG_FINAL_TOP_K = 2\n")
+    with pytest.raises(ConfigError, match=r"RAG_FINAL_TOP_K in newton\.toml .* lower case .*: rag_final_top_k"):
+        load(env={})
+    with pytest.raises(ConfigError, match="is not a setting"):
+        load(env={"NEWTON_QQQQQQQQ": "x"})
 
 
 @pytest.mark.parametrize("name", ["NEWTON_SOURCE_TIMEOUT_SECONDS", "source_timeout_seconds in newton.toml"])
@@ -116,12 +115,6 @@ def test_a_removed_setting_is_refused_with_what_to_do(name: str, elsewhere: Path
         (elsewhere / file).write_text("source_timeout_seconds = 2\n")
     with pytest.raises(ConfigError, match=f"{name} is not a setting. Delete it; a request has one deadline"):
         load(env={} if file else {variable: "2"})
-
-
-def test_a_name_in_large_letters_in_the_file_is_refused_with_the_right_one(elsewhere: Path) -> None:
-    (elsewhere / "newton.toml").write_text("RAG_FINAL_TOP_K = 2\n")
-    with pytest.raises(ConfigError, match=r"RAG_FINAL_TOP_K in newton\.toml .* lower case .*: rag_final_top_k"):
-        load(env={})
 
 
 @pytest.mark.parametrize(
@@ -155,11 +148,6 @@ def test_settings_that_contradict_each_other_are_refused(given: dict[str, object
 def test_what_was_not_set_gives_way(given: dict[str, int]) -> None:
     check_settings(load(given, env={}))
     assert build_turn_limits(load(given, env={})).conversation == 100_000
-
-
-def test_a_name_like_no_other_is_refused_all_the_same() -> None:
-    with pytest.raises(ConfigError, match="is not a setting"):
-        load(env={"NEWTON_QQQQQQQQ": "x"})
 
 
 @pytest.mark.parametrize(
@@ -196,11 +184,16 @@ def test_broken_toml_is_refused_with_its_place(elsewhere: Path) -> None:
         load(env={})
 
 
-def test_settings_do_not_change_and_do_not_print_their_secrets() -> None:
+def test_settings_do_not_change_and_are_few() -> None:
     settings = load(env={"OPENAI_API_KEY": "sk-secret", "DATABASE_URL": "postgresql://u:secret@h/d"})
     with pytest.raises(ValueError, match="frozen"):
         settings.agent = "other"  # pyright: ignore[reportAttributeAccessIssue]  # the point of the test
     assert "secret" not in repr(settings).replace("SecretStr", "").replace("secret_str", "")
+    assert load(env={"NEWTON_DATA_DIR": "~/minds"}).home == Path("~/minds").expanduser()
+    assert len(Settings.model_fields) <= 72
+    assert [name for name, field in Settings.model_fields.items() if not field.description] == []
+    secret = {name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)}
+    assert secret == set(SECRET_SETTINGS)
 
 
 @pytest.mark.parametrize("name", ["DATABASE_URL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "NEWTON_OPENAI_API_KEY"])
@@ -220,21 +213,7 @@ def test_a_secret_can_come_from_a_file(elsewhere: Path, name: str) -> None:
         load(env={f"{name}_FILE": str(elsewhere / "missing")})
 
 
-def test_every_secret_setting_can_come_from_a_file() -> None:
-    secret = {name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)}
-    assert secret == set(SECRET_SETTINGS)
-
-
 def test_the_key_of_an_upstream_can_come_from_a_file(elsewhere: Path) -> None:
     (elsewhere / "newton.toml").write_text('[models.mine]\nbase_url = "http://m"\napi_key_env = "MY_KEY"\n')
     (elsewhere / "key").write_text("k-1\n")
     assert load(env={"MY_KEY_FILE": str(elsewhere / "key")}).models["mine"].api_key == SecretStr("k-1")
-
-
-def test_the_home_is_the_persons_own() -> None:
-    assert load(env={"NEWTON_DATA_DIR": "~/minds"}).home == Path("~/minds").expanduser()
-
-
-def test_there_are_few_settings_and_each_says_what_it_is_for() -> None:
-    assert len(Settings.model_fields) <= 72
-    assert [name for name, field in Settings.model_fields.items() if not field.description] == []

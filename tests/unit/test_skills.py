@@ -117,12 +117,13 @@ def test_front_matter_and_bands_are_read(tmp_path: Path) -> None:  # S002-18, S0
 def test_only_a_description_is_needed(tmp_path: Path) -> None:
     skill = read_skill(_written(tmp_path, "---\ndescription: Stop a tap that drips.\n---\nUse a spanner.\n"))
     assert (skill.name, skill.core, skill.details) == ("mend-a-tap", (), "Use a spanner.")
-
-
-def test_what_is_not_given_is_empty() -> None:
     skill = _read(_with_body("## Steps\n- Mend it."))
     assert (skill.domain, skill.goals, skill.core, skill.details) == ("general", (), ("Mend it.",), "")
     assert skill.triggers == skill.frames == skill.tools == skill.requires == ()
+    text = GOOD.replace("domain: house", '"k\\0y": "a\\0b"\nmetadata: [{"c\\0": 1}]')
+    assert _read(text).front_matter == {"ky": "ab", "metadata": [{"c": 1}]}
+    skill = _read(_with_body("## Goals\n- Dry.\n\n## How\n- Turn it off.\n- Mend it.\n"))
+    assert (skill.goals, skill.core, skill.details) == (("Dry.",), (), "## How\n- Turn it off.\n- Mend it.")
 
 
 def test_a_foreign_file_loads_with_its_first_ordered_list_as_steps(tmp_path: Path) -> None:
@@ -140,46 +141,35 @@ def test_a_foreign_file_loads_with_its_first_ordered_list_as_steps(tmp_path: Pat
     }
 
 
-def test_fields_of_other_programs_have_no_characters_that_the_database_cannot_store() -> None:
-    text = GOOD.replace("domain: house", '"k\\0y": "a\\0b"\nmetadata: [{"c\\0": 1}]')
-    assert _read(text).front_matter == {"ky": "ab", "metadata": [{"c": 1}]}
-
-
-def test_a_foreign_file_without_an_ordered_list_has_no_steps() -> None:
-    skill = _read(_with_body("## Goals\n- Dry.\n\n## How\n- Turn it off.\n- Mend it.\n"))
-    assert (skill.goals, skill.core, skill.details) == (("Dry.",), (), "## How\n- Turn it off.\n- Mend it.")
-
-
 @pytest.mark.parametrize("body", ["> 1. Look.\n> 2. Mend.", "1. ### Look.\n2. Mend.", "1) Look.\n\n2) Mend."])
 def test_a_list_may_be_written_otherwise(body: str) -> None:
     assert _read(_with_body(body)).core == ("Look.", "Mend.")
 
 
-def test_what_stands_in_code_is_no_step_and_no_heading() -> None:  # S002-18
+def test_what_stands_in_code_or_details_is_no_step() -> None:
+    # S002-18
     body = "```md\n## Steps\n1. not this\n```\n\n## Steps\n1. This.\n\n   ```sh\n   1. nor this\n   ```\n2. And this.\n"
     skill = _read(_with_body(body))
     assert skill.core == ("This.", "And this.")
     assert "1. not this" in skill.details
     assert "1. nor this" in skill.details
-
-
-def test_a_step_that_says_more_stays_whole_in_the_details() -> None:  # S002-18
     skill = _read(_with_body("## Steps\n1. Look.\n2. Turn it off,\n   all of it:\n   - hot\n   - cold\n3. Mend it.\n"))
     assert skill.core == ("Look.", "Turn it off, all of it:", "Mend it.")
     assert skill.details == "## Steps\n2. Turn it off,\n   all of it:\n   - hot\n   - cold"
-
-
-def test_a_section_goes_on_to_the_next_heading_of_its_level() -> None:
+    # a section goes on to the next heading of its level
     body = "## Steps\n\nFirst:\n\n1. Look.\n\n### Then\n\n2. Mend.\n\n# Other\n\n1. Not this.\n"
     skill = _read(_with_body(body))
     assert skill.core == ("Look.", "Mend.")
     assert skill.details == "## Steps\n\nFirst:\n\n### Then\n\n# Other\n\n1. Not this."
-
-
-def test_paragraphs_around_the_steps_do_not_run_together() -> None:
     assert _read(_with_body("First:\n1. Look.\n2. Mend.\n\nAt last.")).details == "First:\n\nAt last."
     code = "```\na\n\n\nb\n```"
     assert _read(_with_body(f"{code}\n\n1. Look.\n\n\n{code}")).details == f"{code}\n\n{code}"
+    assert "-----" in _read(_with_body("1. Mend it.\n\n" + "-" * 9_000)).details
+    # the bounds are inclusive
+    skill = _read(_with_body("1. " + "m" * 500 + "\n" + "1. Mend it.\n" * 49))
+    assert (len(skill.core), len(skill.core[0])) == (50, 500)
+    skill = _read(_with_body("1. Mend\n\n").ljust(len(_with_body("")) + MAX_CHARS, "x"))
+    assert len(skill.details) == MAX_CHARS - len("1. Mend\n\n")
 
 
 @pytest.mark.parametrize("heading", ["## steps", "## STEPS:", "## **Steps** ##", "Steps\n-----"])
@@ -192,17 +182,6 @@ def test_lines_end_as_they_like_and_some_editors_put_a_mark_in_front(tmp_path: P
     for end in ("\r\n", "\r"):
         other = read_skill(_written(tmp_path, b"\xef\xbb\xbf" + GOOD.replace("\n", end).encode()))
         assert other == unix
-
-
-def test_many_dashes_in_the_body_are_no_lists_of_yaml() -> None:
-    assert "-----" in _read(_with_body("1. Mend it.\n\n" + "-" * 9_000)).details
-
-
-def test_the_bounds_are_inclusive() -> None:
-    skill = _read(_with_body("1. " + "m" * 500 + "\n" + "1. Mend it.\n" * 49))
-    assert (len(skill.core), len(skill.core[0])) == (50, 500)
-    skill = _read(_with_body("1. Mend\n\n").ljust(len(_with_body("")) + MAX_CHARS, "x"))
-    assert len(skill.details) == MAX_CHARS - len("1. Mend\n\n")
 
 
 def test_a_folder_of_ones_own_adds_and_replaces(tmp_path: Path) -> None:

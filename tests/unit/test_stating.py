@@ -61,22 +61,17 @@ def test_what_cannot_be_decided_is_refused(wrong: dict[str, object], said: str) 
         validate_draft(replace(REDIS, **wrong))
 
 
-def test_an_outcome_before_its_decision_is_refused() -> None:
+def test_times_are_of_one_zone_and_an_outcome_before_its_decision_is_refused() -> None:
     early = reviewed(at=NOON - timedelta(seconds=1))
     with pytest.raises(InputError, match="is before the decision"):
         validate(NewDecision(draft=REDIS, review=early))
     assert validate(NewDecision(draft=REDIS, review=replace(early, at=NOON))).review
-
-
-def test_every_time_is_kept_in_one_zone() -> None:
+    # every time is kept in one zone
     east = timezone(timedelta(hours=14))
     given = replace(choice("x", at=NOON.astimezone(east)), look_again_at=(NOON + timedelta(days=1)).astimezone(east))
     kept = validate(NewDecision(draft=given, review=reviewed(at=(NOON + timedelta(hours=13)).astimezone(east))))
     times = (kept.draft.at, kept.draft.look_again_at, kept.review and kept.review.at)
     assert [at and at.utcoffset() for at in times] == [timedelta(0)] * 3
-
-
-def test_any_category_is_allowed() -> None:
     assert validate_draft(replace(REDIS, category="gardening")).category == "gardening"
 
 

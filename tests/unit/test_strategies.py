@@ -40,33 +40,33 @@ def spans(blocks: Sequence[CompactionBlock]) -> list[tuple[int, int]]:
     return [(block.first, block.last) for block in blocks]
 
 
-def test_outputs_are_masked_once_the_view_is_rather_full() -> None:
+def test_outputs_are_masked_once_they_are_large_and_the_view_is_rather_full() -> None:
     lines = talk(8, work=1, words=60)
     whole = count_view_tokens(build_view(placed(lines), []))
     assert MaskOutputs().plan(sight(lines, int(whole / 0.59))) == ()
     blocks = MaskOutputs().plan(sight(lines, int(whole / 0.61)))
     assert spans(blocks) == [(n * 4 + 2, n * 4 + 2) for n in range(5)], "the outputs of all but the last three turns"
     assert {block.kind for block in blocks} == {"mask"}
-
-
-def test_small_outputs_are_left_as_they_are() -> None:
     lines = talk(8, work=1, words=5)
     assert MaskOutputs().plan(sight(lines, 100)) == ()
-
-
-def test_for_little_a_view_is_not_masked() -> None:
+    # for little a view is not masked
     # one huge recent message does not fire compaction every turn
     lines = [*talk(5, work=1, words=30), says("user", "long " * 20_000)]
     assert MaskOutputs().plan(sight(lines, 25_000)) == ()
     assert SummarizeOldest().plan(sight(lines, 25_000)) == ()
 
 
-def test_work_with_tools_is_told_of_when_it_is_ten_turns_old() -> None:
-    # S003-3
+def test_work_with_tools_is_told_of_by_its_age() -> None:
+    # S003-3, S003-7, S003-29N
     assert SummarizeToolCalls().plan(sight(talk(10), 100_000)) == ()
     blocks = SummarizeToolCalls().plan(sight(talk(11), 100_000))
     assert spans(blocks) == [(n * 6 + 1, n * 6 + 4) for n in range(6)], "it reaches half as far back as it waits"
     assert {block.kind for block in blocks} == {"tools"}
+    # it goes by age and never by how full the view is
+    for most in (1, 1_000, 10**9):
+        assert spans(SummarizeToolCalls().plan(sight(talk(11), most))) == spans(
+            SummarizeToolCalls().plan(sight(talk(11), 100_000))
+        )
 
 
 def test_work_waits_in_a_buffer_until_it_is_told_of_in_one_go() -> None:
@@ -115,16 +115,8 @@ def test_what_sessions_of_work_are_made_of_has_its_size() -> None:
     assert told.tokens < before - 0.9 * (token_counter.count(file) + token_counter.count(diff)), "300 tokens at most"
 
 
-def test_it_goes_by_age_and_never_by_how_full_the_view_is() -> None:
-    # S003-7, S003-29N
-    for most in (1, 1_000, 10**9):
-        assert spans(SummarizeToolCalls().plan(sight(talk(11), most))) == spans(
-            SummarizeToolCalls().plan(sight(talk(11), 100_000))
-        )
-
-
-def test_a_full_view_is_told_down_to_half() -> None:
-    # S003-5, S003-6
+def test_a_full_view_is_told_down_to_half_and_the_recent_turns_are_spared() -> None:
+    # S003-5, S003-6, S003-16
     lines = talk(20, work=0, reply=40)
     whole = count_view_tokens(build_view(placed(lines), []))
     assert SummarizeOldest().plan(sight(lines, int(whole / 0.79))) == ()
@@ -133,10 +125,6 @@ def test_a_full_view_is_told_down_to_half() -> None:
     assert spans(blocks) == [(n * 2, n * 2 + 1) for n in range(len(blocks))], "the oldest turns, one by one"
     left = whole - sum(block.tokens - block.max_tokens for block in blocks)
     assert left <= 0.5 * most < left + blocks[-1].tokens, "no more of them than needed"
-
-
-def test_the_recent_turns_are_spared_however_full_it_is() -> None:
-    # S003-6, S003-16
     blocks = SummarizeOldest().plan(sight(talk(6, work=0, reply=200), 1_000))
     assert spans(blocks) == [(0, 1), (2, 3)]
 
@@ -152,23 +140,19 @@ def told(*kinds: str) -> Told:
     return log
 
 
-def test_turns_told_of_become_one_account_when_there_are_three_of_them() -> None:
-    # S003-7: a completed turn has at least one block
+def test_turns_told_of_become_accounts_and_these_are_merged() -> None:
+    # S003-7, S003-F4
+    # a completed turn has at least one block
     assert not BatchTurns().plan(ViewState(told("tools", "turn").view, 1))
     (block,) = BatchTurns().plan(ViewState(told("tools", "turn", "turn").view, 1))
     assert (block.kind, block.first) == ("goals", 0) and block.last >= 17
     blocks = BatchTurns().plan(ViewState(told(*["tools"] * 14).view, 10**9))
     assert [block.first for block in blocks] == [0, 36], "at most six turns in one; the last two wait for more"
-
-
-def test_an_account_reaches_no_further_than_twenty_messages_back() -> None:
     log = told("tools", "turn", "turn")
     (block,) = BatchTurns(back=30).plan(ViewState(log.view, 1))
     assert block.last < log.view[-30].first
-
-
-def test_accounts_are_merged_so_that_they_stay_bounded() -> None:
-    # S003-F4: summaries of summaries
+    # accounts are merged so that they stay bounded
+    # summaries of summaries
     assert not MergeSummaries().plan(ViewState(told(*["goals"] * 5).view, 500))
     (block,) = MergeSummaries().plan(ViewState(told(*["goals"] * 6).view, 500))
     assert (block.kind, block.first, block.last, block.max_tokens) == ("merged", 0, 17, 50)
@@ -189,12 +173,21 @@ def refusal(log: Told, first: int, last: int, kind: str = "turn") -> str | None:
     return refusal_reason(CompactionBlock(kind, items, max_tokens=10), ViewState(log.view, 1_000, log.pinned))  # pyright: ignore[reportArgumentType]  # a kind
 
 
-def test_what_may_be_told_shorter() -> None:
+def test_no_strategy_may_touch_system_messages_what_was_restored_or_several_outputs() -> None:
     log = Told(placed(talk(4)))
     assert refusal(log, 0, 5) is None
     assert refusal(log, 0, 11) is None
     assert refusal(log, 1, 4, "tools") is None
     assert refusal(log, 2, 2, "mask") is None
+    # no strategy may touch a system message or what was restored
+    lines = [says("system", "Rules."), *talk(3)]
+    assert "system" in (refusal(Told(placed(lines)), 0, 0, "mask") or "")
+    assert "system" in (refusal(Told(placed(lines)), 0, 6) or "")
+    assert "restored" in (refusal(Told(placed(lines), pinned=frozenset({3})), 1, 6) or "")
+    assert refusal(Told(placed(lines), pinned=frozenset({3})), 7, 12) is None
+    log = Told(placed(talk(4)))
+    refusals = {refusal(log, first, last, "mask") for first, last in ((0, 0), (1, 2), (5, 5))}
+    assert refusals == {"it masks more than one tool output"}
 
 
 @pytest.mark.parametrize(
@@ -217,14 +210,6 @@ def test_no_strategy_may_cut_a_turn_or_a_pair_or_touch_the_current_one(
     assert why in (refusal(Told(placed(talk(4))), first, last, kind) or "")
 
 
-def test_no_strategy_may_touch_a_system_message_or_what_was_restored() -> None:
-    lines = [says("system", "Rules."), *talk(3)]
-    assert "system" in (refusal(Told(placed(lines)), 0, 0, "mask") or "")
-    assert "system" in (refusal(Told(placed(lines)), 0, 6) or "")
-    assert "restored" in (refusal(Told(placed(lines), pinned=frozenset({3})), 1, 6) or "")
-    assert refusal(Told(placed(lines), pinned=frozenset({3})), 7, 12) is None
-
-
 def test_no_block_reaches_over_a_system_message() -> None:
     log = told("turn", "turn", "turn")
     lines = [one.message for one in log.log]
@@ -236,12 +221,6 @@ def test_no_block_reaches_over_a_system_message() -> None:
     turns_alone = tuple(item for item in log.view if item.first <= 18 and item.role != "system")
     block = CompactionBlock("goals", turns_alone, max_tokens=10)
     assert "system" in (refusal_reason(block, ViewState(log.view, 1_000)) or "")
-
-
-def test_only_one_tools_output_is_masked_at_a_time() -> None:
-    log = Told(placed(talk(4)))
-    refusals = {refusal(log, first, last, "mask") for first, last in ((0, 0), (1, 2), (5, 5))}
-    assert refusals == {"it masks more than one tool output"}
 
 
 def test_a_turn_whose_call_is_answered_in_a_later_one_is_not_told_of() -> None:

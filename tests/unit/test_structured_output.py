@@ -81,6 +81,9 @@ async def test_a_server_that_knows_the_form_is_asked_as_ever() -> None:
         await asks(server)
     assert kinds(server) == ["json_schema"] * 2
     assert server.asked[0]["messages"][-1]["content"] == "Who was it?"
+    (said,) = add_schema_to_prompt([ChatMessage("user", "")], Whole, "words")
+    shape = '{"one": {"names": ["...", ...], "at": "..."}, "sort": "a" or "b" or null'
+    assert said.text.splitlines()[-1] == f'{shape}, "often": a whole number, "sure": true or false}}'
 
 
 async def test_an_outage_stays_one_and_is_not_asked_thrice_each_time() -> None:
@@ -118,12 +121,6 @@ class Whole(BaseModel):
     sort: Literal["a", "b"] | None
     often: int
     sure: bool
-
-
-def test_what_a_form_looks_like_is_said_whatever_is_in_it() -> None:
-    (said,) = add_schema_to_prompt([ChatMessage("user", "")], Whole, "words")
-    shape = '{"one": {"names": ["...", ...], "at": "..."}, "sort": "a" or "b" or null'
-    assert said.text.splitlines()[-1] == f'{shape}, "often": a whole number, "sure": true or false}}'
 
 
 @pytest.mark.parametrize(

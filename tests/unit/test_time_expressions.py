@@ -94,16 +94,23 @@ def test_what_is_no_time_is_none(text: str) -> None:
     assert find_time_ranges(text, now=NOW) == []
 
 
-def test_times_come_in_their_order_and_do_not_overlap() -> None:
+def test_times_come_in_order_once_and_without_overlap() -> None:
     found = find_time_ranges("Compare last week with March 2023 and the 3rd of April 2022.", now=NOW)
     assert [span.phrase for span in found] == ["last week", "march 2023", "the 3rd of april 2022"]
-
-
-def test_a_memory_s_yesterday_is_the_day_before_it() -> None:
+    # a memory s yesterday is the day before it
     zone = timezone(timedelta(hours=9))
     at = datetime(2021, 1, 1, 0, 5, tzinfo=zone)
     (span,) = find_time_ranges("yesterday", now=at)
     assert (span.start, span.end) == (datetime(2020, 12, 31, tzinfo=zone), datetime(2021, 1, 1, tzinfo=zone))
+    assert len(find_time_ranges("yesterday " * 600, now=NOW)) == 1
+    assert len(find_time_ranges(" ".join(f"in {year}" for year in range(1990, 2020)), now=NOW)) == MAX_TIMES
+    # a memory speaks of times other than its own and of none too long
+    told = "Today, this week, since March and in 2024 it was fine; I met him last May, before 2020, and in 2022."
+    spoken = [(span.phrase, span.start, span.end) for span in find_mentioned_times(told, moment=NOW)]
+    assert spoken == [
+        ("last may", day("2023-05-01"), day("2023-06-01")),
+        ("in 2022", day("2022-01-01"), day("2023-01-01")),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -149,20 +156,6 @@ def test_pasted_logs_ask_for_no_time() -> None:
         == []
     )
     assert len(find_time_ranges("What happened on 2024-05-10 09:00?", now=NOW)) == 1
-
-
-def test_a_time_that_is_named_again_is_the_same_time_and_there_are_only_so_many() -> None:
-    assert len(find_time_ranges("yesterday " * 600, now=NOW)) == 1
-    assert len(find_time_ranges(" ".join(f"in {year}" for year in range(1990, 2020)), now=NOW)) == MAX_TIMES
-
-
-def test_a_memory_speaks_of_times_other_than_its_own_and_of_none_too_long() -> None:
-    told = "Today, this week, since March and in 2024 it was fine; I met him last May, before 2020, and in 2022."
-    spoken = [(span.phrase, span.start, span.end) for span in find_mentioned_times(told, moment=NOW)]
-    assert spoken == [
-        ("last may", day("2023-05-01"), day("2023-06-01")),
-        ("in 2022", day("2022-01-01"), day("2023-01-01")),
-    ]
 
 
 STRAY = "since before last next in on the 31 29 february may monday 2024-02-30 week 999 years ago past 1900 of"

@@ -63,27 +63,28 @@ def test_after_one_call_it_is_near(name: str) -> None:
     assert gauge.to_model_tokens(counted, messages) == pytest.approx(reported, rel=0.1)
 
 
-def test_bytes_of_prose_are_told_too() -> None:
+def test_prose_and_what_stands_around_messages_are_told_apart() -> None:
+    # S003-1
     prose = "Whatever the weather, the harbour master considers departures individually and carefully. "
     *samples, last = [sample([prose * n] * n, len, 2) for n in range(1, 12)]
     assert last.reported > 5 * last.counted
     assert fit_calibration(samples).to_model_tokens(last.counted, last.messages) == pytest.approx(
         last.reported, rel=0.02
     )
-
-
-def test_what_stands_around_each_message_is_told_from_its_words() -> None:
+    # what stands around each message is told from its words
     calls = ((1, 40), (5, 3), (2, 90), (8, 10), (3, 7), (4, 60), (1, 9), (6, 30))
     samples = [UsageSample(1_000 * n, m, round(1.2 * 1_000 * n + 20 * m)) for n, m in calls]
     gauge = fit_calibration(samples)
     assert (gauge.ratio, gauge.overhead) == (pytest.approx(1.2, rel=0.01), pytest.approx(20, rel=0.02))
     assert gauge.to_model_tokens(500, 200) == pytest.approx(4_600, rel=0.02)
-
-
-def test_before_anything_is_known_it_counts_as_we_do() -> None:
     assert fit_calibration([]) == TokenCalibration() == TokenCalibration(1.0, 4.0)
     assert TokenCalibration().to_model_tokens(1_000, 10) == 1_040
     assert TokenCalibration().to_local_tokens(1_040, 10) == 1_000
+    # a ratio below the floor is refused
+    # no tokenizer makes so few pieces; whoever reports so left something out
+    samples = [UsageSample(1_000 * n, 2 * n, 390 * n) for n in range(1, 12)]
+    assert fit_calibration(samples) == TokenCalibration()
+    assert fit_calibration([*samples, UsageSample(1_000, 2, 1_208)]).ratio == pytest.approx(1.2)
 
 
 def test_what_was_reported_wrongly_is_passed_over() -> None:
@@ -122,13 +123,6 @@ def test_one_odd_call_hardly_moves_it(name: str, odd: UsageSample, calls: int) -
         assert moved.to_model_tokens(counted, messages) == pytest.approx(
             right.to_model_tokens(counted, messages), rel=0.1
         )
-
-
-def test_a_ratio_below_the_floor_is_refused() -> None:
-    # S003-1: no tokenizer makes so few pieces; whoever reports so left something out
-    samples = [UsageSample(1_000 * n, 2 * n, 390 * n) for n in range(1, 12)]
-    assert fit_calibration(samples) == TokenCalibration()
-    assert fit_calibration([*samples, UsageSample(1_000, 2, 1_208)]).ratio == pytest.approx(1.2)
 
 
 NUMBERS = st.integers(0, 200_000)

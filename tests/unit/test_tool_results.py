@@ -77,12 +77,10 @@ def test_a_call_becomes_the_event_that_its_fields_say(
     assert made(tool, arguments, output) == (type, payload)
 
 
-def test_a_caller_may_say_that_a_call_failed() -> None:
+def test_a_caller_may_say_that_a_call_failed_and_secrets_go_before_the_cut() -> None:
     assert made("weather", {}, "no answer", is_error=True) == ("error", {"message": "weather: no answer", "stack": ""})
     assert made("bash", {"command": "t"}, "no", is_error=True)[1]["outcome"] == "failed"
-
-
-def test_a_secret_is_redacted_before_the_output_is_cut() -> None:
+    # a secret is redacted before the output is cut
     token = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
     for before in range(MAX_OUTPUT_CHARACTERS // 2 - 60, MAX_OUTPUT_CHARACTERS // 2 + 60, 7):
         payload = made("bash", {"command": f"echo {token}"}, "a" * before + " " + token + " " + "b" * 9_000)[1]

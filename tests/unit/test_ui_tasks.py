@@ -58,10 +58,13 @@ def test_no_held_out_request_is_among_those_to_learn_from() -> None:
     assert not seen & {str(one["messages"]) for one in load("ui_requests_heldout.yaml")}
 
 
-def test_the_kind_of_a_task_is_named() -> None:
+def test_a_task_is_named_and_a_system_message_counts_only_before_the_first_message() -> None:
     assert find_ui_task((), TITLE) == "title"
     feedback = "1 validation error for Order: total field required. Fix the errors and try again."
     assert find_ui_task((), feedback, earlier=["Total?", "{}"]) == "validation_feedback"
+    assert find_ui_task((), "Which yeast is best?", system=TITLE) == "title"
+    assert find_ui_task((), QUESTION, system=TITLE, earlier=["Hello.", "Hi."]) is None
+    assert find_ui_task((), QUESTION, system=f"{TITLE}{' You help bakers.' * (MAX_SYSTEM_CHARS // 17)}") is None
 
 
 def test_everyday_messages_of_people_are_theirs_at_every_place_of_a_conversation() -> None:
@@ -128,12 +131,6 @@ def list_texts(value: Any, keys: set[str]) -> list[str]:
     return [*told, *(fields[key] for key in keys & fields.keys())]
 
 
-def test_a_system_message_counts_only_if_it_is_short_and_before_the_first_message() -> None:
-    assert find_ui_task((), "Which yeast is best?", system=TITLE) == "title"
-    assert find_ui_task((), QUESTION, system=TITLE, earlier=["Hello.", "Hi."]) is None
-    assert find_ui_task((), QUESTION, system=f"{TITLE}{' You help bakers.' * (MAX_SYSTEM_CHARS // 17)}") is None
-
-
 def test_the_model_is_small() -> None:
     model = files("newton.content.ui_requests").joinpath("request_model.json").read_bytes()
     assert len(model) < 450_000
@@ -150,15 +147,13 @@ def test_what_a_request_quotes_is_no_instruction() -> None:
     assert divide("<a>" * 3_000 + '[{"role"' * 1_000).counts["tags"] == 0
 
 
-def test_an_operator_adds_kinds(tmp_path: Path) -> None:
+def test_an_operator_adds_kinds_and_a_wrong_pattern_is_named(tmp_path: Path) -> None:
     own = "name: sentiment\ndescription: The help desk.\ncertain:\n  - '^rate the mood'\n"
     (tmp_path / "sentiment.yaml").write_text(own, encoding="utf-8")
     tasks = load_ui_tasks(tmp_path)
     assert find_ui_task(tasks, "Rate the mood of my ticket from 1 to 5, please, I am so angry!") == "sentiment"
     assert load_ui_tasks(tmp_path / "none") == ()
-
-
-def test_a_wrong_pattern_is_named_with_its_file(tmp_path: Path) -> None:
+    # a wrong pattern is named with its file
     (tmp_path / "mine.yaml").write_text("name: mine\ndescription: x\ncertain:\n  - '(unclosed'\n", encoding="utf-8")
     with pytest.raises(ConfigError) as wrong:
         load_ui_tasks(tmp_path)

@@ -80,7 +80,7 @@ def test_what_every_interface_must_have() -> None:
     } == set()
 
 
-def test_tools_describe_themselves_and_their_arguments() -> None:
+def test_tools_and_slash_commands_describe_themselves() -> None:
     assert {name for name, tool in TOOLS.items() if len(tool.description) < 60} == set()
     assert {name for name, tool in TOOLS.items() if not tool.description.endswith(".")} == set()
     fields = [
@@ -90,12 +90,12 @@ def test_tools_describe_themselves_and_their_arguments() -> None:
         if "description" not in schema and "$ref" not in schema
     ]
     assert fields == []
-
-
-def test_a_slash_command_names_a_tool_and_its_arguments() -> None:
     for name, command in TOOL_COMMANDS.items():
         fields = set(command.input_model.model_fields)
         assert fields >= {*command.parameters, *(["session"] if command.uses_session else [])}, name
+    known = load_commands().keys()
+    assert known >= SYNONYMS.keys()
+    assert known.isdisjoint(other for others in SYNONYMS.values() for other in others)
 
 
 def test_the_model_and_mcp_share_the_inputs_of_a_tool() -> None:
@@ -103,9 +103,3 @@ def test_the_model_and_mcp_share_the_inputs_of_a_tool() -> None:
     assert set(MODEL_TOOLS) == shared
     for name in shared:
         assert MODEL_TOOLS[name].input_model.model_fields.keys() <= TOOLS[name].input_model.model_fields.keys(), name
-
-
-def test_synonyms_stand_for_commands_and_are_none_themselves() -> None:
-    known = load_commands().keys()
-    assert known >= SYNONYMS.keys()
-    assert known.isdisjoint(other for others in SYNONYMS.values() for other in others)

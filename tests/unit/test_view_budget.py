@@ -115,54 +115,48 @@ def test_no_view_is_above_its_ceiling(
         assert sent == view
 
 
-def test_what_fits_is_sent_as_it_is() -> None:
+def test_outputs_go_first_then_whole_turns_and_the_last_stays_longest() -> None:
     view = build_view(TURNS, [])
     assert fit_to_budget(view, max_tokens=count_view_tokens(view), count_tokens=count) == view
-
-
-def test_outputs_go_first_and_the_oldest_of_them_first() -> None:
+    # outputs go first and the oldest of them first
     view = build_view(TURNS, [])
     sent = fit_to_budget(view, max_tokens=count_view_tokens(view) - 300, count_tokens=count)
     left_out = [item.first for item in sent if item.text.startswith("[output left out")]
     assert left_out == [3], "one is enough"
     assert [i.first for i in sent] == [i.first for i in view]
-
-
-def test_then_whole_turns_go_and_what_is_left_says_so() -> None:
+    # then whole turns go and what is left says so
     view = build_view(TURNS, [])
     sent = fit_to_budget(view, max_tokens=1_000, count_tokens=count)
     assert sent[0].text == "Keep to the rules."
     assert sent[1].text.endswith("earlier turns are not shown here]") and sent[1].role == "user"
     assert [i.first for i in sent[2:]] == list(range(sent[1].last + 1, len(TURNS)))
     assert sent[2].role == "user", "a turn is there whole or not at all"
-
-
-def test_system_messages_and_the_last_turn_stay_longest() -> None:
     sent = fit_to_budget(build_view(TURNS, []), max_tokens=420, count_tokens=count)
     assert sent[0].text == "Keep to the rules."
     assert "Please look at part 5 of the importer." in {item.text for item in sent}
-
-
-def test_a_huge_message_is_cut_in_its_middle() -> None:
+    # a huge message is cut in its middle
     text = "\n".join(f"line {n} of the log" for n in range(10_000))
     sent = fit_to_budget(build_view(placed([says("user", text)]), []), max_tokens=500, count_tokens=count)
     assert sent[0].text.startswith("line 0 of") and sent[0].text.endswith("line 9999 of the log")
     assert "left out" in sent[0].text and count_view_tokens(sent) > 300
 
 
-def test_a_call_that_goes_takes_its_own_answer_with_it_and_no_other() -> None:
+def test_a_call_goes_with_its_own_answer() -> None:
+    # S003-16
     # some endpoints number calls from the beginning in each turn
     lines = [says("user", "a" * 900), calls("c0", arguments="x" * 900), gives("c0", "y"), says("user", "More.")]
     lines += [calls("c0"), gives("c0", "z"), says("assistant", "Done.")]
     sent = fit_to_budget(build_view(placed(lines), []), max_tokens=80, count_tokens=count, protected_turns=2)
     assert unmatched(sent) == (set(), set())
     assert "z" in {item.text for item in sent}
-
-
-def test_a_turn_that_was_cut_by_a_persons_words_goes_with_its_answer() -> None:
     lines = [says("user", "a" * 900), calls("c0"), says("user", "Faster!"), gives("c0", "y"), says("assistant", "Yes.")]
     sent = fit_to_budget(build_view(placed(lines), []), max_tokens=60, count_tokens=count)
     assert unmatched(sent) == (set(), set())
+    # a turn that a system s line cuts in two is one
+    lines = [*turn(0), says("user", "Look."), says("system", "Be brief."), says("assistant", "I look. " * 200)]
+    sent = fit_to_budget(build_view(placed(lines), []), max_tokens=150, count_tokens=count)
+    assert [item.text for item in sent][:2] == ["Look.", "Be brief."]
+    assert sent[2].text.startswith("I look.") and sent[2].kind == "mask"
 
 
 @pytest.mark.parametrize("most", [0, 1, 3, 4, 5, 8])
@@ -188,14 +182,6 @@ def test_what_a_tool_was_given_is_shown_in_short_and_its_input_stays(later: list
     given = json.loads(call.arguments)
     assert given["path"] == "src/app.py" and "characters are left out" in given["content"]
     assert 2_000 < count_view_tokens(sent) <= 6_000, "as much of it as there is room for"
-
-
-def test_a_turn_that_a_system_s_line_cuts_in_two_is_one() -> None:
-    # S003-16
-    lines = [*turn(0), says("user", "Look."), says("system", "Be brief."), says("assistant", "I look. " * 200)]
-    sent = fit_to_budget(build_view(placed(lines), []), max_tokens=150, count_tokens=count)
-    assert [item.text for item in sent][:2] == ["Look.", "Be brief."]
-    assert sent[2].text.startswith("I look.") and sent[2].kind == "mask"
 
 
 def test_calls_that_cannot_be_shown_in_short_go_and_the_input_is_cut_at_last() -> None:
@@ -267,7 +253,7 @@ def test_the_note_counts_the_turns_that_are_not_shown(
             assert found and int(found["turns"]) == left and not found["least"]
 
 
-def test_one_turn_is_and_several_turns_are_not_shown() -> None:
+def test_one_turn_and_several_turns_are_counted() -> None:
     # S003-26
     view = build_view(TURNS, [])
     one = fit_to_budget(view, max_tokens=count_view_tokens(view[7:]) - 1_000, count_tokens=count)
@@ -277,10 +263,7 @@ def test_one_turn_is_and_several_turns_are_not_shown() -> None:
     }
     texts = {text for text in texts if "not shown" in text}
     assert "[1 earlier turn is not shown here]" in texts and "[2 earlier turns are not shown here]" in texts
-
-
-def test_an_account_of_several_turns_counts_as_one_at_least() -> None:
-    # S003-26
+    # an account of several turns counts as one at least
     told = Told(placed([line for n in range(30) for line in turn(n, words=80)]))
     told.lay(CompactionBlock("goals", tuple(told.view[:18]), max_tokens=300))
     sent = fit_to_budget(told.view, max_tokens=1_200, count_tokens=count)

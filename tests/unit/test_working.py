@@ -60,7 +60,8 @@ def lines(context: WorkingContext) -> list[str]:
 TRIVIA = (at_hand("the weather", importance=0.1, age=MINUTE), at_hand("a joke", importance=0.1, age=2 * MINUTE))
 
 
-def test_a_procedure_says_its_name_before_its_steps() -> None:
+def test_each_profile_orders_by_its_own() -> None:
+    # S000-20, S000-2, S000-10, S000-F4
     """At no more than its tokens, which count a header."""
     steps, name = "1. Look. 2. Say what you see.", "look-and-say: To say what is seen."
     tokens = count(section_header("look-and-say")) + count(to_bullet(steps))
@@ -68,12 +69,21 @@ def test_a_procedure_says_its_name_before_its_steps() -> None:
     whole, short = (made("balanced", held, limit=limit) for limit in (200, tokens - 1))
     assert whole.text == to_bullet(f"look-and-say: {steps}") and count(whole.text) <= whole.tokens
     assert short.text == to_bullet(name)
-
-
-def test_a_chat_comes_before_what_matters_but_is_old() -> None:
-    # S000-20, S000-2
     old = at_hand("the deadline", importance=0.9, age=5 * DAY)
     assert lines(made("recent", old, TRIVIA[1], TRIVIA[0], limit=8_000)) == ["the weather", "a joke", "the deadline"]
+    held = [at_hand(f"used {uses} times", uses=uses, age=uses * HOUR) for uses in (1, 40, 7)]
+    assert lines(made("frequent", *held)) == ["used 40 times", "used 7 times", "used 1 times"]
+    # what was never read is not nothing
+    # one of the listed mistakes: an item never read still beats nothing
+    unread = at_hand("never read", accessed_at=None, uses=0)
+    for name in PROFILES:
+        assert lines(made(name, unread)) == ["never read"]
+    context = made("important", at_hand("one", importance=0.9), at_hand("two", importance=0.8))
+    assert context.text == "- one\n\n- two\n"
+    # the best can stand nearest to the question
+    held = [at_hand(str(n), importance=n / 10) for n in range(5)]
+    first, last = PROFILES["important"], PROFILES["important"].model_copy(update={"order": "best_last"})
+    assert lines(made(last, *held)) == lines(made(first, *held))[::-1]
 
 
 def test_plans_keep_what_matters_and_drop_the_trivia_first() -> None:
@@ -97,24 +107,6 @@ def test_the_mixed_case_with_its_true_values() -> None:
     context = made("balanced", *held)
     assert lines(context) == ["0.7", "0.5", "1.0", "0.9"]
     assert [10 * chosen.scored.score for chosen in context.items] == pytest.approx([6.77, 4.29, 0.137, 0.074], rel=6e-3)
-
-
-def test_frequent_puts_the_most_used_first() -> None:
-    held = [at_hand(f"used {uses} times", uses=uses, age=uses * HOUR) for uses in (1, 40, 7)]
-    assert lines(made("frequent", *held)) == ["used 40 times", "used 7 times", "used 1 times"]
-
-
-def test_what_was_never_read_is_not_nothing() -> None:
-    # one of the listed mistakes: an item never read still beats nothing
-    unread = at_hand("never read", accessed_at=None, uses=0)
-    for name in PROFILES:
-        assert lines(made(name, unread)) == ["never read"]
-
-
-def test_values_are_joined_by_one_blank_line() -> None:
-    # S000-10
-    context = made("important", at_hand("one", importance=0.9), at_hand("two", importance=0.8))
-    assert context.text == "- one\n\n- two\n"
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
@@ -210,13 +202,6 @@ def test_what_does_not_fit_follows_the_policy(fill: OverflowMode, kept: list[str
     assert reasons["s"] == ("comes after an item that did not fit" if fill == "stop" else "fits")
 
 
-def test_the_best_can_stand_nearest_to_the_question() -> None:
-    # S000-F4
-    held = [at_hand(str(n), importance=n / 10) for n in range(5)]
-    first, last = PROFILES["important"], PROFILES["important"].model_copy(update={"order": "best_last"})
-    assert lines(made(last, *held)) == lines(made(first, *held))[::-1]
-
-
 def test_why_is_this_memory_here() -> None:
     # S000-12
     context = made("balanced", at_hand("x", importance=0.7, age=HOUR))
@@ -237,16 +222,14 @@ def held(importance: float, age: timedelta, tokens: int = 9) -> EvictionItem:
     return EvictionItem(new_id(), importance, NOON - age, tokens)
 
 
-def test_eviction_takes_what_matters_little_and_is_old_first() -> None:
+def test_eviction_takes_what_is_old_and_keeps_the_hottest() -> None:
     # S000 A: ADR-007
     old_trivia, old, trivia, fresh = held(0.1, DAY), held(0.9, DAY), held(0.1, HOUR), held(0.9, HOUR)
     everyone = [fresh, old, trivia, old_trivia]
     gone = [select_evictions(everyone, capacity=10 * n, now=NOON) for n in (4, 3, 2, 1)]
     order = [old_trivia.memory_id, old.memory_id, trivia.memory_id]
     assert gone == [order[:0], order[:1], order[:2], order[:3]]
-
-
-def test_eviction_keeps_the_hottest_item() -> None:
+    # eviction keeps the hottest item
     # one of the listed mistakes
     hot = held(0.0, timedelta())
     everyone = [hot, *(held(1.0, MINUTE) for _ in range(5))]
