@@ -63,6 +63,51 @@ class OperationMethods(DaemonConnection):
         "Revoke a permission or a prohibition: the next call of the tool needs a permission again."
     async def actions(self, *, limit: int = 100) -> JsonDict:
         "List the latest calls of tools of servers, with how each was permitted and how it ended."
+    async def artifacts(
+        self, *, name: str | None = None, session: str | None = None, all_versions: bool = False
+    ) -> JsonDict:
+        "List the artifacts of a session (long outputs, pasted texts, files and uploads), the one stored last first."
+    async def read_artifact(
+        self,
+        *,
+        name: str | None = None,
+        lines: str | None = None,
+        search: str | None = None,
+        version: int | None = None,
+        offset: int = 0,
+        session: str | None = None,
+    ) -> JsonDict:
+        "Read lines of an artifact of a session: a range, those that a search finds, or the first ones."
+    async def artifact_text(self, name: str, *, version: int | None = None, session: str | None = None) -> JsonDict:
+        "Return the whole text of an artifact."
+    async def diff_artifact(
+        self, name: str, *, old: int | None = None, new: int | None = None, session: str | None = None
+    ) -> JsonDict:
+        "Show the differences between two versions of an artifact, as a unified diff."
+    async def add_artifact(
+        self,
+        session: str,
+        name: str,
+        *,
+        content: str | None = None,
+        data: str | None = None,
+        sha256: str | None = None,
+        byte_count: int | None = None,
+        media_type: str | None = None,
+        source: Literal["own", "tool", "web"] = "own",
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Store a text, or the size and hash of a binary, as an artifact of a session, which is created if needed."
+    async def delete_artifact(
+        self,
+        name: str,
+        *,
+        version: int | None = None,
+        reason: str = "requested",
+        session: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Permanently delete an artifact."
     async def brief(self, session: str, *, include_closed: bool = False) -> JsonDict:
         "List the goals, deadlines, rules, constraints and open items of a session (its brief), word for word."
     async def close_brief_item(

@@ -1,10 +1,10 @@
 """Client operations on what a session has: what is put into it, its statistics, and its entities."""
 
-from .artifacts import ArtifactOperations
+from .inventory import InventoryOperations
 from .json_types import JsonDict, encode_segment
 
 
-class SessionOperations(ArtifactOperations):
+class SessionOperations(InventoryOperations):
     """Client operations on one session, which is named by its first argument."""
 
     async def session_stats(self, session: str) -> JsonDict:

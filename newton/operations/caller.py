@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
 from newton.agent.actions.permissions import PermissionService
+from newton.agent.inventory.artifacts import ArtifactService
 from newton.agent.inventory.bulk_changes import BulkService
 from newton.agent.inventory.documents import DocumentService
 from newton.agent.inventory.memory_edits import MemoryEditor
@@ -65,6 +66,10 @@ class OperationCaller:
         tools = self.newton.toolset(self.origin)
         memories = tools.memories.with_deadline(self.deadline)
         return replace(tools, memories=memories, max_trust=self.trust).with_trust(())
+
+    @property
+    def artifacts(self) -> ArtifactService:
+        return ArtifactService(scope=self.scope)
 
     @property
     def briefs(self) -> BriefService:

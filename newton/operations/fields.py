@@ -45,6 +45,17 @@ ConversationSession = Annotated[
         examples=["planning"],
     ),
 ]
+# The session with an artifact.
+ArtifactSession = Annotated[
+    Ref | None,
+    Field(
+        description="The name of the session. Default: that of the connection or the chat, else the one in which an"
+        " artifact was stored last.",
+        examples=["planning"],
+    ),
+]
+# Each is that of the caller, if the door knows it and the caller names none.
+CALLER_SESSIONS = (OwnSession, ConversationSession, ArtifactSession)
 Limit = Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE, description="Maximum number of items.")]
 PlanToken = Annotated[
     str | None,

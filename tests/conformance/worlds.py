@@ -91,6 +91,8 @@ async def _talk(person: OperationCaller) -> dict[str, str]:
     )
     said = [Message(role=role, content=text, said_at=person.scope.now()) for role, text in talk]
     await person.newton.sessions("world").append("s", said)
+    for text in ("The sluice is open.\n", "The sluice closed at nine.\n"):
+        await person.artifacts.add("s", "build.log", text)
     tasks = await person.tasks("s")
     await tasks.push("Repair the mill", ["Find the leak", "Close the leak"])
     await tasks.fail("It is dark.")

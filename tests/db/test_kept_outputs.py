@@ -334,7 +334,7 @@ async def test_of_a_binary_only_the_reference_is_kept(db: Database, agent: UUID)
     added = await artifacts.add_reference(
         "s1", "plan.png", media_type="image/png", byte_count=70_000, sha256=bytes(range(32))
     )
-    assert (added.artifact.line_count, added.artifact.byte_count) == (0, 70_000)
+    assert (added.line_count, added.byte_count) == (0, 70_000)
     session_id = await artifacts.find_session("s1")
     with pytest.raises(InputError, match=r"'plan.png' is a binary \(image/png, 70,000 bytes\)"):
         await artifacts.read(session_id, ArtifactReadQuery(name="plan.png"))

@@ -98,6 +98,8 @@ TEXTS: Mapping[str, Any] = {
     "jobs.job": "embed",
     "rules.name": "tea",
     "verbs.name": "recall",
+    "artifact_files.name": "stove.log",
+    "artifact_text.name": "stove.log",
     "read_artifact.name": "stove.log",
     "diff_artifact.name": "stove.log",
     "artifacts.name": "stove.log",

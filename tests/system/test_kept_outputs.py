@@ -47,34 +47,35 @@ async def append_output(client: Client, session: str = "yard") -> None:
 async def test_an_output_is_listed_read_searched_and_compared_over_http(ana: Client) -> None:
     # S003-26
     await append_output(ana)
-    (kept,) = await ana.artifacts("yard")
-    assert (kept["name"], kept["lines"], kept["trust"]) == ("bash-scan-all.out", 1_500, "tool")
-    page = await ana.read_artifact(kept["name"], lines="1195-1205")
+    (kept,) = (await ana.artifacts(session="yard"))["items"]
+    assert (kept["name"], kept["line_count"], kept["trust"]) == ("bash-scan-all.out", 1_500, "tool")
+    named: Any = {"name": kept["name"]}
+    page = await ana.read_artifact(**named, lines="1195-1205")
     assert page["passages"][0]["lines"] == LINES[1_194:1_205]
     found = await ana.read_artifact(search="scanner refused")
     assert LINES[1_199] in found["passages"][0]["lines"] and 1_200 in found["passages"][0]["found_lines"]
-    assert await ana.artifact_text(kept["name"], "yard") == OUTPUT
-    changed = await ana.add_artifact("yard", kept["name"], OUTPUT.replace("red", "blue"))
+    assert (await ana.artifact_text(kept["name"], session="yard"))["text"] == OUTPUT
+    changed = await ana.add_artifact("yard", kept["name"], content=OUTPUT.replace("red", "blue"))
     assert (changed["version"], changed["redacted"], changed["trust"]) == (2, {}, "user")
-    assert "-the scanner refused the red crate" in await ana.diff_artifact(kept["name"])
-    assert [one["version"] for one in await ana.artifacts("yard", name=kept["name"])] == [2, 1]
+    assert "-the scanner refused the red crate" in (await ana.diff_artifact(kept["name"]))["diff"]
+    assert [one["version"] for one in (await ana.artifacts(**named))["items"]] == [2, 1]
     view = await ana.get_session_view("yard")
     assert "1200| the scanner refused the red crate" in json.dumps(view)
-    assert await ana.delete_artifact(kept["name"], "yard") == 2
+    assert (await ana.delete_artifact(kept["name"]))["deleted"] == 2
     with pytest.raises(ApiError, match="no artifact", check=has_code("not_found")):
-        await ana.read_artifact(kept["name"], "yard", lines="1")
+        await ana.read_artifact(**named, session="yard", lines="1")
 
 
 async def test_a_binary_is_kept_by_reference_and_a_wrong_upload_is_refused(ana: Client) -> None:
     data = bytes(range(256)) * 10
     kept = await ana.add_artifact("yard", "plan.png", data=base64.b64encode(data).decode())
-    assert (kept["bytes"], kept["lines"], kept["media_type"]) == (2_560, 0, "image/png")
+    assert (kept["byte_count"], kept["line_count"], kept["media_type"]) == (2_560, 0, "image/png")
     assert kept["sha256"] == hashlib.sha256(data).hexdigest()
     for wrong in ({"content": "x", "data": "eA=="}, {}, {"data": "?"}, {"sha256": "0" * 64}):
         with pytest.raises(ApiError, check=has_code("invalid_input")):
             await ana.add_artifact("yard", "b", **wrong)
     with pytest.raises(ApiError, match="binary", check=has_code("invalid_input")):
-        await ana.read_artifact("plan.png", "yard")
+        await ana.read_artifact(name="plan.png", session="yard")
 
 
 async def test_a_model_reads_over_mcp_and_what_it_saves_is_believed_as_a_tool(ana: Client) -> None:
@@ -82,12 +83,10 @@ async def test_a_model_reads_over_mcp_and_what_it_saves_is_believed_as_a_tool(an
     listed = await ana.call_tool("artifacts", {"session": "yard"})
     assert [one["name"] for one in listed["items"]] == ["bash-scan-all.out"]
     read = await ana.call_tool("read_artifact", {"session": "yard", "search": "scanner crate"})
-    assert "1200> the scanner refused the red crate" in read["text"]
-    saved = await ana.call_tool("save_artifact", {"session": "yard", "name": "notes.md", "content": "ask Bo\n"})
-    assert (saved["version"], saved["trust"]) == (1, "tool")
-    await ana.call_tool("save_artifact", {"session": "yard", "name": "notes.md", "content": "ask Cleo\n"})
-    compared = await ana.call_tool("diff_artifact", {"session": "yard", "name": "notes.md"})
-    assert "+ask Cleo" in compared["diff"]
+    assert "1200> the scanner refused the red crate" in read["passages"][0]["lines"]
+    for source, trust in (("own", "tool"), ("web", "web")):
+        given = {"session": "yard", "name": "notes.md", "content": f"ask Bo, {source}\n", "source": source}
+        assert (await ana.call_tool("add_artifact", given))["trust"] == trust
 
 
 async def test_the_synchronous_client_and_another_agent(api: Api, ana: Client) -> None:
@@ -121,6 +120,6 @@ def test_a_person_adds_reads_compares_saves_and_deletes(home: Path) -> None:
     ok(typed(home, "artifacts", "save", "scan.log", "first.log", "--version", "1"))
     assert (home / "first.log").read_text(encoding="utf-8") == OUTPUT
     assert typed(home, "artifacts", "save", "scan.log", "first.log").returncode != 0, "a file is not overwritten"
-    assert ok(typed(home, "artifacts", "delete", "scan.log", "--yes")) == "Deleted 2 versions of scan.log.\n"
+    assert ok(typed(home, "artifacts", "delete", "scan.log", "--yes")) == "Deleted 2 versions.\n"
     missing = typed(home, "artifacts", "show", "scan.log")
     assert missing.returncode != 0 and "Its artifacts are plan.png" in missing.stderr

@@ -67,9 +67,9 @@ async def api(db: Database, tmp_path: Path, values: dict[str, Any]) -> AsyncIter
 
 # Some reads need more than the schema requires: a session that no connection names.
 NEEDED_TOO = {
-    "read_artifact": ("name", "session", "force"),
-    "diff_artifact": ("session",),
-    "artifacts": ("session",),
+    "artifact_files": ("session", "force"),
+    "read_artifact": ("name", "session"),
+    **dict.fromkeys(("artifact_text", "diff_artifact", "artifacts"), ("session",)),
     "export": ("force",),
     "dashboard": ("daemon", "token_file"),
 }
@@ -96,7 +96,7 @@ REFUSED_OPTIONS: Mapping[tuple[str, str], set[str]] = {
     ("http", "check_guardrails"): {"frame", "look_again_at", "reasons"},
     ("http", "create_embeddings"): {"dimensions", "model"},
     ("http", "diff_artifact"): {"new", "old"},
-    ("http", "get_artifact_text"): {"version"},
+    ("http", "artifact_text"): {"version"},
     ("http", "calibration"): {"since"},
     ("http", "get_response"): {"stream"},
     ("http", "list_bundles"): {"cursor"},

@@ -2,12 +2,13 @@
 
 import asyncio
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from newton.agent.artifact_inputs import MAX_UPLOAD_CHARS
+from pydantic import computed_field
+
 from newton.agent.scope import AgentScope
 from newton.agent.services.sessions import get_or_create_session
 from newton.db.pool import Tx
@@ -15,7 +16,13 @@ from newton.db.queries import load
 from newton.dialogue import log, sessions
 from newton.dialogue.artifact_storage import artifact_store
 from newton.dialogue.artifact_storage.artifact_search import group_lines, rank_lines
-from newton.dialogue.artifact_storage.artifact_store import ArtifactVersion, LineSpan, NewArtifact, SimilarLine
+from newton.dialogue.artifact_storage.artifact_store import (
+    MAX_UPLOAD_CHARS,
+    ArtifactVersion,
+    LineSpan,
+    NewArtifact,
+    SimilarLine,
+)
 from newton.dialogue.artifact_storage.artifact_tables import TABLE_DELIMITERS
 from newton.dialogue.artifact_storage.artifact_text import guess_media_type, parse_line_range
 from newton.errors import InputError, NotFoundError, ProviderError
@@ -38,14 +45,17 @@ MAX_DIFF_LINES = 20_000  # of each version; the time of a diff grows with the sq
 MAX_FOUND_LINES = 400  # of a search, on all pages
 
 
-class ArtifactLines(NamedTuple):
-    """Consecutive lines of an artifact from `first_line` on. `found_lines` are those that a search found."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactLines:
+    """Consecutive lines of an artifact from `first_line` on. `found_lines` are the numbers of those that were found."""
 
-    artifact: ArtifactVersion
+    name: str
+    version: int
     first_line: int
-    lines: Sequence[str]
     found_lines: Sequence[int] = ()
+    lines: Sequence[str]
 
+    @computed_field
     @property
     def last_line(self) -> int:
         return self.first_line + len(self.lines) - 1
@@ -54,24 +64,53 @@ class ArtifactLines(NamedTuple):
     def size(self) -> int:
         return sum(map(len, self.lines)) + len(self.lines)
 
+    def number_lines(self) -> Iterator[str]:
+        """Yield each line after its number; `>` marks a found line."""
+        for number, line in enumerate(self.lines, self.first_line):
+            yield f"{number}{'>' if number in self.found_lines else '|'} {line}"
 
-class AddedArtifact(NamedTuple):
-    """The stored version of an upload, and the number of secrets that were removed from it."""
 
-    artifact: ArtifactVersion
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedArtifact:
+    """The stored version of an upload, and the number of secrets of each kind that were removed from it."""
+
+    version: int
+    media_type: str
+    line_count: int
+    byte_count: int
+    sha256: str
+    trust: Trust
     redacted: Redactions
 
 
-class ArtifactPage(NamedTuple):
-    """Passages of artifacts. `next_lines` and `next_offset` are what to ask for next; None if nothing is left.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactPage:
+    """Passages of artifacts, and the artifacts that they are from.
 
-    `missing` is why the search was by words only.
+    The next page is read with `lines` set to `next_lines`, or after a search with `offset` set to `next_offset`; both
+    are null on the last page. `missing` is why the search was by words only.
     """
 
+    artifacts: Sequence[ArtifactVersion]
     passages: Sequence[ArtifactLines]
     next_lines: str | None = None
     next_offset: int | None = None
     missing: str | None = None
+
+    def render(self) -> str:
+        """Return the passages as numbered lines, each artifact under its name if there are several."""
+        return "\n".join(self._render_passages())
+
+    def _render_passages(self) -> Iterator[str]:
+        before: ArtifactLines | None = None
+        for passage in self.passages:
+            is_same = before is not None and (before.name, before.version) == (passage.name, passage.version)
+            if len(self.artifacts) > 1 and not is_same:
+                yield f"[{passage.name}]"
+            elif before is not None:
+                yield "…"
+            yield from passage.number_lines()
+            before = passage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +176,8 @@ class ArtifactService:
             end = min(last, wanted.first + PAGE_LINES - 1)
             (passage,) = await self._read_passages(tx, [LineSpan(artifact.artifact_id, wanted.first, end)], [artifact])
         shown = _limit_size(passage, PAGE_CHARS)
-        return ArtifactPage([shown], next_lines=f"{shown.last_line + 1}-{last}" if shown.last_line < last else None)
+        following = f"{shown.last_line + 1}-{last}" if shown.last_line < last else None
+        return ArtifactPage(artifacts=[artifact], passages=[shown], next_lines=following)
 
     async def read_text(self, session_id: UUID, name: str, version: int | None = None) -> tuple[ArtifactVersion, str]:
         """Return a version of an artifact with its whole text. Raises NotFoundError, and InputError for a binary."""
@@ -177,7 +217,7 @@ class ArtifactService:
             trust=self.scope.trust,
             text=text,
         )
-        return AddedArtifact(await self._add(session_ref, artifact), count_redactions(text))
+        return await self._add(session_ref, artifact, count_redactions(text))
 
     async def add_reference(
         self, session_ref: str, name: str, *, media_type: str, byte_count: int, sha256: bytes
@@ -192,7 +232,7 @@ class ArtifactService:
             byte_count=byte_count,
             sha256=sha256,
         )
-        return AddedArtifact(await self._add(session_ref, artifact), {})
+        return await self._add(session_ref, artifact, {})
 
     async def delete(self, session_id: UUID, name: str, *, version: int | None = None, reason: str) -> int:
         """Permanently delete an artifact, or one version of it; return the number of versions deleted.
@@ -210,13 +250,22 @@ class ArtifactService:
             self.scope.publish("artifact.deleted", {"session_id": str(session_id), "versions": len(ids)})
             return len(ids)
 
-    async def _add(self, session_ref: str, artifact: NewArtifact) -> ArtifactVersion:
+    async def _add(self, session_ref: str, artifact: NewArtifact, redacted: Redactions) -> AddedArtifact:
         async with self.scope.write() as (tx, ctx):
             session_id = await get_or_create_session(tx, session_ref, agent_id=ctx.agent_id, now=ctx.now)
             await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
             ((_, version),) = await artifact_store.add(tx, [artifact], session_id=session_id, ctx=ctx)
             self.scope.publish("artifact.stored", {"session_id": str(session_id), "version": version})
-            return await self._get(tx, session_id, artifact.name, version)
+            stored = await self._get(tx, session_id, artifact.name, version)
+        return AddedArtifact(
+            version=version,
+            media_type=stored.media_type,
+            line_count=stored.line_count,
+            byte_count=stored.byte_count,
+            sha256=stored.sha256,
+            trust=stored.trust,
+            redacted=redacted,
+        )
 
     async def _list(self, tx: Tx, session_id: UUID, name: str | None) -> list[ArtifactVersion]:
         return await artifact_store.list_versions(tx, agent_id=self.scope.agent_id, session_id=session_id, name=name)
@@ -239,8 +288,16 @@ class ArtifactService:
     ) -> list[ArtifactLines]:
         by_id = {one.artifact_id: one for one in artifacts}
         found = await artifact_store.read_ranges(tx, spans, agent_id=self.scope.agent_id)
-        pairs = zip(spans, found, strict=True)
-        return [ArtifactLines(by_id[span.artifact_id], span.first, lines, span.found) for span, lines in pairs]
+        return [
+            ArtifactLines(
+                name=by_id[span.artifact_id].name,
+                version=by_id[span.artifact_id].version,
+                first_line=span.first,
+                found_lines=span.found,
+                lines=lines,
+            )
+            for span, lines in zip(spans, found, strict=True)
+        ]
 
     async def _search(self, session_id: UUID, query: ArtifactReadQuery, search: str) -> ArtifactPage:
         vector, model_id, missing = await self._embed(search)
@@ -256,7 +313,7 @@ class ArtifactService:
                 similar = await artifact_store.search_vectors(tx, ids, vector, model_id=model_id, agent_id=agent_id)
             line_counts = {one.artifact_id: one.line_count for one in artifacts}
             spans = group_lines(rank_lines(matches, similar)[:MAX_FOUND_LINES], line_counts)
-            return (await self._read_found(tx, spans, artifacts, query.offset))._replace(missing=missing)
+            return replace(await self._read_found(tx, spans, artifacts, query.offset), missing=missing)
 
     async def _read_found(
         self, tx: Tx, spans: Sequence[LineSpan], artifacts: Sequence[ArtifactVersion], offset: int
@@ -276,7 +333,12 @@ class ArtifactService:
                 break
             shown.append(passage)
         following = offset + len(shown) - len(headers)
-        return ArtifactPage(shown, next_offset=following if following < len(spans) else None)
+        named = {(one.name, one.version) for one in shown}
+        return ArtifactPage(
+            artifacts=[one for one in artifacts if (one.name, one.version) in named],
+            passages=shown,
+            next_offset=following if following < len(spans) else None,
+        )
 
     async def _embed(self, search: str) -> "tuple[Vector | None, UUID | None, str | None]":
         """Return the vector of a search and its model, or why there is none."""
@@ -319,12 +381,12 @@ def _limit_size(passage: ArtifactLines, max_chars: int) -> ArtifactLines:
         if left < 0 and end:
             break
         end += 1
-    return passage._replace(lines=passage.lines[:end])
+    return replace(passage, lines=passage.lines[:end])
 
 
 def _shorten(passage: ArtifactLines) -> ArtifactLines:
     lines = [line if len(line) <= MAX_FOUND_CHARS else line[:MAX_FOUND_CHARS] + ELLIPSIS for line in passage.lines]
-    return passage._replace(lines=lines)
+    return replace(passage, lines=lines)
 
 
 def _diff(texts: Sequence[Sequence[str]], labels: Sequence[str]) -> str:

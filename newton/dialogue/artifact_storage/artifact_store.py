@@ -31,6 +31,7 @@ SQL = load("newton.dialogue.artifact_storage", "artifact_store.sql")
 
 ArtifactKind = Literal["output", "paste", "file", "upload", "attachment"]
 
+MAX_UPLOAD_CHARS = 10_000_000  # of one text; `newton.memory.hygiene` allows as many for one message
 MAX_SEARCHED_CHUNKS = 24  # whose lines are compared with a query, of all artifacts together
 MAX_SIMILAR_LINES = 120  # about a page
 CENTRE_HALF_LINES = 20  # lines of an artifact from which half of their mean vector is removed; of more lines, more
@@ -56,7 +57,10 @@ class NewArtifact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactVersion:
-    """A stored version of an artifact. `line_count` is 0 for a binary, which has no text."""
+    """A version of an artifact. `line_count` is 0 for a binary, of which only size and hash are stored.
+
+    `source` is the tool call that returned or wrote the text, `position` the message that contains it.
+    """
 
     artifact_id: UUID
     name: str
@@ -65,7 +69,7 @@ class ArtifactVersion:
     media_type: str
     line_count: int
     byte_count: int
-    sha256: bytes
+    sha256: str
     source: str | None
     position: int | None
     origin: str

@@ -49,8 +49,8 @@ with visible as (
     where l.agent_id = $1 and l.session_id = $2
 )
 select
-    a.artifact_id, a.name, a.version, a.kind, a.media_type, a.line_count, a.byte_count, a.sha256, a.source, a.position,
-    a.origin, a.trust, a.created_at
+    a.artifact_id, a.name, a.version, a.kind, a.media_type, a.line_count, a.byte_count, encode(a.sha256, 'hex') as sha256,
+    a.source, a.position, a.origin, a.trust, a.created_at
 from dialogue.artifact_versions as a
 join visible as v on v.session_id = a.session_id
 where

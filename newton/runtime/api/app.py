@@ -40,7 +40,6 @@ from newton.runtime.api.routes import (
 )
 from newton.runtime.api.routes.conversations import session_contents
 from newton.runtime.api.routes.inventory import (
-    artifacts,
     documents,
     erasures,
     memory_list,
@@ -53,7 +52,7 @@ from newton.runtime.daemon_state import DaemonState
 
 ROUTE_MODULES = (
     *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, documents),
-    *(erasures, turns, sessions, session_contents, artifacts),
+    *(erasures, turns, sessions, session_contents),
     *(frames, reports, transfer, jobs, events, dashboard),
     *(daemon, mcp_servers, models, chat_completions, responses, embeddings),
 )

@@ -145,12 +145,11 @@ class LocalAgent:
     async def list_frames(self) -> Sequence[str]:
         return sorted(self.newton.frames)
 
-    async def attach_file(self, session: str, name: str, raw: bytes, *, ref: str) -> str:
+    async def attach_file(self, session: str, name: str, raw: bytes, *, ref: str) -> None:
         ingest = self.newton.ingest(self.origin)
         read = await ingest.read_upload(raw, name=name, ref=ref)
         await ingest.store_upload(read, trust="user")
-        added = await self.newton.artifacts(self.origin).add(session, name, read.text)
-        return added.artifact.name
+        await self.newton.artifacts(self.origin).add(session, name, read.text)
 
     async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
         result = await run_tool(self.newton, name, arguments, origin=self.origin, trust="user")

@@ -134,8 +134,8 @@ class ChatBackend(Protocol):
         """List the names of the frames."""
         ...
 
-    async def attach_file(self, session: str, name: str, raw: bytes, *, ref: str) -> str:
-        """Store the text of a file as a document and as an artifact of the session; return the artifact's name.
+    async def attach_file(self, session: str, name: str, raw: bytes, *, ref: str) -> None:
+        """Store the text of a file as a document and as an artifact of the session, both under its name.
 
         `ref` identifies the document when the file is attached again. Raises InputError if the file has no text.
         """

@@ -156,12 +156,12 @@ class RemoteAgent:
         with expect_newton_response():
             return sorted(one["name"] for one in frames["items"])
 
-    async def attach_file(self, session: str, name: str, raw: bytes, *, ref: str) -> str:
+    async def attach_file(self, session: str, name: str, raw: bytes, *, ref: str) -> None:
         stored = await self.client.upload_document(name, raw, ref=ref, source="own")
         document = await self.client.document(stored["document_id"])
         with expect_newton_response():
             text = "\n".join([document["title"], *(one["text"] for one in document["passages"])])
-            return (await self.client.add_artifact(session, name, text))["name"]
+        await self.client.add_artifact(session, name, content=text)
 
     async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
         return await self.client.call_tool(name, arguments)

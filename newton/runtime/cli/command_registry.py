@@ -60,18 +60,8 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "conversations.session_contents:show_stats",
             "Show the tokens of a session by part, its compactions and its latest context.",
         ),
-        "artifacts list": (
-            "conversations.artifacts:list_artifacts",
-            "List the artifacts of a session, or the versions of one.",
-        ),
-        "artifacts show": (
-            "conversations.artifacts:show_artifact",
-            "Show lines of an artifact, or those that a search finds.",
-        ),
-        "artifacts diff": ("conversations.artifacts:diff_artifact", "Compare two versions of an artifact."),
         "artifacts save": ("conversations.artifacts:save_artifact", "Write the text of an artifact to a file."),
         "artifacts add": ("conversations.artifacts:add_artifact", "Store a file as an artifact of a session."),
-        "artifacts delete": ("conversations.artifacts:delete_artifact", "Delete an artifact permanently."),
         "working-memory": (
             "conversations.working_memory:show_working_memory",
             "Show the memories that a session stored, showed or read.",

@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from newton.agent import artifact_inputs, context_inputs, inputs, session_inputs
+from newton.agent import context_inputs, inputs, session_inputs
 from newton.agent.document_inputs import IngestDocumentInput
 from newton.agent.exchange_inputs import NoteExchangeInput
 from newton.agent.inputs import ToolInput
@@ -23,7 +23,6 @@ from newton.runtime.access.tokens import TokenScope
 from newton.runtime.hint_names import ORIGIN_INTERFACES, HintInterface, rename_commands, rename_in_error
 from newton.runtime.interface_matrix import EFFECTS_BY_DECLARATION, Effect
 from newton.runtime.tools import (
-    artifact_tools,
     document_tools,
     judgement_tools,
     memory_tools,
@@ -190,10 +189,6 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "session_stats": _reader(context_inputs.SessionStatsInput, session_tools.show_stats),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
     "note_exchange": McpTool(NoteExchangeInput, "adds", session_tools.note_exchange),
-    "artifacts": _reader(artifact_inputs.SessionArtifactsInput, artifact_tools.list_artifacts),
-    "read_artifact": _reader(artifact_inputs.ReadSessionArtifactInput, artifact_tools.read_artifact),
-    "diff_artifact": _reader(artifact_inputs.DiffArtifactInput, artifact_tools.diff_artifact),
-    "save_artifact": _writer(artifact_inputs.SaveArtifactInput, artifact_tools.save_artifact, is_idempotent=True),
     "bundles": _reader(inputs.ListBundlesInput, judgement_tools.list_bundles),
     "why": _reader(inputs.ExplainInput, judgement_tools.explain_bundle),
     "metrics": _reader(inputs.MetricsInput, judgement_tools.report_metrics),

@@ -1,19 +1,20 @@
 """The tools of the agent's own model. What the user says is learnt without a tool, so none stores it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from newton.agent import inputs
-from newton.agent.artifact_views import describe_page, describe_version, find_lowest_trust
 from newton.agent.inputs import ToolInput
 from newton.agent.inventory.artifacts import ArtifactReadQuery
 from newton.agent.loop import tools
 from newton.agent.loop.chat_tools import tool_inputs
 from newton.agent.loop.tools import AgentToolset, ToolResult, ToolSpec
 from newton.agent.reconciliation.tool_changes import ToolChange, ToolChanger
+from newton.dialogue.artifact_storage.artifact_store import ArtifactVersion
 from newton.dialogue.task_tree import Task
 from newton.errors import InputError
 from newton.heart.identity.standing_instructions import detect_instructions
 from newton.heart.reconciliation.reconciling_types import Operation
+from newton.memory.memory import Trust, lowest_known_trust
 from newton.memory.quarantine import UNTRUSTED_TIERS
 
 LEARNT_ANYWAY = ToolResult(
@@ -112,9 +113,36 @@ async def read_artifact(toolset: AgentToolset, args: tool_inputs.ReadPartInput) 
         raise InputError("There is no session, so there are no artifacts.", hint="Continue without this tool.")
     if args.name is None and args.search is None:
         listed = await toolset.artifacts.list_latest(toolset.session_id)
-        return ToolResult({"items": list(map(describe_version, listed))}, find_lowest_trust(listed))
+        return ToolResult({"items": list(map(_describe_version, listed))}, _find_trust(listed))
     page = await toolset.artifacts.read(toolset.session_id, ArtifactReadQuery(**args.model_dump()))
-    return ToolResult(describe_page(page), find_lowest_trust([one.artifact for one in page.passages]))
+    fields = {
+        "artifacts": [_describe_version(one) for one in page.artifacts],
+        "text": page.render() or "Nothing found. Search other words, or read `lines`.",
+        "next_lines": page.next_lines,
+        "next_offset": page.next_offset,
+        "missing": page.missing,
+    }
+    kept = {name: value for name, value in fields.items() if value or name == "artifacts"}
+    return ToolResult(kept, _find_trust(page.artifacts))
+
+
+def _describe_version(artifact: ArtifactVersion) -> dict[str, object]:
+    source = {"source": artifact.source} if artifact.source else {}
+    return {
+        "name": artifact.name,
+        "version": artifact.version,
+        "kind": artifact.kind,
+        "media_type": artifact.media_type,
+        "lines": artifact.line_count,
+        "bytes": artifact.byte_count,
+        "trust": artifact.trust,
+        **source,
+    }
+
+
+def _find_trust(artifacts: Iterable[ArtifactVersion]) -> Trust | None:
+    """Return the lowest trust of texts that no person and no model wrote; None if there is none."""
+    return lowest_known_trust(one.trust for one in artifacts if one.trust in UNTRUSTED_TIERS)
 
 
 async def say_learnt(toolset: AgentToolset, args: ToolInput) -> ToolResult:

@@ -78,10 +78,10 @@ async def attach_files(backend: ChatBackend, session: str, text: str) -> Attache
             lines.append(f"[image: {path.name}]")
             continue
         try:
-            name = await backend.attach_file(session, path.name, raw, ref=str(path.resolve()))
+            await backend.attach_file(session, path.name, raw, ref=str(path.resolve()))
         except DocumentError as error:
             raise InputError(f"{path}: {error.what}", hint=f"{NOT_SENT} {error.hint}") from None
-        lines.append(f"[file {path.name}: read it as the artifact {name}]")
+        lines.append(f"[file {path.name}: read it as the artifact {path.name}]")
         notes.append(f"{path.name} is a document now; `/documents` lists the documents.")
     return AttachedInput("\n".join([text, *lines]), notes, images)
 

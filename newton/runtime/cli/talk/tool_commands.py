@@ -8,7 +8,7 @@ from newton.agent.inputs import ToolInput
 from newton.content.yaml_models import did_you_mean
 from newton.errors import InputError
 from newton.operations.declaration import Operation, load_operations
-from newton.operations.fields import ConversationSession, OwnSession
+from newton.operations.fields import CALLER_SESSIONS
 from newton.runtime.tools.tool_registry import TOOLS
 
 HELP_COLUMN = 44
@@ -74,11 +74,6 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
         "working_memory", ("profile", "max_tokens"), "show the memories that this session stored, showed or read", True
     ),
     "/stats": SlashCommand("session_stats", (), "show the tokens of this session by part, and its compactions", True),
-    "/artifacts": SlashCommand("artifacts", (), "list the long outputs, pasted texts and files of this session", True),
-    "/artifact": SlashCommand("read_artifact", ("name", "search"), "read an artifact, or the lines found in it", True),
-    "/diff-artifact": SlashCommand(
-        "diff_artifact", ("name", "old", "new"), "compare two versions of an artifact", True
-    ),
     "/bundles": SlashCommand("bundles", ("limit",), "list the stored contexts"),
     "/metrics": SlashCommand("metrics", ("days",), "show quality metrics of the contexts"),
 }
@@ -92,7 +87,7 @@ def _to_slash_command(operation: Operation) -> SlashCommand:
     values = [name for name in operation.required if name not in (*operation.positional, REASON)]
     words = (*values, *operation.positional, *(one for one in operation.parameters if one == REASON))
     words = tuple(name for name in dict.fromkeys(words) if name != SESSION)
-    uses_session = SESSION in operation.required or operation.hints.get(SESSION) in (OwnSession, ConversationSession)
+    uses_session = SESSION in operation.required or operation.hints.get(SESSION) in CALLER_SESSIONS
     named = (*words, *operation.required)
     options = tuple(name for name in operation.parameters if name == SESSION or name not in named)
     summary = operation.summary.rstrip(".")
