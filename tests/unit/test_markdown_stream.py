@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from newton.runtime.cli.markdown.markdown_stream import MarkdownStream
-from newton.runtime.cli.markdown.wrapped_stream import WrappedStream
+from newton.runtime.cli.markdown.reply_streams import MarkdownStream, WrappedStream
 from newton.runtime.cli.printing import visible
 
 LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
@@ -31,6 +30,7 @@ def sail(island: str) -> None:
 |:--|--:|
 | **Hydra** | 12 |
 | Aegina | 8 |
+
 The end, 2 * 3 * 4 and snake_case_name.
 """
 CURSOR_MOVES = re.compile(r"\x1b\[[0-9;?]*[^0-9;?m]")
@@ -105,34 +105,36 @@ def test_an_emphasis_that_is_cut_into_pieces_is_shown_when_it_is_complete(pieces
     assert "".join(row[x].data for x in range(80) if row[x].bold and row[x].data != " ") == bold.replace(" ", "")
 
 
-def test_a_word_is_shown_when_the_next_begins_and_what_is_held_back_at_a_status_line() -> None:
-    stream = MarkdownStream(count_columns=lambda: 80, has_colors=True)
-    assert stream.add("It is") == "It"
-    assert stream.add(" Arte") == " is"
-    assert stream.release() == " Arte"
-    assert stream.add("mis.\n") == "mis.\n"
+def test_the_row_in_progress_is_pending_and_what_is_held_back_is_released_at_a_status_line() -> None:
+    stream = MarkdownStream(count_columns=lambda: 20, has_colors=True)
+    assert (stream.add("It is the goddess of"), stream.pending) == ("", "It is the goddess of"[:-1])
+    assert (stream.add(" the *hu"), stream.pending) == ("It is the goddess of\n", "the *hu")
+    assert stream.add("nt and of all the wild") == "", "a row with an open emphasis may change"
+    assert (stream.release(), stream.pending) == ("the *hunt and of all\nthe wild", "")
+    assert stream.add(".\n\n") + stream.finish() == "."
 
 
 def test_what_does_not_fit_is_broken() -> None:
     columns = 80
     stream = MarkdownStream(count_columns=lambda: columns, has_colors=True)
-    output = stream.add("one two three four five ")
+    output = stream.add("- one two three four five six\n- seven")
     columns = 20
-    output += stream.add(f"six seven eight nine ten\n- {LONG}") + stream.finish()
+    output += stream.add(f"\n- {LONG}") + stream.finish()
     lines = output.split("\n")
-    assert lines[:2] == ["one two three four five", "six seven eight nine"]
+    assert lines[:2] == ["• one two three four five six", "• seven"]
     assert max(map(len, lines[1:])) <= 20
     # a table that does not fit is printed row by row and a single row is text
     table = "| A | B | C | D |\n|--|--|--|--|\n| 1 | 2 | 3 | `4` |\n| 5 | 6 | 7 | 8 |\n"
     assert shown(table, columns=40) == ["A: 1", "B: 2", "C: 3", "D: 4", "", "A: 5", "B: 6", "C: 7", "D: 8"]
     assert shown("| no table\nat all") == ["| no table", "at all"]
-    assert shown("| A |\n|--|\n| a **b", "c** <br> `d|e` |") == ["A", "────", "a bc", "d|e"]
+    assert shown("| A |\n|--|\n| a **b", r"c** <br> `d\|e` |") == ["A", "────", "a bc", "d|e"]
     # text without spaces is broken within and an address is not
     assert shown("中文字符没有空格所以", columns=12) == ["中文字符没有", "空格所以"]
     assert shown("字符，没有。", columns=5) == ["字", "符，", "没", "有。"]
     address = "https://example.org/" + "x" * 60
     stream = MarkdownStream(count_columns=lambda: 40, has_colors=True)
-    assert f"see\n{address}\n" in stream.add(f"see {address}\n")
+    assert stream.add(f"see {address}\n") + stream.finish() == f"see\n{address}"
+    assert rendered(f"- see {address}", columns=40) == f"• see\n  {address}"
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,16 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from newton.runtime.cli.command_context import current_terminal
-from newton.runtime.cli.formatting import pluralize
-from newton.runtime.cli.markdown.markdown_stream import MarkdownStream
-from newton.runtime.cli.markdown.wrapped_stream import WrappedStream
 from newton.runtime.cli.printing import say, visible
 from newton.runtime.cli.status_line import replace_status, use_release
 
-TABLE_HEAD_ROWS = 2
+if TYPE_CHECKING:
+    from newton.runtime.cli.markdown.reply_streams import MarkdownStream, WrappedStream
+
 DEFAULT_COLUMNS = 80
 
 
@@ -24,20 +25,22 @@ class ReplyPrinter:
     """
 
     is_markdown: bool
-    _stream: MarkdownStream | WrappedStream | None = field(init=False)
+    _stream: "MarkdownStream | WrappedStream | None" = field(init=False)
     _held_return: str = ""  # a carriage return at the end of a piece, which may be a part of a line break
     _is_interrupted: bool = False  # by a status line
-    _shown_rows: int = 0  # on the status line
+    _shown: str = ""  # the row that is not complete
 
     def __post_init__(self) -> None:
         terminal = current_terminal()
         style = terminal.style()
         if terminal.columns() is None:
             self._stream = None
-        elif self.is_markdown and style != "text":
-            self._stream = MarkdownStream(count_columns=_count_columns, has_colors=style == "colors")
+            return
+        streams = import_module("newton.runtime.cli.markdown.reply_streams")  # loads rich
+        if self.is_markdown and style != "text":
+            self._stream = streams.MarkdownStream(count_columns=_count_columns, has_colors=style == "colors")
         else:
-            self._stream = WrappedStream(count_columns=_count_columns)
+            self._stream = streams.WrappedStream(count_columns=_count_columns)
 
     @contextmanager
     def open(self) -> Generator[None]:
@@ -55,34 +58,30 @@ class ReplyPrinter:
             return
         if self._is_interrupted:
             replace_status("")
-            self._stream.begin_new_line()
             self._is_interrupted = False
         text = self._held_return + piece
         self._held_return = "\r" if text.endswith("\r") else ""
-        output = self._stream.add(visible(text.removesuffix("\r")))
-        self._show_rows(self._stream.held_rows - TABLE_HEAD_ROWS)
-        say(start=output, end="", flush=True)
+        self._print(self._stream.add(visible(text.removesuffix("\r"))), self._stream.pending)
 
     def release(self) -> None:
         """Print what is held back of the reply, such as a word that may go on."""
         if self._stream is not None:
-            self._show_rows(0)
-            say(start=self._stream.release(), end="", flush=True)
+            self._print(self._stream.release())
             self._is_interrupted = True
 
     def finish(self) -> None:
         """Print the rest of the reply and end its line."""
-        if self._stream is None:
+        if self._stream is not None:
+            self._print(self._stream.finish())
+        if self._stream is None or current_terminal().has_open_line():
             say(flush=True)
-        else:
-            self._show_rows(0)
-            say(start=self._stream.finish(), end="", flush=True)
 
-    def _show_rows(self, rows: int) -> None:
-        """Show on the status line how many rows of a table were received; remove it for 0."""
-        if max(rows, 0) != self._shown_rows:
-            self._shown_rows = max(rows, 0)
-            replace_status(f"Receiving a table: {pluralize(rows, 'row')} …" if rows > 0 else "")
+    def _print(self, rows: str, pending: str = "") -> None:
+        """Print complete rows in place of the pending row, and then the new one."""
+        if rows or pending != self._shown:
+            erased = "\r\x1b[K" if self._shown else ""
+            say(start=erased + rows + pending, end="", flush=True)
+            self._shown = pending
 
 
 def _count_columns() -> int:
