@@ -24,31 +24,13 @@ from newton.content.formats.zip_limits import MAX_UNPACKED_BYTES
 from newton.errors import InputError
 from newton.heart.chunking import TextChunk, split_passages
 from newton.providers import token_counter
+from tests.cases import load_cases
+
+CASES = load_cases(__file__)
 
 xlsxwriter = import_module("xlsxwriter")  # it has no type stubs
 
-PYTHON = '''\
-"""The boat."""
-
-import math
-
-
-class Boat:
-    """A boat on the river."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-{filler}
-    @property
-    def length(self) -> float:
-        # in metres
-        return math.pi
-
-
-def launch(boat: Boat) -> None:
-    """def fake(): is only text."""
-    print(boat)
-'''
+PYTHON = CASES["PYTHON"]
 
 
 def read(name: str, raw: bytes | str, *, encoding: str | None = None) -> LoadedDocument:
@@ -140,30 +122,7 @@ def test_code_is_divided_by_classes_and_functions_and_loses_no_line() -> None:
         assert kept == [line for line in lines if line], path
 
 
-@pytest.mark.parametrize(
-    ("family", "line", "name"),
-    [
-        ("c", "func (s *Server) Run(port int) error {", "Run"),
-        ("c", "pub(crate) async fn start<'a>(x: &'a str) {", "start"),
-        ("c", "impl<T> Display for Point<T> {", "Display"),
-        ("c", "    public static void main(String[] args) {", "main"),
-        ("c", "int Boat::row(int n) const", "Boat::row"),
-        ("c", "    return call(one) {", None),
-        ("c", "    if (ready) {", None),
-        ("c", "    print(boat);", None),
-        ("script", "export const add = async (a, b) => {", "add"),
-        ("script", "  async load(id: string): Promise<void> {", "load"),
-        ("script", "export default class Boat extends Ship {", "Boat"),
-        ("hash", "deploy() {", "deploy"),
-        ("hash", "  def row(n)", "row"),
-        ("dash", "create table if not exists boats (", "boats"),
-        ("lisp", "(defun row (n)", "row"),
-        ("yaml", "server:", "server"),
-        ("toml", "[tool.boat]", "tool.boat"),
-        ("json", '  "boats": [', "boats"),
-        ("python", "type = 3", None),
-    ],
-)
+@pytest.mark.parametrize(("family", "line", "name"), CASES["a_definition_is_found_in_the_languages"])
 def test_a_definition_is_found_in_the_languages(family: str, line: str, name: str | None) -> None:
     found = find_definition(line, family)
     assert (found and found.name) == name
@@ -260,21 +219,7 @@ def test_the_lines_of_markdown_and_text_are_known() -> None:
 
 
 # ASCII only, each letter with an accent twice, Cyrillic, Japanese
-@pytest.mark.parametrize(
-    ("text", "encoding"),
-    [
-        (
-            "Die Fähre heißt Artemis und fährt täglich über den großen Fluß. Für Kinder ist die Überfahrt schön.",
-            "cp1252",
-        ),
-        ("Паром называется Артемида. Он ходит каждый день через реку.", "cp1251"),
-        ("船の名前はアルテミスです。毎日川を渡ります。", "shift_jis"),
-        ("Die Fähre", "utf-16"),
-        ("Die Fähre", "utf-8-sig"),
-        ("Die Fähre", "cp1252"),
-        ("Die Fähre", "utf-8"),
-    ],
-)
+@pytest.mark.parametrize(("text", "encoding"), CASES["the_encoding_of_a_text_is_detected"])
 def test_the_encoding_of_a_text_is_detected(text: str, encoding: str) -> None:
     assert decode_text(text.encode(encoding)).text == text
     assert read("a.txt", text.encode(encoding)).sections[0].paragraphs == (text,)

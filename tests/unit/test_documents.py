@@ -15,93 +15,15 @@ from newton.content.document_folders import find_documents
 from newton.content.documents import MAX_BYTES, LoadedDocument, read_document
 from newton.content.sections import DocumentSection
 from newton.errors import InputError
+from tests.cases import load_cases
 
-MARKDOWN = """\
----
-title: "The *boat* manual"
-date: 2026-11-21
----
-Read this first.
+CASES = load_cases(__file__)
 
-# Install
+MARKDOWN = CASES["MARKDOWN"]
 
-Get the [package](https://example.org/boat),
-then wait.
+HTML = CASES["HTML"]
 
-## Linux `x86`
-
-1. Run `apt`.
-2. Reboot.
-   - or do not
-
-| command | does |
-|---------|------|
-| `row`   | moves |
-| stop    |      |
-
-```sh
-apt install boat
-
-boat --row
-```
-
-<!-- hidden > words -->
-<h2 align="center">
-  <img src="b.png">
-  Care
-</h2>
-<p>Oil the <b>oars</b> &amp; dry them.</p>
-
-> # Not a heading
-> [1]: https://example.org/oars
-
-# Empty
-"""
-
-HTML = """\
-<!doctype html><html><head><title>The boat &amp; you</title><style>p { color: red }</style></head><body>
-<nav><ul><li>Home</li></ul></nav>
-Before it all.
-<h1>Install<a class="headerlink" href="#install">¶</a></h1>
-<p>Get the <b>pack</b>age,
-   then wait.<br>Really.<br><br>Wait.</p>
-<ol><li>Run it.<li><p>Reboot.</p><p>Twice.</p></ol>
-<h2><div>Linux</div></h2>
-<table><tr><th>command</th><th>does</th></tr><tr><td><code>row</code></td><td><p>moves</p></td></tr></table>
-<pre>apt install boat
-
-  boat <b>--row</b></pre>
-<script>steal()</script><template><p>ghost</p></template>
-<table><tr><td><h2>Care</h2><p>Oil the oars.</p><p>Dry them.</p></td></tr></table>
-<h1>Empty</h1>
-</body></html>
-"""
-
-TEXT = """\
-===============
-The boat manual
-===============
-
-Read this first,
-then wait.
-
-Install
-=======
-Get it.
-
-Linux
------
-
-- apt
-- reboot
-
-Care
-====
-
-.. code::
-
-    oil(oars)
-"""
+TEXT = CASES["TEXT"]
 
 
 def pdf(*pages: str, title: str = "", letters: str = "") -> bytes:

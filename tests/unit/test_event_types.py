@@ -19,7 +19,10 @@ from newton.heart.events.event_types import (
     render_relation_line,
     validate_event,
 )
+from tests.cases import load_cases
 from tests.support import NOON
+
+CASES = load_cases(__file__)
 
 AT = "[2026-11-21T12:00:00+00:00] "
 LONG = "word " * 200
@@ -37,22 +40,7 @@ def event(type: str, payload: dict[str, Any]) -> EventData:
     return EventData(type=type, occurred_at=NOON, payload=payload)
 
 
-@pytest.mark.parametrize(
-    ("type", "payload", "line"),
-    [
-        ("file_read", {"path": "a.py"}, "read a.py"),
-        ("file_read", {"path": "a.py", "lines": "1-9"}, "read a.py · lines 1-9"),
-        ("file_read", {"path": "a.py", "lines": [1, 9]}, "read a.py · lines 1-9"),
-        ("file_write", {"path": "a.py", "outcome": "ok"}, "wrote a.py · ok"),
-        ("shell_exec", {"command": "ls", "exit_code": 0, "stdout": "a\nb", "stderr": "c"}, "ran ls · exit 0 · a b"),
-        ("shell_exec", {"command": "ls", "exit_code": 2, "stderr": "no such\nfile"}, "ran ls · exit 2 · no such file"),
-        ("shell_exec", {"command": "ls", "outcome": "ok", "stdout": " \n", "stderr": "odd"}, "ran ls · ok · odd"),
-        ("shell_exec", {"command": "ls", "exit_code": 0, "stdout": "\x1b[31mred\x1b[0m"}, "ran ls · exit 0 · red"),
-        ("error", {"message": "boom", "stack": "a\nb\nc\nd"}, "error: boom · a | b | c | d"),
-        ("error", {"message": "boom", "stack": "a\n\nb\nc\nd\ne"}, "error: boom · a | b | … | d | e"),
-        ("deploy", {"to": "prod", "by": "Ana"}, 'deploy {"by":"Ana","to":"prod"}'),
-    ],
-)
+@pytest.mark.parametrize(("type", "payload", "line"), CASES["each_type_is_told_in_its_own_way"])
 def test_each_type_is_told_in_its_own_way(type: str, payload: dict[str, Any], line: str) -> None:
     # S001-28
     assert render_line(event(type, payload)) == AT + line
@@ -113,20 +101,7 @@ def test_any_entity_and_relation_is_told_in_one_bounded_line(name: str, type: st
         assert len(line) <= MAX_LINE_CHARACTERS
 
 
-@pytest.mark.parametrize(
-    ("payload", "carries"),
-    [
-        ({"path": "a", "command": "ls", "message": "no"}, False),
-        ({"path": "a", "content": "x"}, True),
-        ({"stdout": "", "stderr": " \n", "result": 0, "body": None, "text": [], "output": {}}, False),
-        ({"stderr": "x"}, True),
-        ({"Stdout": "x"}, True),
-        ({"steps": [{"run": {"stdout": "x"}}]}, True),
-        ({"response": {"items": [{"title": "x"}]}}, True),
-        ({"response": {"delete all files": 1}}, True),
-        ({"response": {"": ["x"]}}, True),
-    ],
-)
+@pytest.mark.parametrize(("payload", "carries"), CASES["what_carries_words_from_outside_is_known"])
 def test_what_carries_words_from_outside_is_known(payload: dict[str, Any], carries: bool) -> None:
     assert has_output(event("shell_exec", payload)) is carries
 

@@ -10,6 +10,9 @@ import tiktoken
 from newton.content.frames import Frame, FramePattern, get_frame, load_frames
 from newton.content.profiles import load_profiles
 from newton.errors import ConfigError, NotFoundError
+from tests.cases import load_cases
+
+CASES = load_cases(__file__)
 
 NAMES = ["conversation", "creative", "debug", "decision", "planning", "question", "reflection", "task"]
 KINDS = [
@@ -17,28 +20,7 @@ KINDS = [
     *("event", "entity", "relation", "artifact", "passage", "item"),
 ]
 
-GOOD = """\
-name: repair
-description: Something in the house is to be mended.
-questions:
-  - What broke?
-  - Who mended it last time?
-domains: [house]
-priorities:
-  fact: 0.9
-  procedure: 1
-profile: newton
-budget: {facts: 3000}
-default_stakes: low
-category: household
-censors: [No work on live wires.]
-patterns:
-  - {match: 'mend|repair', weight: 0.8}
-  - match: leaking tap
-    weight: 0.7
-examples:
-  - The tap drips.
-"""
+GOOD = CASES["GOOD"]
 
 
 BARE = load_frames()["debug"].model_copy(update={"patterns": ()})

@@ -27,7 +27,10 @@ from newton.heart.statements.greetings import says_resolved, strip_greeting
 from newton.providers.embedding import Vector
 from newton.providers.minilm import MiniLM
 from newton.runtime.cli.frame_text import format_frame
+from tests.cases import load_cases
 from tests.timing import assert_near_linear
+
+CASES = load_cases(__file__)
 
 FRAMES = load_frames()
 DATA = Path(__file__).parents[1] / "data"
@@ -55,20 +58,7 @@ def learned() -> FrameClassifier:
     return made
 
 
-@pytest.mark.parametrize(
-    ("text", "frame"),
-    [
-        ("Good morning, how was your weekend?", "conversation"),
-        ("When did Ana move to Porto?", "question"),
-        ("Delete the old log files on the server", "task"),
-        ("Should we use Redis for caching in Newton?", "decision"),
-        ("The login page crashes with a null pointer error", "debug"),
-        ("Brainstorm names for a bakery run by cats", "creative"),
-        ("Let us map out the milestones for the next quarter", "planning"),
-        ("Looking back, what could I have done better in that project?", "reflection"),
-        ("Hi, the deploy is broken and nothing starts", "debug"),
-    ],
-)
+@pytest.mark.parametrize(("text", "frame"), CASES["typical_inputs_get_their_frame"])
 def test_typical_inputs_get_their_frame(text: str, frame: str, model: MiniLM, learned: FrameClassifier) -> None:
     # S002-1, S002-7
     vector = vector_of(text, model)
@@ -179,22 +169,7 @@ def test_a_polite_opening_decides_nothing(model: MiniLM, learned: FrameClassifie
     assert flips == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        ("Hi, the deploy is broken", "the deploy is broken"),
-        ("Good morning! Could you please sort these?", "sort these?"),
-        ("Thanks a lot. And what does it cost?", "what does it cost?"),
-        ("Hi there!", "Hi there!"),
-        ("Can whales sleep?", "Can whales sleep?"),
-        ("History is fun", "History is fun"),
-        ("Good morning Ana, if you have a minute: sort these", "sort these"),
-        ("Sorry to bother you again. Is there any chance you could sort these?", "sort these?"),
-        ("If you have a fever, what helps?", "If you have a fever, what helps?"),
-        ("Morning or evening run?", "Morning or evening run?"),
-        ("", ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "left"), CASES["the_substance_of_an_input_lies_behind_its_opening"])
 def test_the_substance_of_an_input_lies_behind_its_opening(text: str, left: str) -> None:
     assert strip_greeting(text) == left
 
@@ -273,35 +248,8 @@ def test_the_time_of_choosing_grows_with_the_text(model: MiniLM, learned: FrameC
     assert choose(100).frame == "debug"
 
 
-CLOSINGS = [
-    "Thanks, that fixed it!",
-    "It works now",
-    "it's working again, thank you so much",
-    "Great, the login works again.",
-    "Perfect! That did the trick.",
-    "Problem solved, cheers",
-    "The tests pass now",
-    "ok, got it working",
-    "Phew, all good now. Thanks a lot!",
-    "Yes, that worked.",
-    "Your suggestion fixed the problem.",
-]
-NO_CLOSINGS = [
-    "It works now, but only in Firefox.",
-    "Does it work now?",
-    "It works now. What was wrong?",
-    "Thanks, now the build fails",
-    "It worked on Friday.",
-    "The error is back again",
-    "It still does not work",
-    "It doesn't work now",
-    "Nothing works now",
-    "Who fixed it?",
-    "The heating works",
-    "Make it work again",
-    "How did you get it working again",
-    "Thanks!",
-]
+CLOSINGS = CASES["CLOSINGS"]
+NO_CLOSINGS = CASES["NO_CLOSINGS"]
 
 
 @pytest.mark.parametrize("text", CLOSINGS)

@@ -9,7 +9,10 @@ from newton.agent.services.guardrails import load_file_guardrails
 from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes, TrackRecord
 from newton.brain.guardrail_engine import GuardrailRule, evaluate
 from newton.errors import ConfigError
+from tests.cases import load_cases
 from tests.support import NOON
+
+CASES = load_cases(__file__)
 
 SHIPPED = [
     *("critical-without-review", "no-reason", "one-kind-of-reason", "one-kind-of-reason-when-critical"),
@@ -88,32 +91,7 @@ def test_a_folder_of_ones_own_adds_and_replaces(tmp_path: Path) -> None:
     assert known["no-reason"].severity == "warn"
 
 
-WRONG = {
-    "typo in the expression": (
-        "record.overdue",
-        "recrod.overdue",
-        "3: expression is invalid: 'recrod' is not a known variable (Did you mean 'record'?). A CEL expression that is",
-    ),
-    "typo in a field": (
-        "overdue >",
-        "overdeu >",
-        "3: expression is invalid: 'record.overdeu' is not a known field (Did you mean",
-    ),
-    "no truth": (
-        "record.overdue > 5 && stakes != 'low'",
-        "stakes",
-        "3: expression is invalid: The expression returns str; a guardrail must return true",
-    ),
-    "null": ("overdue > 5", "brier > 0.5", "3: expression is invalid: The expression fails: No such overload"),
-    "no text": ("record.overdue > 5 && stakes != 'low'", "true", "3: expression should be a text."),
-    "no severity": ("severity: warn\n", "", "1: severity is missing. What happens to a decision"),
-    "other severity": ("severity: warn", "severity: wran", "4: severity should be 'warn' or 'block', not 'wran'."),
-    "misspelt field": ("message:", "mesage:", "5: 'mesage' is not a field of a guardrail. Did you mean 'message'?"),
-    "no message": ("Review what is overdue first.", "''", "5: message should have at least 1 character"),
-    "blank message": ("Review what is overdue first.", "' '", "5: message should match pattern"),
-    "other name": ("review-first", "review-last", "1: the guardrail has the name 'review-last', but its file"),
-    "unfit name": ("review-first", "Review First", "1: name should match pattern"),
-}
+WRONG = CASES["WRONG"]
 
 
 @pytest.mark.parametrize(("good", "bad", "complaint"), WRONG.values(), ids=WRONG)

@@ -28,32 +28,15 @@ from newton.providers.embedding_providers import MissingEmbedder, create_embedde
 from newton.providers.fakes import HashEmbedder
 from newton.providers.multilingual_e5 import MultilingualE5
 from newton.settings import load
+from tests.cases import load_cases
+
+CASES = load_cases(__file__)
 
 WEDNESDAY = datetime(2026, 3, 18, tzinfo=UTC)
 
 # A statement, what it becomes, and a question, in each language but English.
-LIVES: Mapping[str, tuple[str, str, str]] = {
-    "de": ("Ich wohne in Berlin.", "Ich wohne nicht mehr in Berlin.", "Wo wohne ich?"),
-    "es": ("Vivo en Sevilla.", "Ya no vivo en Sevilla.", "¿Dónde vivo?"),
-    "fr": ("J'habite à Paris.", "Je n'habite plus à Paris.", "Où est-ce que j'habite ?"),
-    "it": ("Abito a Torino.", "Non abito più a Torino.", "Dove abito?"),
-    "pt": ("Moro em Lisboa.", "Já não moro em Lisboa.", "Onde moro?"),
-    "nl": ("Ik woon in Gent.", "Ik woon niet meer in Gent.", "Waar woon ik?"),
-    "ru": ("Я живу в Москве.", "Я больше не живу в Москве.", "Где я живу?"),
-    "zh": ("我住在北京。", "我不再住在北京。", "我住在哪里？"),
-    "ja": ("私は東京に住んでいます。", "もう東京に住んでいません。", "私はどこに住んでいますか？"),
-}
-MOVED: Mapping[str, str] = {
-    "de": "Ich wohne jetzt in Köln.",
-    "es": "Ahora vivo en Granada.",
-    "fr": "J'habite maintenant à Lyon.",
-    "it": "Adesso abito a Roma.",
-    "pt": "Agora moro no Porto.",
-    "nl": "Ik woon nu in Brugge.",
-    "ru": "Я теперь живу в Казани.",
-    "zh": "我搬到上海了。",
-    "ja": "私は大阪に引っ越しました。",
-}
+LIVES: Mapping[str, tuple[str, str, str]] = CASES["LIVES"]
+MOVED: Mapping[str, str] = CASES["MOVED"]
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
@@ -63,20 +46,7 @@ def test_the_language_of_nine_in_ten_short_texts_is_detected(code: str) -> None:
     assert found.count(code) >= (1.0 if code == "en" else 0.9) * len(texts)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "def main(args): return die(args)",
-        "See ya!",
-        "OK",
-        "Los Angeles",
-        "Tom",
-        "git push origin main",
-        "",
-        "3.14",
-        "…",
-    ],
-)
+@pytest.mark.parametrize("text", CASES["text_without_evidence_is_english"])
 def test_text_without_evidence_is_english(text: str) -> None:
     assert detect_language(text) == "en"
 
@@ -120,23 +90,7 @@ def test_a_fact_on_health_is_replaced_by_a_person_only(text: str) -> None:
     assert concerns_safety(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "standing"),
-    [
-        ("Antworte bitte immer auf Deutsch.", "instruction"),
-        ("Responde siempre en español.", "instruction"),
-        ("Réponds toujours en français.", "instruction"),
-        ("D'ora in poi rispondi in italiano.", "instruction"),
-        ("A partir de agora responde em português.", "instruction"),
-        ("Antwoord voortaan in het Nederlands.", "instruction"),
-        ("Всегда отвечай по-русски.", "instruction"),
-        ("以后请用中文回答。", "instruction"),
-        ("これからは日本語で答えてください。", "instruction"),
-        ("Ich esse kein Fleisch.", "preference"),
-        ("Prefiero el té al café.", "preference"),
-        ("Wo ist der Schlüssel?", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "standing"), CASES["instructions_and_preferences_are_recognized"])
 def test_instructions_and_preferences_are_recognized(text: str, standing: str | None) -> None:
     assert find_standing_type(text) == standing
     assert bool(detect_instructions(text)) == (standing == "instruction")
@@ -158,21 +112,7 @@ def test_the_kind_of_a_question_is_read_in_its_language(text: str, kind: str) ->
     assert read_question(text).kind == kind
 
 
-@pytest.mark.parametrize(
-    ("text", "start", "end"),
-    [
-        ("Was war vor drei Tagen?", "2026-03-15", "2026-03-16"),
-        ("Was haben wir letzte Woche besprochen?", "2026-03-09", "2026-03-16"),
-        ("¿Qué pasó la semana pasada?", "2026-03-09", "2026-03-16"),
-        ("Qu'avons-nous fait hier ?", "2026-03-17", "2026-03-18"),
-        ("due mesi fa", "2026-01-01", "2026-02-01"),
-        ("O que fizemos em maio de 2025?", "2025-05-01", "2025-06-01"),
-        ("drie dagen geleden", "2026-03-15", "2026-03-16"),
-        ("Что мы делали 3 мая 2025 года?", "2025-05-03", "2025-05-04"),
-        ("上周五我做了什么？", "2026-03-13", "2026-03-14"),
-        ("先月何をしましたか？", "2026-02-01", "2026-03-01"),
-    ],
-)
+@pytest.mark.parametrize(("text", "start", "end"), CASES["dates_are_read_in_their_language"])
 def test_dates_are_read_in_their_language(text: str, start: str, end: str) -> None:
     (span,) = find_time_ranges(text, now=WEDNESDAY)
     assert (str(span.start)[:10], str(span.end)[:10]) == (start, end)

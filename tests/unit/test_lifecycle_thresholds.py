@@ -11,8 +11,11 @@ from newton.heart.lifecycle import censors, episodes, facts, procedures
 from newton.heart.lifecycle.engine import MAX_SUMMARIZED_CHARACTERS, truncate_text
 from newton.heart.lifecycle.procedures import Z_95, effectiveness, lower_bound
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from tests.cases import load_cases
 from tests.support import DEFAULT_THRESHOLDS, NOON
 from tests.unit.lives import LATER, USUAL, censor, episode, every_censor, fact, facts_due, procedure
+
+CASES = load_cases(__file__)
 
 TICK = timedelta(microseconds=1)
 
@@ -87,22 +90,7 @@ def test_the_beginning_of_a_text_ends_at_a_word(text: str, kept: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("activations", "successes", "failures", "state"),
-    [
-        (4, 4, 0, "ACTIVE"),
-        (5, 5, 0, "EFFECTIVE"),
-        (6, 6, 0, "EFFECTIVE"),
-        (5, 0, 0, "ACTIVE"),
-        (5, 3, 2, "ACTIVE"),
-        (100, 59, 41, "ACTIVE"),
-        (100, 60, 40, "ACTIVE"),
-        (100, 61, 39, "EFFECTIVE"),
-        (100, 41, 59, "ACTIVE"),
-        (100, 40, 60, "ACTIVE"),
-        (100, 39, 61, "INEFFECTIVE"),
-        (4, 0, 4, "ACTIVE"),
-        (5, 0, 5, "INEFFECTIVE"),
-    ],
+    ("activations", "successes", "failures", "state"), CASES["a_procedure_s_record_counts_from_five_uses_on"]
 )
 def test_a_procedure_s_record_counts_from_five_uses_on(
     activations: int, successes: int, failures: int, state: str
@@ -114,19 +102,7 @@ def test_a_procedure_s_record_counts_from_five_uses_on(
 
 @pytest.mark.parametrize(
     ("activations", "wrong", "state"),
-    [
-        (0, 0, "CREATED"),
-        (1, 0, "ACTIVE"),
-        (2, 0, "ACTIVE"),
-        (3, 0, "ESCALATED"),
-        (4, 0, "ESCALATED"),
-        (4, 2, "ACTIVE"),
-        (4, 4, "ACTIVE"),
-        (5, 2, "ESCALATED"),
-        (5, 3, "RETIRED"),
-        (10, 5, "ESCALATED"),
-        (10, 6, "RETIRED"),
-    ],
+    CASES["a_censor_grows_stricter_at_its_threshold_and_goes_when_it_is_mostly_wrong"],
 )
 def test_a_censor_grows_stricter_at_its_threshold_and_goes_when_it_is_mostly_wrong(
     activations: int, wrong: int, state: str

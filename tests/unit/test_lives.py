@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import load_cases
 from tests.lives.life import Gold, Life, list_lines
 from tests.lives.living import LivedLife, StoredItem
 from tests.lives.matching import has_word, has_words
@@ -12,27 +13,9 @@ from tests.lives.played_model import PlayedModel, UnplayedError, hide_ids, show_
 from tests.lives.prompt_figures import system_lines
 from tests.lives.report import compare_runs, report_life
 
-GOLD: Gold = {
-    "current": [
-        {"id": "g1", "says": "Halina pays 920 euro rent.", "must": ["920"], "from": ["m3"]},
-        {"id": "g2", "says": "Padraig pays 780 euro rent.", "must": ["padraig", "780"], "from": ["m3"]},
-        {"id": "g3", "says": "Halina has eleven hives.", "must": ["11|eleven"], "from": ["m4"]},
-    ],
-    "changes": [
-        {
-            "id": "c1",
-            "at": "m3",
-            "old": "Halina's rent is 850 euro.",
-            "old_words": ["850"],
-            "new": "Halina's rent is 920 euro.",
-            "new_words": ["920"],
-            "lookalike_kept": "Padraig pays 780 euro rent.",
-        }
-    ],
-    "rules": [{"at": "m2", "text": "Never tell where the hives are.", "words": ["hives", "tell"], "lifted_at": "m4"}],
-    "never": [{"at": "m1", "text": "Halina owns a lighthouse (a dream).", "words": ["lighthouse"]}],
-    "questions": [{"q": "How much do I pay the landlord?", "answer": ["920"], "old": ["850"]}],
-}
+CASES = load_cases(__file__)
+
+GOLD: Gold = CASES["GOLD"]
 LIFE: Life = {
     "person": "Halina, a beekeeper",
     "time_zone": "Europe/Dublin",

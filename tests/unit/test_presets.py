@@ -17,6 +17,9 @@ from newton.dialogue.view import ViewMessage
 from newton.errors import InputError
 from newton.runtime.settings_mapping import build_preset, check_settings, conversation_budget
 from newton.settings import load
+from tests.cases import load_cases
+
+CASES = load_cases(__file__)
 
 
 class PresetNumbers(NamedTuple):
@@ -87,31 +90,7 @@ def test_a_preset_compacts_at_its_number_and_not_below(name: str) -> None:
         assert bool(oldest.plan(ViewState(view, numbers.conversation))) == is_due, tokens
 
 
-@pytest.mark.parametrize(
-    ("text", "says_"),
-    [
-        ("", "is not a compaction strategy"),
-        ("defualt", "is not a compaction strategy"),
-        ("Default", "is not a compaction strategy"),
-        ("tool_calls,,threshold", "is not a compaction strategy"),
-        ("tool_calls(age=5", "is not a compaction strategy"),
-        ("tool_calls(age=5))", "is not a compaction strategy"),
-        ("tool_calls age=5", "is not a compaction strategy"),
-        ("none, threshold", "'none' is a preset: it cannot be combined"),
-        ("threshold,default", "'default' is a preset: it cannot be combined"),
-        ("default(share=0.5)", "'default' is a preset: it cannot be combined"),
-        ("tool_calls(years=5)", "'years=5' is not a valid setting of tool_calls"),
-        ("tool_calls(name=x)", "'name=x' is not a valid setting of tool_calls"),
-        ("tool_calls(age)", "'age' is not a valid setting of tool_calls"),
-        ("tool_calls(age=)", "'age=' is not a valid setting of tool_calls"),
-        ("tool_calls(age=ten)", "'age=ten' is not a valid setting of tool_calls"),
-        ("tool_calls(age=1.5)", "'age=1.5' is not a valid setting of tool_calls"),
-        ("tool_calls(age=-1)", "'age=-1' is not a valid setting of tool_calls"),
-        ("threshold(share=nan)", "'share=nan' is not a valid setting of threshold"),
-        ("threshold(share=inf)", "'share=inf' is not a valid setting of threshold"),
-        ("goal_batch(turns=1; drop)", "'turns=1; drop' is not a valid setting of goal_batch"),
-    ],
-)
+@pytest.mark.parametrize(("text", "says_"), CASES["what_is_no_preset_is_refused_with_what_there_is"])
 def test_what_is_no_preset_is_refused_with_what_there_is(text: str, says_: str) -> None:
     with pytest.raises(InputError) as refused:
         parse_preset(text)

@@ -26,6 +26,9 @@ from newton.content.profiles import (
 from newton.content.recency_decay import DECAY_PRESETS
 from newton.content.yaml_models import read_folder
 from newton.errors import ConfigError, InputError, NotFoundError
+from tests.cases import load_cases
+
+CASES = load_cases(__file__)
 
 GOOD = """\
 name: mine
@@ -160,63 +163,7 @@ def test_a_good_profile_is_read_and_cannot_be_changed(tmp_path: Path, profiles: 
         setattr(profiles["newton"], "fill", "stop")  # noqa: B010 (a plain assignment would not pass the type check)
 
 
-WRONG = {
-    "feature": (
-        "  similarity: 0.7",
-        "  similarty: 0.7",
-        "4: 'similarty' is not a field of weights. Did you mean 'sim",
-    ),
-    "no feature": ("  similarity: 0.7\n  recency: 0.3", "  recency: 0", "3: weights are all zero."),
-    "negative": ("  recency: 0.3", "  recency: -0.3", "5: weights.recency should be greater than or equal to 0, not"),
-    "infinite": ("  recency: 0.3", "  recency: .inf", "5: weights.recency should be"),
-    "decay": ("exponential", "exponental", "7: recency.kind should be 'exponential', 'hyperbolic' or 'none', not 'exp"),
-    "clock": ("confirmed", "verified", "8: recency.clock should be 'created', 'accessed', 'occurred' or 'confirmed'"),
-    "no speed": ("  half_life_days: 7\n", "", "6: recency of kind exponential takes one of half_life_days"),
-    "two speeds": (
-        "  half_life_days: 7",
-        "  half_life_days: 7\n  rate_per_day: 1",
-        "6: recency of kind exponential takes one of half_life_days, time_constant_hours, rate_per_day, not 2 of them.",
-    ),
-    "speed of none": ("exponential", "none", "6: recency of kind none takes no rate, not 1 of them."),
-    "half-life of zero": (
-        "days: 7",
-        "days: 0",
-        "9: recency.half_life_days should be greater than 0, not 0. The half-life",
-    ),
-    "fill": ("weights:", "fill: squeeze\nweights:", "3: fill should be 'stop', 'skip' or 'downgrade', not 'squeeze'."),
-    "order": (
-        "weights:",
-        "order: worst\nweights:",
-        "3: order should be 'best_first', 'best_last', 'edges', 'chronological' or 'clustered'",
-    ),
-    "usage": ("weights:", "usage: {cap: 0.5}\nweights:", "3: usage.cap should be greater than or equal to 1, not 0.5."),
-    "outcome": (
-        "weights:",
-        "outcome: {sucess: 1}\nweights:",
-        "3: 'sucess' is not a field of outcome. Did you mean 's",
-    ),
-    "preset": (
-        "  kind: exponential",
-        "  preset: dayly",
-        "6: recency takes as preset one of session, daily_tau24, daily, mo",
-    ),
-    "two ways": (
-        "weights:",
-        "expression: recency\nweights:",
-        "1: profile takes one of weights, expression and by_f",
-    ),
-    "no way": (
-        "weights:\n  similarity: 0.7\n  recency: 0.3\n",
-        "",
-        "1: profile takes one of weights, expression and",
-    ),
-    "boost": (
-        "weights:",
-        "boosts: {keyword: 2}\nweights:",
-        "3: boosts.keyword should be less than or equal to 1, not 2",
-    ),
-    "missing": ("description: For a test.\n", "", "1: description is missing. One sentence"),
-}
+WRONG = CASES["WRONG"]
 
 
 @pytest.mark.parametrize(("good", "bad", "complaint"), WRONG.values(), ids=WRONG)

@@ -5,58 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.cognition.sources.needs_web import find_news_questions
+from tests.cases import load_cases
 from tests.support import NOON
 
-ASKING = [
-    "What is the latest version of PostgreSQL?",
-    "What happened in Lisbon today?",
-    "Any news about the rail strike?",
-    "Who is the current prime minister of Portugal?",
-    "What is this week's exchange rate of the yen?",
-    "Which films won prizes in 2026?",
-    "What is planned for the 2027 elections?",
-    "What is the most recent release of ruff?",
-    "Tell me the latest news from Lisbon.",
-    "search for the newest Python release",
-    "What's the current weather forecast for Porto?",
-]
-NOT_ASKING = [
-    "List the files in the current directory.",
-    "Show the current git branch",
-    "What is the latest thing I told you?",
-    "What was the most recent decision we made?",
-    "What is my current job?",
-    "Undo the latest commit.",
-    "I met Ana today.",
-    "What did we decide this week?",
-    "Who won the cup in 2019?",
-    "Trim it to 2048 tokens.",
-    "Resize it to 2026px.",
-    "The currents in the bay are strong.",
-    "Is the newsletter template ready?",
-    "Todayish is no word.",
-    "",
-    # days, logs, numbers
-    "2026-11-21 10:00:03 ERROR payment failed for customer 4411",
-    "What does '2026-11-21 10:00:03 ERROR latest payment failed' mean?",
-    "Why is ticket 2028 open?",
-    "Is the 2028 ticket closed?",
-    "What was the total of 2026?",
-    "The deadline is 2026-12-01.",
-    "When is the deadline, 2026-12-01?",
-    "Is the current price 4111 1111 1111 1111?",
-    "What is the latest from ana@harbour.example?",
-    # what is only stated, and a day without a word of news
-    "What did Ana say yesterday?",
-    "Where was Ana yesterday?",
-    "Which trips did Ana take in 2026?",
-    "Ana currently lives in Rome",
-    "The news of her illness came today.",
-    "Ana won a prize in 2026.",
-    "Where does Ana live currently?",
-    "What is Ana's current address?",
-    "Did my doctor see the latest news?",
-]
+CASES = load_cases(__file__)
+
+ASKING = CASES["ASKING"]
+NOT_ASKING = CASES["NOT_ASKING"]
 
 
 @pytest.mark.parametrize("text", ASKING)

@@ -16,6 +16,9 @@ from newton.runtime.settings_mapping import (
     check_settings,
 )
 from newton.settings import Settings, load
+from tests.cases import load_cases
+
+CASES = load_cases(__file__)
 
 
 @pytest.fixture(autouse=True)
@@ -117,28 +120,7 @@ def test_a_removed_setting_is_refused_with_what_to_do(name: str, elsewhere: Path
         load(env={} if file else {variable: "2"})
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"window_tokens": 8_000, "conversation_tokens": 9_000}, "exceeds the context window of 8,000"),
-        ({"compaction": "threshold(share=2)"}, r"threshold\(share=2\) never fires: .* Set share to at most 1"),
-        ({"compaction": "mask_outputs(share=1.5)"}, "never fires"),
-        ({"compaction": "mask_outputs(least=100000)"}, "Set least below 100,000"),
-        ({"compaction": "threshold(share=0.5, target=0.6)"}, "never ends: .* Set target to at most 0.45"),
-        ({"compaction": "threshold(share=0)"}, "never ends"),
-        ({"compaction": "threshold(recent=20000)"}, "never fires: so many turns do not fit into 100,000 tokens"),
-        ({"compaction": "tool_calls(age=20000)"}, "Set age below 20,000"),
-        ({"compaction": "goal_batch(fewest=7), threshold"}, "Set most_turns to at least 7"),
-        ({"compaction": "goal_batch, goal_merge"}, "goal_batch never fires alone"),
-        ({"compaction": "threshold, goal_batch(back=20000)"}, "Set back below 20,000"),
-        ({"compaction": "threshold, goal_batch, goal_merge(held=3000)"}, "Set held below 2,500"),
-        ({"compaction": "threshold, goal_batch, goal_merge(share=0.5)"}, "never ends: .* Set share below 0.5"),
-        ({"compaction": "threshold", "conversation_tokens": 10, "window_tokens": 1_000}, "do not fit into 10 tokens"),
-        ({"compaction": "lnog"}, "'lnog' is not a compaction strategy"),
-        ({"rag_final_top_k": 30}, "NEWTON_RAG_FINAL_TOP_K is 30, but only 20 artifacts are compared"),
-        ({"rag_final_top_k": 6, "rag_re_rank_top_n": 0}, "NEWTON_RAG_FINAL_TOP_K is 6, .* only 5 artifacts"),
-    ],
-)
+@pytest.mark.parametrize(("given", "said"), CASES["settings_that_contradict_each_other_are_refused"])
 def test_settings_that_contradict_each_other_are_refused(given: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         check_settings(load(given, env={}))

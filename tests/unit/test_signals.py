@@ -3,30 +3,12 @@
 import pytest
 
 from newton.cognition.sources.signals import EVENT_TYPES_BY_INTENT, classify_intent
+from tests.cases import load_cases
+
+CASES = load_cases(__file__)
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("Fix the login", "fix"),
-        ("There is an error in the log, what is it?", "fix"),
-        ("a BUG!", "fix"),
-        ("Explain the fix", "fix"),  # the rules hold in their order
-        ("Explain closures", "explain"),
-        ("How does the cache work?", "explain"),
-        ("What is a monad?", "explain"),
-        ("Who wrote this?", "question"),
-        ("Add a prefix to the names", "action"),
-        ("Debug mode on", "action"),
-        ("Whatever is left, delete it", "action"),
-        ("Is the suffix affixed?", "question"),
-        ("Hi there!", "other"),
-        ("Thanks a lot.", "other"),
-        ("...", "other"),
-        ("", "other"),
-        ("Hi, sort these", "action"),
-    ],
-)
+@pytest.mark.parametrize(("text", "wanted"), CASES["what_an_input_is_for_is_told_by_whole_words_in_order"])
 def test_what_an_input_is_for_is_told_by_whole_words_in_order(text: str, wanted: str) -> None:
     assert classify_intent(text) == wanted  # S001-13
 

@@ -12,66 +12,13 @@ from hypothesis import strategies as st
 from newton.content.formats.skill_body import MAX_CHARS
 from newton.content.skills import SkillFile, load_skills, read_skill
 from newton.errors import ConfigError
+from tests.cases import load_cases
 
-GOOD = """\
----
-name: mend-a-tap
-description: Stop a tap that drips.
-domain: house
-triggers:
-  - the tap drips
-  - leaking tap
-frames: [task]
-tools: [spanner]
-requires: [water-off]
----
-# Mending a tap
+CASES = load_cases(__file__)
 
-## Goals
+GOOD = CASES["GOOD"]
 
-- The tap is dry.
-- The thread is whole.
-
-## Steps
-
-1. Turn the water off.
-2. Change the washer,
-   the rubber one.
-
-## Notes
-
-Washers come in sizes.
-"""
-
-FOREIGN = """\
----
-name: mend-a-tap
-description: >
-  Stops a tap
-  that drips.
-license: Apache-2.0
-compatibility: Needs a spanner.
-allowed-tools: Bash(ls *) Read
-version: 1.2
-metadata:
-  author: somebody
-  since: 2024-01-31
-  tags: [house, {deep: true}]
----
-Some words first.
-
-- a bullet before
-- another
-
-## How to
-
-1. Turn the water off.
-2. Change the washer.
-
-## When it still drips
-
-1. Call somebody.
-"""
+FOREIGN = CASES["FOREIGN"]
 
 
 def _written(folder: Path, text: str | bytes, name: str = "mend-a-tap", file: str = "SKILL.md") -> Path:

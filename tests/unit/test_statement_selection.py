@@ -18,6 +18,9 @@ from newton.heart.statements.statement_selection import (
 )
 from newton.providers.embedding import Vector
 from newton.providers.minilm import MiniLM
+from tests.cases import load_cases
+
+CASES = load_cases(__file__)
 
 DATA = Path(__file__).parents[1] / "data"
 # the second file of the same kind takes as long as the first, which the fast suite has
@@ -54,37 +57,7 @@ def embed(text: str, minilm: MiniLM) -> Mapping[str, Vector]:
     return dict(zip(texts, minilm.embed_now(texts), strict=True)) if texts else {}
 
 
-@pytest.mark.parametrize(
-    ("text", "contents"),
-    [
-        ("Our parts come from a supplier in Eindhoven named Velodeal", None),
-        ("My dog Pixel sleeps under the workbench", None),
-        (
-            "Actually I gave up Portuguese, I'm doing a welding course instead",
-            ["I gave up Portuguese, I'm doing a welding course instead."],
-        ),
-        ("No more Volvo: I sold it and bought a white Renault Kangoo", None),
-        ("From next month on we close at 7 instead of 6", None),
-        ("I mean the landlord did, the shop now costs me 1600 a month", ["The shop now costs me 1600 a month."]),
-        ("sold the old piano", ["I sold the old piano."]),
-        ("Good morning! My sister is called Ana.", ["My sister is called Ana."]),
-        ("My dog is Pixel. She is a beagle. What should she eat?", ["My dog is Pixel. She is a beagle."]),
-        (
-            "btw we live in Ghent and my wife Ana works at the port. any tips for a bike?",
-            ["We live in Ghent.", "My wife Ana works at the port."],
-        ),
-        ("I am allergic to hazelnuts, so never suggest a recipe with hazelnuts.", ["I am allergic to hazelnuts."]),
-        ("We are in Ghent since May, so please always use Celsius.", ["We are in Ghent since May."]),
-        ("My daughter Mia is coeliac, so always check the ingredients.", ["My daughter Mia is coeliac."]),
-        ("The rent was raised to 950 euros.", None),
-        ("The dentist appointment was rescheduled to 4 May.", None),
-        ("A flat white at Kornél's is 620 forints.", None),
-        ("Parking at the station is 4 euros a day.", None),
-        ("Tobias can't run because of his knee.", None),
-        ("Jonas cannot drive because he lost his licence.", None),
-        ("Sofia couldn't lift anything after her surgery.", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "contents"), CASES["what_is_told_in_passing_is_a_statement_that_reads_alone"])
 def test_what_is_told_in_passing_is_a_statement_that_reads_alone(
     text: str, contents: list[str] | None, minilm: MiniLM
 ) -> None:

@@ -13,6 +13,9 @@ from pydantic import BaseModel
 
 from newton.content.yaml_source import parse_trusted
 from newton.heart.statements.similarity import MAX_CHARACTERS, compare_statements
+from tests.cases import load_cases
+
+CASES = load_cases(__file__)
 
 # The cosine of two statements never makes them the same and never keeps them from it, so what must not merge is
 # tried with the cosine that speaks most for it, and what should merge with the one that speaks most against it.
@@ -150,49 +153,13 @@ def with_a_not(text: str) -> Iterator[str]:
         yield " ".join([*words[:place], "not", *words[place:]])
 
 
-@pytest.mark.parametrize(
-    ("told", "known", "because"),
-    [
-        ("Ana has 3 cats", "Ana has four cats", "other number or time: 3 against 4"),
-        ("Ana is ill", "Ana isn't ill", "only one is negated"),
-        ("Today Ana met Ben", "Today Ana met Bob", "other name: ben against bob"),
-        ("Ana will pay", "Ana pays", "other modality: will against is"),
-        ("Ana lived in Rome", "Ana lives in Rome", "other tense"),
-        ("Ana likes hot milk", "Ana likes cold milk", "opposite: hot against cold"),
-        ("Ben pays Ana", "Ana pays Ben", "swapped names"),
-        ("Ana walks his dog", "Ana walks her dog", "other person: he against she"),
-        ("All tests pass", "Some tests pass", "other amount: all against some"),
-        ("Ana likes tea", "Ana likes green tea", "similarity 0.88; only one has: green"),
-        ("Ana has a cat", "Ana has cats", "similarity 0.94; singular against plural: cat"),
-        ("Ana is in Rome", "ana's in rome!", "the same words"),
-        ("Ana hired Ben", "Ben was hired by Ana", "the same words"),
-        ("In May Ana hired Ben", "Ana hired Ben in May", "the same in another construction"),
-    ],
-)
+@pytest.mark.parametrize(("told", "known", "because"), CASES["a_verdict_says_why"])
 def test_a_verdict_says_why(told: str, known: str, because: str) -> None:
     assert compare_statements(told, known, cosine=0.9).reason.startswith(because)
 
 
 # The ways in which the same is told that a reader of English knows without a thought.
-@pytest.mark.parametrize(
-    ("told", "known"),
-    [
-        ("Ana was born on 5 May 1990", "On 1990-05-05 Ana was born."),
-        ("Ana was born on May 5th, 1990", "Ana was born on the 5th of May 1990"),
-        ("The call is at 3 pm", "The call is at 15:00"),
-        ("The call is at half past nine", "The call's at 9:30"),
-        ("The budget is 40k", "The budget is forty thousand"),
-        ("The budget is 1,500 euros", "The budget is €1500"),
-        ("Ana can't come", "Ana cannot come"),
-        ("Ana doesnt smoke anymore", "Ana no longer smokes"),
-        ("Ana and Ben own a boat", "Ben and Ana own a boat"),
-        ("Ana works for Acme", "Ana is employed by Acme"),
-        ("Ana prefers tea to coffee", "Ana prefers tea over coffee"),
-        ("We use Postgres in production", "We use PostgreSQL in prod"),
-        ("The capital is Rome", "Rome is the capital"),
-        ("Ana wohnt in der Stadt", "ana wohnt in der Stadt!"),
-    ],
-)
+@pytest.mark.parametrize(("told", "known"), CASES["the_same_is_told_in_many_ways"])
 def test_the_same_is_told_in_many_ways(told: str, known: str) -> None:
     assert same(told, known, cosine=AGAINST_IT)
 

@@ -8,6 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.cognition.scoring.reply_usage import extract_keywords, find_used
+from tests.cases import load_cases
+
+CASES = load_cases(__file__)
 
 NAMES = UUID(int=7)
 REVIEWS = "Ana reviews every migration before it is merged"
@@ -94,26 +97,7 @@ def test_an_id_or_a_ref_that_is_named_counts() -> None:
 
 
 # Things that people write about, with words and even names that stand in the items, never what an item says.
-ELSEWHERE = (
-    "The garden needs water every evening.",
-    "Tom reads a book about ships.",
-    "On Monday the market was closed.",
-    "Bread rises better in a warm kitchen.",
-    "The server brought two plates of soup.",
-    "My uncle works for a bank in Bergen.",
-    "A blue sky, and no wind at all.",
-    "Every spring the river floods the meadow.",
-    "She merged both lists by hand.",
-    "In 2019 the bridge was painted.",
-    "He restarted his diary on a rainy day.",
-    "The boat race ended late.",
-    "They chose the red carpet for the hall.",
-    "One database of birds lists nine thousand kinds.",
-    "Six geese crossed the road.",
-    "Ana sang in the choir.",
-    "Oslo has a new library.",
-    "Lunch was served on the terrace.",
-)
+ELSEWHERE = CASES["ELSEWHERE"]
 
 
 @given(st.lists(st.sampled_from(ELSEWHERE), min_size=1, max_size=200))
