@@ -24,8 +24,11 @@ from newton.brain.guardrail_engine import (
 )
 from newton.content.guardrails import Severity
 from newton.errors import InputError
+from tests.cases import load_cases
 from tests.support import NOON
 from tests.timing import assert_quick
+
+CASES = load_cases(__file__)
 
 CHOICE = DecisionDraft(
     description="Move to Postgres", confidence=0.7, at=NOON, reasons=(DecisionReason("analysis", "it is one"),)
@@ -48,22 +51,10 @@ def refusal(expression: str) -> str:
     return str(refused.value)
 
 
-TRUE = [
-    "description.contains('Postgres') && description.startsWith('Move') && description.endsWith('s')",
-    "context == '' && frame == '' && expected == '' && reviewed_by == '' && ref == ''",
-    "confidence == 0.7 && confidence < 1 && double(size(reasons)) * confidence < 1.0",
-    "stakes in ['medium', 'high'] && !(stakes == 'low')",
-    "size(reasons) == 1 && reasons == ['analysis'] && reason_kinds.all(k, k == 'analysis')",
-    "size(alternatives) == 0 && tags.all(t, t == 'x') && !tags.exists(t, true)",
-    "size(reasons.filter(r, r != 'intuition')) == 1 && reasons.exists_one(r, r == 'analysis')",
-    "record.judged == 0 && record.success_rate == null && record.brier == null",
-    "look_again_at == null || look_again_at - at > duration('24h')",
-    "confidence > .5 ? category == 'process' : false",
-    '"a\\"b" != \'\' && "+ // [ matches(" != "map("',
-]
+HOLDING = CASES["HOLDING"]
 
 
-@pytest.mark.parametrize("expression", TRUE)
+@pytest.mark.parametrize("expression", HOLDING)
 def test_an_expression_sees_the_choice_and_the_record(expression: str) -> None:
     validate_expression(expression)
     assert ruling(expression).verdict == "blocked"
@@ -84,80 +75,19 @@ def test_an_expression_sees_the_record_of_the_agent() -> None:
     assert ruling("size(reasons) == 3 && size(reason_kinds) == 2", twice).verdict == "blocked"
 
 
-REFUSED = {
-    "typo": ("sakes == 'high'", "'sakes' is not a known variable. Did you mean 'stakes'?"),
+REFUSED = CASES["REFUSED"] | {
     "typo behind a condition": (
         "stakes == 'none' && record.sucess_rate < 0.5",
         "'record.sucess_rate' is not a known field. Did you mean 'record.success_rate'?",
     ),
-    "typo that nothing depends on": ("true || confidenc < 0.5", "'confidenc' is not a known variable. Did you mean"),
-    "typo in a function": ("siz(tags) == 0", "'siz' is not an available function. Did you mean 'size'?"),
-    "unknown function": ("sleep(9) == 0", "'sleep' is not an available function. The functions are all, contains,"),
-    "the item outside its loop": ("tags.exists(t, true) || t == 'x'", "'t' is not a known variable."),
-    "no field": ("record == null", "'record' needs a field."),
-    "field of a text": ("stakes.size == 1", "'stakes' has no fields. Only record has fields."),
-    "field of a field": ("record.judged.record.judged == 1", "has no fields."),
-    "null rate": (
-        "stakes == 'high' && record.brier > 0.3",
-        "record.brier is null while it is unknown: write record.brier != null && …",
-    ),
-    "null time": ("look_again_at < at", "write look_again_at != null && …"),
-    "division by zero": (
-        "record.open / record.decisions > 0",
-        "division by zero in CEL expression. Check the divisor first",
-    ),
-    "a number": (
-        "confidence",
-        "a guardrail must return true or false. Use a comparison, such as confidence < 0.5.",
-    ),
-    "a text": ("'yes'", "The expression returns str; a guardrail must return true or false."),
-    "nothing": ("record.brier", "The expression returns null; a guardrail must return true or false."),
     "sometimes a number": (
         "stakes == 'critical' ? 1 : 2",
         "The expression returns int; a guardrail must return true or false.",
     ),
-    "two kinds of number": (
-        "confidence * 2 > 1",
-        "The expression fails: Unsupported operation: float * int. Compare numbers",
-    ),
-    "overflow": ("9223372036854775807 * 2 > 1", "The expression fails: Arithmetic overflow"),
-    "unfinished": ("confidence <", "Invalid CEL expression: 1:13: Syntax error"),
-    "unclosed": ("(confidence < 0.5", "Invalid CEL expression"),
-    "closed twice": ("confidence < 0.5)", "Invalid CEL expression"),
-    "empty": (" \n ", "The expression is empty. Write a condition for a violation"),
-    "one sign": ("stakes = 'high'", "'=' is not allowed in an expression. Use == to compare."),
     "long": (f"confidence < 0.{'5' * 600}", "has 615 characters. The maximum is 500"),
     "deep": (f"{'(' * 30}true{')' * 30}", "nested too deep"),
     "many refusals": (f"{'!' * 60}true", "too many ! in a row"),
-    "sum": ("'a' + 'b' == 'ab'", "'+' is not allowed in an expression. Addition is not supported"),
-    "loop in a loop": ("tags.all(t, tags.all(u, u == t))", "all is inside another loop."),
-    "loop over a list of its own": ("[1, 2].all(x, x > 0)", "all needs a list."),
-    "loop over a result": ("tags.filter(t, true).all(t, true)", "all needs a list."),
-    "method as a function": ("contains(category, 'a')", "'contains' is not allowed here. Write text.contains"),
-    "function as a method": ("confidence.double() > 0.5", "'double' is not allowed here. Write double(…)."),
-    "map": ("tags.map(t, t) == []", "'map' is not an available function. Use all, exists"),
-    "variable in a list": ("[tags] == []", "'tags' is not allowed in a list."),
-    "list in a list": ("[[1]] == []", "'[' is not allowed in a list."),
-    "open list": ("tags == ['a'", "Invalid CEL expression"),
-    "index": ("tags[0] == 'a'", "An expression cannot take an item of a list"),
-    "pattern": (
-        "description.matches('(a+)+')",
-        "'matches' is not an available function. Use a censor to match patterns",
-    ),
-    "has": ("has(record.brier)", "compare it with null"),
-    "map literal": ("{'a': 1} == {'a': 1}", "'{' is not allowed in an expression."),
-    "taken name": ("tags.all(stakes, true)", "'stakes' is already the name of a variable."),
-    "nameless item": ("tags.all(1, true)", "all does not name its loop variable."),
-    "half a loop": ("tags.all(", "all does not name its loop variable."),
-    "remark": ("true // always", "'//' is not allowed in an expression."),
-    "three quotes": ('stakes == """high"""', "starts with three quotes"),
-    "raw text": ("stakes == r'high'", "'r' is not a known variable."),
-    "open text": ("stakes == 'high", "A string is not closed"),
-    "unsigned": ("size(tags) < 1u", "'1u' is not a number."),
-    "quoted name": ("`stakes` == 'high'", "'`' is not allowed in an expression."),
-    "NUL": ("stakes == '\0'", "an invisible character"),
     "half a character": ("stakes == '\ud800'", "an invisible character"),
-    "struct": ("Choice{a: 1} == null", "'{' is not allowed in an expression."),
 }
 
 

@@ -15,6 +15,7 @@ from newton.heart.reconciliation.item_checks import check_items
 from newton.heart.reconciliation.off_record import find_off_record, find_request, find_topic
 from newton.heart.reconciliation.quoted_text import is_quoted, split_own_words
 from newton.heart.reconciliation.reconciling_types import OPERATIONS, CheckedItem, ProposedItem, ReconcilingInput
+from tests.cases import load_cases
 from tests.lives.life import load_life
 from tests.unit.reconciling import FRIDAY, check, make_batch, propose, with_lines
 from tests.unit.source_trees import ROOT
@@ -24,73 +25,7 @@ KNOWN: list[str] = DATA["known"]
 SOLD = "Nora: I sold the Golf on Tuesday."
 
 # Sentences with the words of such requests that do not ask for it.
-EVERYDAY = """
-Forget it, I'll walk.
-Never mind.
-I forgot my keys at the office.
-I'll never forget that summer.
-Don't forget the milk.
-Forget about the bus, we take the train.
-Don't let me forget Anna's birthday.
-Remind me not to forget the charger.
-I keep forgetting his name.
-Please don't keep the window open.
-Keep this in mind: I'm allergic to nuts.
-He told me off the record that the deal is closing, which I can now tell everyone.
-The journalist spoke off the record.
-Between us and the Millers we have six kids.
-Between us we ate the whole cake.
-Delete the old branch when you're done.
-Remove the second paragraph, please.
-Don't save the file yet.
-We do not store personal data of our customers.
-The app must not log passwords.
-Do not write to the database in the tests.
-Don't record the meeting, Jim hates it.
-Remember that I don't drink coffee.
-Scratch that, I live in Linz.
-That's wrong, I never lived there.
-I'd rather not remember that holiday.
-My memory is bad these days.
-Can you forget things?
-What have you forgotten about me?
-Forget the recipe, what about a salad?
-Let's forget the past and move on.
-I forgot what I said about the trip.
-Did you forget what I said about the biopsy?
-Why did you forget that?
-Vergiss nicht, dass ich Vegetarier bin.
-Vergiss es, ich gehe zu Fuß.
-Ich habe meinen Schlüssel vergessen.
-Das werde ich nie vergessen.
-Wir speichern keine Kundendaten.
-Bitte nicht stören.
-Zwischen uns und dem Nachbarn steht eine Hecke.
-Nicht vergessen: Milch kaufen.
-Take the cake back out of the oven at five.
-Take that back out of the box.
-Take it off the list.
-Leave that out of the report.
-Keep it to yourself was what my mother always said.
-She can't keep anything to herself.
-Don't write this in Java.
-Don't write that down in the minutes.
-Don't put that on the agenda.
-Strike that meeting from the calendar.
-Please don't keep me waiting.
-Don't hold that against me.
-The secret is in the sauce.
-It stays between the two posts.
-Don't note the time, just start.
-I told him to forget what I said.
-She said to forget the whole thing.
-Remove me from the mailing list.
-No need to save my seat.
-You don't need to remember all birthdays, only Anna's.
-I don't want to keep the car.
-I don't want this stored in the cellar.
-Don't tell Anna about the party, it's a surprise.
-""".strip().splitlines()
+EVERYDAY = load_cases(__file__)["EVERYDAY"]
 
 
 def scene(*lines: str) -> ReconcilingInput:
