@@ -36,9 +36,9 @@ def _run(argv: Sequence[str]) -> int:
     """Run a command line; `newton hook …` without importing it, because that takes longer than a hook may take."""
     command, *arguments = argv or [""]
     if command == "hook":
-        hook_client = import_module("newton.runtime.hooks.hook_client")
-        if hook_client.is_hook_call(arguments):
-            return hook_client.main(arguments)
+        hook_runner = import_module("newton.runtime.hooks.hook_runner")
+        if hook_runner.is_hook_call(arguments):
+            return hook_runner.main(arguments)
     return import_module("newton.runtime.cli").run(argv)
 
 

@@ -1,11 +1,9 @@
 """The Unix domain socket of a data folder, on which its daemon serves HTTP to processes of the same user.
 
-It serves the HTTP API, for which no token is needed there, and two requests of its own, each a line of JSON:
-
-- POST COMMANDS_PATH runs a command line. The response has `stdout`, `stderr` and `flush` messages and ends with `exit`,
-  or with `declined`, before any output, if the caller must run the command in its own process. The request stays open;
-  its end, or that of the connection, cancels the command.
-- POST HOOKS_PATH handles an event of a coding agent. The response is one message: the answer, or `declined`.
+It serves the HTTP API, for which no token is needed there, and POST COMMANDS_PATH, which runs a command line, a line of
+JSON. The response has `stdout`, `stderr` and `flush` messages and ends with `exit`, or with `declined`, before any
+output, if the caller must run the command in its own process. The request stays open; its end, or that of the
+connection, cancels the command.
 
 A caller asks first whether its request is taken (`Expect: 100-continue`), so that a daemon that hangs, or is of another
 version, gets nothing.
@@ -28,7 +26,7 @@ PATH_LIMIT = 100  # bytes; the kernel allows 107
 BACKLOG = 64  # connections that wait to be accepted
 _PEER_FORMAT = "3i"  # process, user and group id of SO_PEERCRED
 LOCAL_PREFIX = "/local/"  # of the paths that only this socket serves
-COMMANDS_PATH, HOOKS_PATH = f"{LOCAL_PREFIX}{__version__}/commands", f"{LOCAL_PREFIX}{__version__}/hooks"
+COMMANDS_PATH = f"{LOCAL_PREFIX}{__version__}/commands"
 
 Message = Mapping[str, Any]
 

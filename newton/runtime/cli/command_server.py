@@ -1,12 +1,11 @@
-"""Server in the daemon that runs the commands and hooks of local callers. See `newton.runtime.daemon_socket`."""
+"""Server in the daemon that runs the commands of local callers. See `newton.runtime.daemon_socket`."""
 
 import asyncio
 import json
 import traceback
 from collections.abc import AsyncGenerator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -16,17 +15,13 @@ from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.bootstrap import find_or_create_agent
 from newton.runtime.cli.app import run_hosted_command
 from newton.runtime.cli.command_context import CommandContext, RunInProcessError, TerminalStyle, use_context
-from newton.runtime.daemon_socket import COMMANDS_PATH, HOOKS_PATH, Message, encode
+from newton.runtime.daemon_socket import COMMANDS_PATH, Message, encode
 from newton.runtime.daemon_state import DaemonState
 from newton.runtime.error_status import EXIT_FAILED, EXIT_INTERRUPTED
-from newton.runtime.hooks.hook_client import read_namespace
-from newton.runtime.hooks.hook_options import PROJECT_VARIABLE, HookOptions
-from newton.runtime.hooks.hook_runner import run_hook
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
 
 MAX_RUNNING = 32  # a further caller runs its command itself
-MAX_HOOKS = 8  # events of coding agents that are handled at the same time
 
 
 @dataclass(slots=True, kw_only=True)
@@ -103,25 +98,23 @@ class DaemonHost:
 
 @dataclass(slots=True, kw_only=True)
 class CommandServer:
-    """ASGI application that runs the commands and hooks of local callers."""
+    """ASGI application that runs the commands of local callers."""
 
     agents: AgentRegistry
     state: DaemonState
     _running: int = 0
-    # of their own: the requests of a hook need the threads of the event loop, for example to compute embeddings
-    _hook_threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(MAX_HOOKS, "hook"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request. What is refused is not read, by which its caller knows that it may run the command."""
-        serve = {COMMANDS_PATH: self._run, HOOKS_PATH: self._run_hook}.get(scope["path"])
-        if serve is None or self._running >= MAX_RUNNING:
-            await Response(status_code=404 if serve is None else 503)(scope, receive, send)
+        is_known = scope["path"] == COMMANDS_PATH
+        if not is_known or self._running >= MAX_RUNNING:
+            await Response(status_code=503 if is_known else 404)(scope, receive, send)
             return
         self._running += 1
         try:
             request = await _read_request(receive)
             await send({"type": "http.response.start", "status": 200})
-            last = {"exit": EXIT_INTERRUPTED} if request is None else await serve(request, receive, send)
+            last = {"exit": EXIT_INTERRUPTED} if request is None else await self._run(request, receive, send)
             await send({"type": "http.response.body", "body": encode(last)})
         finally:
             self._running -= 1
@@ -146,19 +139,6 @@ class CommandServer:
         if not output.empty():  # a traceback
             await send({"type": "http.response.body", "body": output.get_nowait(), "more_body": True})
         return last
-
-    async def _run_hook(self, request: Message, _receive: Receive, _send: Send) -> Message:
-        """Handle an event of a coding agent in a thread, because it reads files and waits for requests to this daemon.
-
-        Decline it if the caller sees other files than the daemon.
-        """
-        if request["namespace"] != read_namespace():
-            return {"declined": None}
-        options = HookOptions(**request["options"])._replace(data_dir=str(self.agents.default.settings.home))
-        project = {PROJECT_VARIABLE: request["project_dir"]} if request["project_dir"] else {}
-        loop = asyncio.get_running_loop()
-        output, notes = await loop.run_in_executor(self._hook_threads, run_hook, request["input"], options, project)
-        return {"output": output, "notes": notes}
 
 
 async def _read_request(receive: Receive) -> Message | None:

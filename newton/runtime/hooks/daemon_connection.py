@@ -1,15 +1,17 @@
-"""The connection of a hook to the daemon: its address, its token and HTTP requests."""
+"""The connection of a hook to the daemon: the socket of its data folder, or its URL and a token."""
 
-import http.client
 import json
+import socket
 import time
 from collections.abc import Mapping
+from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from newton.runtime.hooks.hook_options import TOKEN_VARIABLE, URL_VARIABLE
-from newton.runtime.hooks.json_values import JsonObject, as_object
+from newton.runtime.daemon_socket import connect
+from newton.runtime.hooks.hook_input import TOKEN_VARIABLE, URL_VARIABLE, JsonObject, as_object
 
 ADDRESS_FILE, TOKEN_FILE, OPERATOR_PREFIX = "daemon.json", "operator.token", "nwo_"
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -31,14 +33,13 @@ class RequestRefusedError(Exception):
 
 
 class DaemonLocation(NamedTuple):
-    """The URL of a daemon and a token for it. `agent` is the agent to use with an operator's token, else None."""
+    """The URL of a daemon and a token for it."""
 
     url: str
     token: str
-    agent: str | None
 
 
-def find_daemon(data_dir: Path, agent: str, env: Mapping[str, str]) -> DaemonLocation:
+def find_daemon(data_dir: Path, env: Mapping[str, str]) -> DaemonLocation:
     """Return the URL of the daemon and a token for it.
 
     The URL is that of the variable NEWTON_URL, or of the daemon that runs for the data folder. Raises
@@ -58,21 +59,17 @@ def find_daemon(data_dir: Path, agent: str, env: Mapping[str, str]) -> DaemonLoc
     token = env.get(TOKEN_VARIABLE, "").strip() or (_read_operator_token(data_dir) if is_local else "")
     if not token:
         raise DaemonUnavailableError("there is no token; set NEWTON_TOKEN (`newton tokens create NAME` prints one)")
-    return DaemonLocation(url, token, agent if token.startswith(OPERATOR_PREFIX) else None)
+    return DaemonLocation(url, token)
 
 
 class HookConnection:
-    """An HTTP connection for the requests of one hook, with a common deadline. `requests` counts the requests."""
+    """The requests of one hook, with a common deadline. `requests` counts them.
 
-    def __init__(self, location: DaemonLocation) -> None:
-        parts = urlsplit(location.url)
-        is_encrypted = parts.scheme == "https"
-        connect = http.client.HTTPSConnection if is_encrypted else http.client.HTTPConnection
-        self._http = connect(parts.hostname or "", parts.port, timeout=CONNECT_SECONDS)
-        self._prefix = parts.path.rstrip("/")
-        self._headers = {"Authorization": f"Bearer {location.token}", "Content-Type": "application/json"}
-        if location.agent is not None:
-            self._headers["X-Newton-Agent"] = location.agent
+    They go to the socket of the data folder, unless there is none or the environment names a daemon or a token.
+    """
+
+    def __init__(self, data_dir: Path, agent: str, env: Mapping[str, str]) -> None:
+        self._data_dir, self._agent, self._env = data_dir, agent, env
         self._deadline = time.monotonic() + TOTAL_SECONDS
         self.requests = 0
 
@@ -83,23 +80,45 @@ class HookConnection:
         succeed later, and RequestRefusedError otherwise.
         """
         self.requests += 1
-        headers = {n: v for n, v in self._headers.items() if is_for_agent or n != "X-Newton-Agent"}
         left = max(self._deadline - time.monotonic(), 0.05)
-        headers["X-Newton-Timeout"] = f"{left * MEMORY_SHARE:.3f}"
+        headers = {"Content-Type": "application/json", "X-Newton-Timeout": f"{left * MEMORY_SHARE:.3f}"}
+        headers |= {"X-Newton-Agent": self._agent} if is_for_agent else {}
+        is_named = any(self._env.get(name) for name in (URL_VARIABLE, TOKEN_VARIABLE))
         try:
-            if self._http.sock is None:
-                self._http.connect()
-            if self._http.sock is not None:
-                self._http.sock.settimeout(left)
-            self._http.request("POST", self._prefix + path, json.dumps(body), headers)
-            response = self._http.getresponse()
-            return _to_json_object(response.status, response.read())
-        except (OSError, http.client.HTTPException) as error:
+            if local := None if is_named else connect(self._data_dir):
+                local.settimeout(left)
+                with local:
+                    return _to_json_object(*_post_local(local, path, json.dumps(body).encode(), headers))
+            return _to_json_object(*self._post_to_url(path, json.dumps(body), headers, left))
+        except OSError as error:
             raise DaemonUnavailableError(f"the daemon does not answer ({str(error) or type(error).__name__})") from None
 
-    def close(self) -> None:
-        """Close the HTTP connection."""
-        self._http.close()
+    def _post_to_url(self, path: str, body: str, headers: JsonObject, left: float) -> tuple[int, bytes]:
+        location = find_daemon(self._data_dir, self._env)
+        headers["Authorization"] = f"Bearer {location.token}"
+        if not location.token.startswith(OPERATOR_PREFIX):
+            headers.pop("X-Newton-Agent", None)
+        parts, client = urlsplit(location.url), import_module("http.client")  # takes longer to load than a hook to run
+        connect_to = client.HTTPSConnection if parts.scheme == "https" else client.HTTPConnection
+        try:
+            with closing(connect_to(parts.hostname, parts.port, timeout=CONNECT_SECONDS)) as connection:
+                connection.connect()
+                connection.sock.settimeout(left)
+                connection.request("POST", parts.path.rstrip("/") + path, body, headers)
+                response = connection.getresponse()
+                return response.status, response.read()
+        except client.HTTPException as error:
+            raise OSError(str(error)) from None
+
+
+def _post_local(connection: socket.socket, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
+    """Post over the socket, in HTTP/1.0: the answer is neither chunked nor followed by another."""
+    lines = [f"POST {path} HTTP/1.0", "Host: localhost", *(f"{name}: {value}" for name, value in headers.items())]
+    connection.sendall("\r\n".join([*lines, f"Content-Length: {len(body)}", "\r\n"]).encode() + body)
+    with connection.makefile("rb") as stream:
+        head, _, content = stream.read().partition(b"\r\n\r\n")
+    status = head.split(b" ", 2)[1:2]
+    return (int(status[0]), content) if status else (503, content)
 
 
 def _to_json_object(status: int, content: bytes) -> JsonObject:

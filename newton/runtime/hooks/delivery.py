@@ -1,41 +1,24 @@
 """The requests of one hook to the daemon: store messages and events, and ask for a context."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from newton.runtime.hooks import spool
-from newton.runtime.hooks.daemon_connection import (
-    DaemonUnavailableError,
-    HookConnection,
-    RequestRefusedError,
-)
-from newton.runtime.hooks.json_values import JsonObject, as_list, as_object
-from newton.runtime.hooks.spool import SpooledBatch, SpoolEntry
+from newton.runtime.hooks.daemon_connection import HookConnection, DaemonUnavailableError, RequestRefusedError
+from newton.runtime.hooks.hook_input import HookOptions, JsonObject, as_list, as_object
+from newton.runtime.hooks.spool import SpoolEntry
 
 MAX_REQUESTS = 2  # of one hook
 
 
-class DeliveryOptions(NamedTuple):
-    """The agent to use, whether it may be created, the maximum tokens of a context, and the data folder."""
-
-    agent: str
-    may_create_agent: bool
-    max_tokens: int
-    data_dir: Path
-
-
 class HookDelivery:
-    """The requests of one hook to the daemon. `notes` are messages for standard error about failed requests.
+    """The requests of one hook to the daemon. `notes` are messages for standard error about failed requests."""
 
-    `connection` is None if no daemon can be reached; `unavailable` then gives the reason.
-    """
-
-    def __init__(self, options: DeliveryOptions, connection: HookConnection | None, unavailable: str = "") -> None:
-        self.options = options
-        self.connection = connection
-        self.unavailable = unavailable
+    def __init__(self, options: HookOptions, data_dir: Path, env: Mapping[str, str]) -> None:
+        self.options, self.data_dir = options, data_dir
+        self.connection = HookConnection(data_dir, options.agent, env)
         self.notes: list[str] = []
 
     def hand_over(self, session: str, messages: Sequence[JsonObject] = (), events: Sequence[JsonObject] = ()) -> None:
@@ -43,10 +26,9 @@ class HookDelivery:
 
         If the daemon is unavailable, append the new messages and events to the spool file.
         """
-        waiting = spool.read_batch(self.options.data_dir, agent=self.options.agent, session=session)
+        older, waiting = spool.read_batch(self.data_dir, agent=self.options.agent, session=session)
         if not (messages or events or waiting):
             return
-        older = waiting or SpooledBatch(self.options.agent, session, [], [], frozenset())
         body: JsonObject = {
             "messages": [*older.messages, *messages],
             "events": [*older.events, *events],
@@ -64,7 +46,7 @@ class HookDelivery:
         else:
             self._note_refused(as_list(stored.get("refused")), body)
         if waiting:
-            spool.remove_lines(self.options.data_dir, waiting.lines)
+            spool.remove_lines(self.data_dir, waiting)
 
     def _note_refused(self, refused: Sequence[JsonObject], body: JsonObject) -> None:
         """Say which item is not stored and why; the daemon has stored the others."""
@@ -75,17 +57,19 @@ class HookDelivery:
 
     def hand_over_waiting(self) -> None:
         """Store the oldest entries of the spool file, unless an earlier request failed or no request is left."""
-        if self.connection is None or self.connection.requests >= MAX_REQUESTS or self.notes:
+        if self.connection.requests >= MAX_REQUESTS or self.notes:
             return
-        if waiting := spool.read_batch(self.options.data_dir, agent=self.options.agent):
-            self.hand_over(waiting.session)
+        oldest, waiting = spool.read_batch(self.data_dir, agent=self.options.agent)
+        if waiting:
+            self.hand_over(oldest.session)
 
     def begin_session(self, session: str) -> None:
         """Create the session in Newton, together with its messages that wait in the spool file, if any.
 
         Create the agent too if it does not exist and the options allow it.
         """
-        if spool.read_batch(self.options.data_dir, agent=self.options.agent, session=session):
+        _, waiting = spool.read_batch(self.data_dir, agent=self.options.agent, session=session)
+        if waiting:
             self.hand_over(session)
             return
         self._try_post("/v1/sessions", {"session": session})
@@ -132,12 +116,10 @@ class HookDelivery:
         If the agent does not exist and may be created, create it and raise DaemonUnavailableError, because no request
         is left.
         """
-        if self.connection is None:
-            raise DaemonUnavailableError(self.unavailable)
         try:
             return self.connection.post(path, body)
         except RequestRefusedError as error:
-            if not (error.code == "not_found" and self.options.may_create_agent and self.connection.requests == 1):
+            if not (error.code == "not_found" and self.options.per_project and self.connection.requests == 1):
                 raise
             self.connection.post("/v1/agents", {"name": self.options.agent}, is_for_agent=False)
             raise DaemonUnavailableError(
@@ -149,7 +131,7 @@ class HookDelivery:
     ) -> None:
         if not (messages or events):
             self.notes.append(str(reason))
-        elif spool.add_entry(self.options.data_dir, SpoolEntry(self.options.agent, session, messages, events)):
+        elif spool.add_entry(self.data_dir, SpoolEntry(self.options.agent, session, [*messages], [*events])):
             self.notes.append(f"the messages and events are not stored yet; a later hook tries again: {reason}")
         else:
             self.notes.append(

@@ -1,12 +1,19 @@
-"""The input of a hook: the JSON object that Claude Code or Codex writes to its standard input. Pure functions."""
+"""The input of a hook: its flags, and the JSON object that Claude Code or Codex writes to its standard input."""
 
 import hashlib
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
-from newton.runtime.hooks.json_values import JsonObject, as_object, as_text
+JsonObject = dict[str, Any]
+
+DEFAULT_AGENT, DEFAULT_TOKENS = "default", 600
+DEFAULT_DATA_DIR = "~/.local/share/newton"
+URL_VARIABLE, TOKEN_VARIABLE, DATA_DIR_VARIABLE = "NEWTON_URL", "NEWTON_TOKEN", "NEWTON_DATA_DIR"
+PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
+VALUE_FLAGS = {"--agent": "agent", "--max-tokens": "max_tokens", "--data-dir": "data_dir", "--program": "program"}
 
 Program = Literal["claude-code", "codex"]
 PROGRAM_NAMES: dict[str, str] = {"claude-code": "Claude Code", "codex": "Codex"}
@@ -132,3 +139,61 @@ def clean(text: str) -> str:
 def make_ref(*parts: str) -> str:
     """Return an id that depends only on `parts`, so that a repeated request stores nothing twice."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+class InvalidFlagError(Exception):
+    """A flag of `newton hook` is unknown, or its value is invalid."""
+
+
+class HookOptions(NamedTuple):
+    """The flags of `newton hook`. If `program` is None, the coding agent is recognized by its input."""
+
+    agent: str = DEFAULT_AGENT
+    per_project: bool = False
+    max_tokens: int = DEFAULT_TOKENS
+    data_dir: str | None = None
+    program: str | None = None
+
+
+def find_data_dir(option: str | None, env: Mapping[str, str]) -> Path:
+    """Return the data folder: the option, the variable NEWTON_DATA_DIR, or the default.
+
+    A `newton.toml` in the working folder is ignored, because a hook runs in the folder of any project.
+    """
+    return Path(option or env.get(DATA_DIR_VARIABLE) or DEFAULT_DATA_DIR).expanduser()
+
+
+def parse_flags(flags: Sequence[str]) -> HookOptions:
+    """Parse the flags of `newton hook`. Raises InvalidFlagError for an unknown flag or an invalid value."""
+    fields: dict[str, Any] = {}
+    rest = list(flags)
+    while rest:
+        flag, *rest = rest
+        flag, has_value, value = flag.partition("=")
+        if flag == "--per-project":
+            fields["per_project"] = True
+            continue
+        field = VALUE_FLAGS.get(flag)
+        if field is None or not (has_value or rest):
+            raise InvalidFlagError(f"the flag {flag!r} is unknown or has no value; see `newton hook run --help`")
+        if not has_value:
+            value, *rest = rest
+        if field == "max_tokens" and not value.isdecimal():
+            raise InvalidFlagError(f"the value {value!r} of --max-tokens is not a whole number")
+        fields[field] = int(value) if field == "max_tokens" else value
+    return HookOptions(**fields)
+
+
+def as_object(value: object) -> JsonObject:
+    """Return the value if it is a JSON object, else an empty object."""
+    return cast("JsonObject", value) if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """Return the value if it is a list, else an empty list."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def as_text(value: object) -> str:
+    """Return the value if it is a text, else ""."""
+    return value if isinstance(value, str) else ""

@@ -15,8 +15,7 @@ from typing import cast
 
 import newton
 from newton.errors import InputError
-from newton.runtime.hooks.hook_input import Program
-from newton.runtime.hooks.json_values import JsonObject, as_list, as_object
+from newton.runtime.hooks.hook_input import JsonObject, Program, as_list, as_object
 
 BACKUP_SUFFIX = ".newton-backup"
 TIMEOUT_SECONDS = 10  # after which the coding agent goes on; a hook itself gives up earlier

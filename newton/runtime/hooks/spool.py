@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from newton.runtime.hooks.json_values import JsonObject, as_object
+from newton.runtime.hooks.hook_input import JsonObject, as_object
 
 SPOOL_FILE, LOCK_FILE = "hooks.ndjson", "hooks.lock"
 MAX_SPOOL_BYTES = 4 * 1024 * 1024  # beyond, new entries are dropped
@@ -20,18 +20,8 @@ class SpoolEntry(NamedTuple):
 
     agent: str
     session: str
-    messages: Sequence[JsonObject]
-    events: Sequence[JsonObject]
-
-
-class SpooledBatch(NamedTuple):
-    """The oldest spooled messages and events of one session, and the lines of the file that contain them."""
-
-    agent: str
-    session: str
     messages: list[JsonObject]
     events: list[JsonObject]
-    lines: frozenset[bytes]
 
 
 def add_entry(data_dir: Path, entry: SpoolEntry) -> bool:
@@ -50,30 +40,25 @@ def add_entry(data_dir: Path, entry: SpoolEntry) -> bool:
     return True
 
 
-def read_batch(data_dir: Path, *, agent: str, session: str | None = None) -> SpooledBatch | None:
-    """Return the oldest spooled entries of one session of the agent, at most what fits into one request.
+def read_batch(data_dir: Path, *, agent: str, session: str | None = None) -> tuple[SpoolEntry, list[bytes]]:
+    """Return the oldest entries of one session of the agent as one, as far as a request takes them, and their lines.
 
-    `session` None stands for the session with the oldest entry. Return None if nothing is spooled.
+    `session` None stands for the session with the oldest entry. There is no line if nothing is spooled.
     """
-    batch: SpooledBatch | None = None
-    size = 0
+    batch = SpoolEntry(agent, session or "", [], [])
+    lines: list[bytes] = []
     for line in _read_lines(data_dir):
         entry = _parse_entry(line)
-        if entry is None or entry.agent != agent or (session is not None and entry.session != session):
+        if entry is None or entry.agent != agent or entry.session != (batch.session or entry.session):
             continue
-        batch = batch or SpooledBatch(agent, entry.session, [], [], frozenset())
-        if entry.session != batch.session:
-            continue
-        size += len(line)
-        if batch.lines and (size > MAX_BATCH_BYTES or len(batch.lines) >= MAX_BATCH_ENTRIES):
+        if lines and (sum(map(len, lines)) + len(line) > MAX_BATCH_BYTES or len(lines) >= MAX_BATCH_ENTRIES):
             break
-        batch.messages.extend(entry.messages)
-        batch.events.extend(entry.events)
-        batch = batch._replace(lines=batch.lines | {line})
-    return batch
+        batch = SpoolEntry(agent, entry.session, batch.messages + entry.messages, batch.events + entry.events)
+        lines.append(line)
+    return batch, lines
 
 
-def remove_lines(data_dir: Path, lines: frozenset[bytes]) -> None:
+def remove_lines(data_dir: Path, lines: Sequence[bytes]) -> None:
     """Remove these lines from the spool file, because they are stored now, and lines that are not valid entries."""
     try:
         with _lock(data_dir):

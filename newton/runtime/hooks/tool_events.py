@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple, cast
 
-from newton.runtime.hooks.hook_input import clean
-from newton.runtime.hooks.json_values import JsonObject, as_list, as_object, as_text
+from newton.runtime.hooks.hook_input import JsonObject, as_list, as_object, as_text, clean
 
 MAX_COMMAND_CHARS = 2_000
 MAX_OUTPUT_CHARS = 4_000  # of a command or of a failed call, its beginning and its end

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from newton.runtime.hooks.hook_input import clean, find_user_words, make_ref
-from newton.runtime.hooks.json_values import JsonObject, as_list, as_object, as_text
+from newton.runtime.hooks.hook_input import JsonObject, as_list, as_object, as_text, clean, find_user_words, make_ref
 
 MAX_TAIL_BYTES = 4 * 1024 * 1024  # of a transcript that are read
 MAX_MESSAGES = 200  # handed over at once

@@ -10,9 +10,15 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings, require_yes
 from newton.runtime.cli.printing import say
 from newton.runtime.daemon_address import read_address
-from newton.runtime.hooks import hook_client, installation, spool
-from newton.runtime.hooks.hook_input import PROGRAM_NAMES, Program, find_project
-from newton.runtime.hooks.hook_options import DEFAULT_AGENT, DEFAULT_DATA_DIR, DEFAULT_TOKENS
+from newton.runtime.hooks import hook_runner, installation, spool
+from newton.runtime.hooks.hook_input import (
+    DEFAULT_AGENT,
+    DEFAULT_DATA_DIR,
+    DEFAULT_TOKENS,
+    PROGRAM_NAMES,
+    Program,
+    find_project,
+)
 from newton.runtime.hooks.installation import SettingsChange
 
 ProgramArgument = Annotated[Program, Parameter(help="Coding agent: claude-code or codex.")]
@@ -59,7 +65,7 @@ def run_hook(
     """
     values = {"--program": program, "--agent": agent, "--max-tokens": str(max_tokens), "--data-dir": data_dir}
     flags = [f"{name}={value}" for name, value in values.items() if value is not None]
-    return hook_client.main([*flags, *(["--per-project"] if per_project else [])])
+    return hook_runner.main([*flags, *(["--per-project"] if per_project else [])])
 
 
 def install_hooks(
