@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from newton.runtime.hooks import spool
-from newton.runtime.hooks.daemon_connection import HookConnection, DaemonUnavailableError, RequestRefusedError
+from newton.runtime.hooks.daemon_connection import DaemonUnavailableError, HookConnection, RequestRefusedError
 from newton.runtime.hooks.hook_input import HookOptions, JsonObject, as_list, as_object
 from newton.runtime.hooks.spool import SpoolEntry
 
