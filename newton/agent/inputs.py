@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from newton.agent.field_types import CleanText, Name, Ref
+from newton.agent.field_types import CleanText, Name
 from newton.content.validation_messages import describe_problem, select_problem, suggest_field
 from newton.errors import InputError
 from newton.memory.lookup import MAX_PAGE_CHARS, PAGE_CHARS
@@ -112,24 +112,6 @@ class MetricsInput(ToolInput):
     """Report on the contexts of the last days: relevance, budget use, speed, and how much of them the replies used."""
 
     days: int = Field(7, ge=1, le=3_650, description="Length of the period in days.")
-
-
-class ListBundlesInput(ToolInput):
-    """List the stored contexts (bundles), newest first: the input, the kind of task (frame) and the tokens of each."""
-
-    session: Ref | None = Field(None, description="Only the contexts of this session.")
-    limit: int = Field(20, ge=1, le=100, description="Maximum number of contexts.")
-
-
-class ExplainInput(ToolInput):
-    """Explain a stored context: why each memory was selected or left out. With an item, explain that memory only."""
-
-    bundle: str = Field(
-        "latest", max_length=100, description="The stored context (bundle): `latest`, `previous` or its id."
-    )
-    item: CleanText | None = Field(
-        None, description="The memory to explain: its number in the context, its id, its ref, or words of its text."
-    )
 
 
 def _iter_texts(value: object) -> Iterator[str]:

@@ -17,7 +17,6 @@ from .http_messages import (
     timeout_header,
     unreachable_error,
 )
-from .json_types import IdLike
 from .operations import AgentOperations
 from .response_types import (
     AppendMessagesDict,
@@ -152,13 +151,6 @@ class Client(AgentOperations):
         changes = await self.post("/v1/memories/process", {"since": since})
         with expect_newton_response():
             return changes["items"]
-
-    async def explain_memory(self, bundle_id: IdLike, item: str) -> dict[str, Any]:
-        """Explain why a memory is in a context or not.
-
-        `item` is the number of the memory in the context, its id, its ref, or words of its text.
-        """
-        return await self.get(f"/v1/bundles/{bundle_id}/explain", {"item": item})
 
     async def iter_pages(self, path: str, **params: str | int | bool) -> AsyncGenerator[dict[str, Any]]:
         """Yield the items of all pages of a list such as `/v1/decisions`; `params` are its query parameters.

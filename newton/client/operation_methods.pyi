@@ -63,6 +63,16 @@ class OperationMethods(DaemonConnection):
         "Revoke a permission or a prohibition: the next call of the tool needs a permission again."
     async def actions(self, *, limit: int = 100) -> JsonDict:
         "List the latest calls of tools of servers, with how each was permitted and how it ended."
+    async def bundles(self, *, session: str | None = None, limit: int = 20, cursor: str | None = None) -> JsonDict:
+        "List the stored contexts (bundles), newest first: the input, the kind of task (frame) and the tokens of each."
+    async def bundle(self, bundle_id: IdLike) -> JsonDict:
+        "Show a stored context with all memories considered for it, and why each was selected or left out."
+    async def why(self, bundle_id: IdLike, *, item: str | None = None) -> JsonDict:
+        "Explain a stored context: why each memory was selected or left out."
+    async def replay(self, bundle_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+        "Rebuild a stored context and compare it with the original."
+    async def diff(self, bundle_id: IdLike, other_id: IdLike) -> JsonDict:
+        "Compare two stored contexts and explain the differences; without arguments, the last two."
     async def artifacts(
         self, *, name: str | None = None, session: str | None = None, all_versions: bool = False
     ) -> JsonDict:

@@ -1,6 +1,6 @@
 """Client operations on decisions, sessions, tasks and reports."""
 
-from .json_types import IdLike, JsonDict
+from .json_types import JsonDict
 from .sessions import SessionOperations
 
 
@@ -24,22 +24,6 @@ class AgentOperations(SessionOperations):
         it is in the session of the latest prompt.
         """
         return await self.get(f"/v1/prompts/{turn}", {"session": session} if session else {})
-
-    async def bundles(self, **fields: str | int) -> list[JsonDict]:
-        """Return one page of the stored contexts, newest first."""
-        return await self.get_items("/v1/bundles", **fields)
-
-    async def bundle(self, bundle_id: IdLike) -> JsonDict:
-        """Return a stored context with all memories that were considered for it."""
-        return await self.get(f"/v1/bundles/{bundle_id}")
-
-    async def replay(self, bundle_id: IdLike) -> JsonDict:
-        """Rebuild a stored context and compare it with the original."""
-        return await self.post(f"/v1/bundles/{bundle_id}/replay")
-
-    async def diff(self, bundle_id: IdLike, other_id: IdLike) -> JsonDict:
-        """Return the differences between two stored contexts."""
-        return await self.get(f"/v1/bundles/{bundle_id}/diff/{other_id}")
 
     async def metrics(self, *, days: int = 7) -> JsonDict:
         """Return the quality metrics of the contexts of the last `days` days, with their targets."""

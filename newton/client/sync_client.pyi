@@ -98,7 +98,6 @@ class SyncClient:
     erase_person = _synchronize(Client.erase_person)
     events = _synchronize(Client.events)
     expand = _synchronize(Client.expand)
-    explain_memory = _synchronize(Client.explain_memory)
     fail_task = _synchronize(Client.fail_task)
     false_positive = _synchronize(Client.false_positive)
     forget = _synchronize(Client.forget)
@@ -173,4 +172,5 @@ class SyncClient:
     think = _synchronize(Client.think)
     tokens = _synchronize(Client.tokens)
     upload_document = _synchronize(Client.upload_document)
+    why = _synchronize(Client.why)
     working_memory = _synchronize(Client.working_memory)

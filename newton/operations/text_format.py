@@ -20,3 +20,13 @@ def format_replaced(texts: Iterable[str | None]) -> str:
     """
     joined = "; ".join(text for text in texts if text)
     return f" (replaces: {joined})" if joined else ""
+
+
+def truncate(text: str, max_chars: int) -> str:
+    """Join the lines of a text; cut it to about `max_chars` characters and an ellipsis if it is longer.
+
+    >>> truncate("What is\\nthis?", 8)
+    'What is …'
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= max_chars else f"{line[: max_chars - 1].rstrip()} …"

@@ -21,7 +21,7 @@ from newton.runtime.access.tokens import TokenScope
 from newton.runtime.cli.app import expand_default_command, parse_command_line
 from newton.runtime.cli.operation_commands import to_arguments
 from tests.conformance.doors import MODELS, PERSONS, DoorCall, DoorFunction, Outcome, PlacedDoor, call_http, call_mcp
-from tests.conformance.worlds import begin_world, list_changes, to_comparable
+from tests.conformance.worlds import begin_world, build_contexts, list_changes, to_comparable
 from tests.stored_rows import read_rows
 from tests.system.served import Api, served
 
@@ -153,6 +153,7 @@ async def test_a_write_is_the_same_at_every_door(
 @pytest.mark.parametrize("speakers", [PERSONS, MODELS], ids=["persons", "models"])
 async def test_each_read_is_the_same_at_every_door(api: Api, owner: Tx, speakers: Mapping[str, PlacedDoor]) -> None:
     world = await begin_agent(api)  # one for all, because a read changes nothing
+    await build_contexts(await api.app.state.agents.get(world.agent))
     for operation in (OPERATIONS[name] for name in NAMES if name not in WRITES):
         doors = list_doors(operation, speakers)
         check(operation, {one: await run(api, owner, door, operation, world) for one, door in doors.items()})

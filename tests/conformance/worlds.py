@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from newton.agent.services.memories import FactDraft
 from newton.brain.draft import DecisionDraft, DecisionReason
+from newton.cognition.request import ContextBuildRequest
 from newton.content.skills import SkillFile
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.entry_store import CompactionRun
@@ -74,6 +75,7 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
         "approve_censor.censor_id": str(censors["burn the mill"]),
         "decision_id": decision_id,
         "other_id": other_id,
+        "diff.other_id": "latest",
         "memory_id": str(facts[1]),
         "line_id": str(line.tenet_id),
         "injection_id": str((await person.injections.inject_text("s", "Answer in French.")).injection_id),
@@ -81,6 +83,13 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
         **dict.fromkeys((f"{one}.line_id" for one in proposals), str(proposal.tenet_id)),
         "set_outcome.memory_id": str(episode.memory_id),
     }
+
+
+async def build_contexts(newton: AgentServices) -> None:
+    """Build and store two contexts, for reads only: a write to a memory in them would not be compared."""
+    for text in ("Who keeps the keys?", "Where is the crate?"):
+        request = ContextBuildRequest(agent_id=newton.scope.agent_id, input=text, tokens=400)
+        await newton.context_builder.build(request)
 
 
 async def _talk(person: OperationCaller) -> dict[str, str]:

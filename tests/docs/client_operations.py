@@ -74,14 +74,19 @@ def generate_files() -> dict[str, str]:
 
 
 def describe_operation(operation: Operation) -> dict[str, object]:
-    optional = [name for name in operation.parameters if name not in operation.required]
+    required = list_required(operation)
     return {
         "method": operation.method,
         "path": operation.path,
         "help": operation.description,
-        "required": list(operation.required),
-        "optional": optional,
+        "required": required,
+        "optional": [name for name in operation.parameters if name not in required],
     }
+
+
+def list_required(operation: Operation) -> list[str]:
+    """The parameters that a call by the client needs: also each of the path, which has no default there."""
+    return [name for name in operation.parameters if name in (*operation.required, *operation.path_fields)]
 
 
 def build_stub(methods: list[Operation]) -> str:
@@ -116,9 +121,10 @@ def format_stub(source: str) -> str:
 def list_parameters(operation: Operation) -> Iterator[str]:
     """Yield the parameters of the method with their types."""
     yield "self"
-    for name in operation.required:
+    required = list_required(operation)
+    for name in required:
         yield f"{name}: {describe_type(name, operation.hints[name])}"
-    optional = [name for name in operation.parameters if name not in operation.required]
+    optional = [name for name in operation.parameters if name not in required]
     if optional or operation.method != "GET":
         yield "*"
     for name in optional:

@@ -10,9 +10,8 @@ from newton.heart.facts.fact_store import NewFact, add_facts
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Trust
+from newton.operations.contexts.bundle_text import format_explanation
 from newton.providers import token_counter
-from newton.runtime.chat_backend.view_models import to_explanation_view
-from newton.runtime.cli.formatting import format_bundle_explanation, format_candidate_explanation
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_replay import hindsight
 from tests.scenarios.test_standing import Talk, replays, talk
@@ -117,9 +116,8 @@ async def test_why_names_both_facts_of_an_unsettled_pair(mind: Mind) -> None:
     bundle = await mind.context(QUESTION)
     explanation = await hindsight(mind).explain(str(bundle.bundle_id))
     for memory_id, other in ((oslo, "Carla lives in Bergen."), (bergen, "Carla lives in Oslo.")):
-        item = explanation.find_item(str(memory_id))
-        assert other in format_candidate_explanation(to_explanation_view(explanation, item))
-    assert format_bundle_explanation(explanation).count("unsettled, contradicted by") == 2
+        assert other in format_explanation(explanation.explain_item(str(memory_id)))
+    assert format_explanation(explanation).count("unsettled, contradicted by") == 2
 
 
 async def test_of_the_past_a_pair_is_two_facts_until_they_were_contested(mind: Mind) -> None:

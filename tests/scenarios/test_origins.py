@@ -5,13 +5,13 @@ from datetime import timedelta
 
 from newton.agent.services.identity import IdentityService
 from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.bundles.origin_texts import FixedLine
 from newton.content.skills import SkillFile
 from newton.heart import procedures
 from newton.heart.censors import CensorRule
 from newton.memory.lookup import short_id
+from newton.operations.contexts.bundle_text import format_explanation
 from newton.providers import token_counter
-from newton.runtime.chat_backend.view_models import explain_item
-from newton.runtime.cli.formatting import format_candidate_explanation
 from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.test_session_contents import fact_id, injections
 from tests.scenarios.test_sources import happen, introduce
@@ -22,14 +22,14 @@ async def why(mind: Mind, bundle: Bundle, text: str) -> str:
     """The line that says why, as a person reads it."""
     assert mind.embedder
     explanation = await newton(mind, mind.embedder).bundles().explain(str(bundle.bundle_id))
-    shown = format_candidate_explanation(explain_item(explanation, text))
+    shown = format_explanation(explanation.explain_item(text))
     return next(line for line in shown.splitlines() if line.startswith("why: "))
 
 
 async def sources(mind: Mind, bundle: Bundle) -> Mapping[str, str]:
     assert mind.embedder
     explanation = await newton(mind, mind.embedder).bundles().explain(str(bundle.bundle_id))
-    return {item.text: item.source for item in explanation.items}
+    return {item.text: item.source for item in explanation.candidates}
 
 
 async def test_entities_are_named_related_or_important(mind: Mind) -> None:
@@ -58,7 +58,7 @@ async def test_a_standing_wish_is_not_explained_by_similarity(mind: Mind) -> Non
     assert [source for text, source in (await sources(mind, bundle)).items() if "short" in text] == ["standing"]
     assert mind.embedder
     explanation = await newton(mind, mind.embedder).bundles().explain(str(bundle.bundle_id))
-    shown = format_candidate_explanation(explain_item(explanation, "keep answers short"))
+    shown = format_explanation(explanation.explain_item("keep answers short"))
     assert "similarity 1.000" not in shown and "as the best match 1.000" in shown
 
 
@@ -100,5 +100,5 @@ async def test_what_each_context_has_is_explained_although_nothing_selects_it(mi
     assert "a line of the identity, which each context has" in await why(mind, bundle, "Tea before")
     assert "a censor in force" in await why(mind, bundle, "boil dry")
     assert mind.embedder
-    view = explain_item(await newton(mind, mind.embedder).bundles().explain(str(bundle.bundle_id)), "Tea before")
-    assert (view.score, view.detail, view.state, view.trust, view.reason) == (None,) * 5, "nothing selected it"
+    explanation = await newton(mind, mind.embedder).bundles().explain(str(bundle.bundle_id))
+    assert isinstance(explanation.explain_item("Tea before"), FixedLine), "nothing selected it"

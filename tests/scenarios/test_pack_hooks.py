@@ -62,7 +62,7 @@ async def test_rules_change_a_context_and_are_in_its_bundle_and_in_its_replay(mi
     assert {run["duration"] for run in runs} <= {"instant", "fast", "slow"}
     assert (await hindsight(mind).replay(str(bundle.bundle_id))).identical
     explained = await hindsight(mind).explain(str(bundle.bundle_id))
-    assert [run["name"] for run in explained.as_json()["hooks"]] == ["ask-first", "as-debug", "check"]
+    assert [run["name"] for run in explained.hooks] == ["ask-first", "as-debug", "check"]
     named = await replace(mind.contexts, hooks=RULES).build(replace(asked, frame="planning"))
     assert named.frame_choice.frame == "planning", "the caller's frame stays"
 

@@ -17,6 +17,7 @@ from newton.brain import decisions
 from newton.brain.calibration import snapshots
 from newton.cognition.assembly.fill import NO_ROOM
 from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.bundles.diff import FieldChange
 from newton.cognition.bundles.explanation import LOST_TEXT
 from newton.cognition.request import SentMessages
 from newton.content.frames import load_frames
@@ -80,7 +81,7 @@ async def replayed_all(mind: Mind, made: Sequence[Bundle]) -> None:
     then = hindsight(mind)
     for bundle in made:
         replay = await then.replay(str(bundle.bundle_id))
-        assert (replay.differences, replay.since) == ((), ())
+        assert (replay.differences, replay.changes_since) == ((), ())
         assert replay.text == bundle.text
 
 
@@ -177,9 +178,10 @@ async def test_words_that_were_changed_behind_its_back_are_named(mind: Mind, dsn
     owner = await asyncpg.connect(dsn)
     await owner.execute("update memory.memories set summary = 'The ferry is called Zeus' where summary like '%Artemis'")
     changed = await hindsight(mind).replay(str(bundle.bundle_id))
-    assert "its text at that time is gone" in dict(changed.differences)[f"memory {short_id(bundle.items[0].memory_id)}"]
+    reasons = {one.field: one.reason for one in changed.differences}
+    assert "its text at that time is gone" in reasons[f"memory {short_id(bundle.items[0].memory_id)}"]
     account = await hindsight(mind).explain(str(bundle.bundle_id))
-    assert account.items[0].text == LOST_TEXT
+    assert account.candidates[0].text == LOST_TEXT
     await owner.execute("update cognition.bundles set candidates = substr(candidates, 1, 20)")
     await owner.close()
     with pytest.raises(ConflictError, match=r"cannot be read: the columns are damaged"):
@@ -247,8 +249,8 @@ async def test_bundles_are_meant_by_either_end_of_their_ids(mind: Mind) -> None:
     listed = await hindsight(mind).list_recent(5)
     assert [one.input for one in listed] == ["two", "one"]
     for given in (str(first.bundle_id), first.bundle_id.hex[:20], first.bundle_id.hex[-8:].upper()):
-        assert (await hindsight(mind).explain(given)).stored.bundle_id == first.bundle_id
-    assert (await hindsight(mind).explain("latest")).stored.bundle_id == last.bundle_id
+        assert (await hindsight(mind).explain(given)).bundle_id == first.bundle_id
+    assert (await hindsight(mind).explain("latest")).bundle_id == last.bundle_id
     with pytest.raises(InputError, match="is not the id of a stored context"):
         await hindsight(mind).explain("xyz")
     with pytest.raises(ConflictError, match="Several stored contexts"):
@@ -259,7 +261,7 @@ async def test_what_two_contexts_do_not_share_is_told_with_the_reason(mind: Mind
     await mind.know(*(f"The ferry number {n} goes to the island of Samos." for n in range(9)))
     small, large = [await mind.context("Where does the ferry go?", budget=budget) for budget in (100, 300)]
     compared = await hindsight(mind).diff(str(small.bundle_id), str(large.bundle_id))
-    assert ("budget", "100", "300") in compared.settings
+    assert FieldChange("budget", "100", "300") in compared.settings
     assert compared.only_one == []
     assert {one.there for one in compared.only_other} == {f"out ({NO_ROOM})"}
     assert len(compared.only_other) == len(large.items) - len(small.items)
@@ -278,9 +280,7 @@ async def test_every_derived_item_names_what_it_was_made_from(mind: Mind) -> Non
     await mind.settle()
     bundle = await mind.context("When does the ferry leave?")
     account = await hindsight(mind).explain(str(bundle.bundle_id))
-    (episode,) = [item for item in account.items if item.found.kind == "episode"]
-    lines = {item.stored_candidate.memory_id for item in account.items if item.found.kind == "exchange"}
+    (episode,) = [item for item in account.candidates if item.kind == "episode"]
+    lines = {item.memory_id for item in account.candidates if item.kind == "exchange"}
     assert len(episode.sources) == 2 and set(episode.sources) < lines
-    assert str(episode.stored_candidate.memory_id) not in bundle.text, (
-        "S002-15N: the record is for whoever asks, not for the model"
-    )
+    assert str(episode.memory_id) not in bundle.text, "S002-15N: the record is for whoever asks, not for the model"

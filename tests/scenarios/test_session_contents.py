@@ -202,7 +202,7 @@ async def test_the_memories_of_the_current_task_come_first_and_the_bundle_says_s
     assert similarity(bundle, "forty") < similarity(without_task, "forty")
     explanation = await hindsight(mind).explain(str(bundle.bundle_id))
     assert explanation.find_item("ninety").note == "belongs to the current task"
-    assert explanation.as_json()["task"]["number"] == 3 and explanation.find_item("forty").note is None
+    assert explanation.task and explanation.task["number"] == 3 and explanation.find_item("forty").note is None
     await replayed_all(mind, [bundle])
     await acts.pop("The house is repaired.")
     without = await asked(mind, session_id, "What is the number of the lock?")

@@ -114,7 +114,7 @@ async def test_a_request_overrides_values_of_the_profile_and_the_frame(mind: Min
     scope = agent_scope(agent_id=mind.agent_id, db=mind.db)
     stored = BundleService(frames=load_frames(), profiles=load_profiles(), scope=scope)
     replayed = await stored.replay(str(bundle.bundle_id))
-    assert (replayed.identical, replayed.since) == (True, ())
+    assert (replayed.identical, replayed.changes_since) == (True, ())
 
 
 async def test_a_procedure_that_is_asked_for_is_in_though_no_search_has_found_it(mind: Mind) -> None:

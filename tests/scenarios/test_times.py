@@ -88,9 +88,8 @@ async def test_what_is_of_the_time_asked_for_comes_first_and_says_why(lived: Min
         happened = ages(await lived.context(HAPPENED, profile=profile, frame="question"), "episodes")
         assert (happened[:2], happened.count(1)) == ([1, 1], 2), profile
     account = await hindsight(lived).explain("latest")
-    assert [span.phrase for span in account.stored.trace.assembly_input.time_ranges] == ["yesterday"]
-    assert {item.timely_reason for item in account.items if item.rank in (1, 2)} == {"in the requested time: yesterday"}
-    assert account.items[-1].timely_reason is None
+    assert {one.note for one in account.candidates if one.number in (1, 2)} == {"in the requested time: yesterday"}
+    assert account.candidates[-1].note is None
     assert (await hindsight(lived).replay("latest")).identical
 
 

@@ -200,8 +200,8 @@ async def test_the_working_memory_of_a_session_is_a_context_everywhere(client: C
     assert (await tool(client, "working_memory", session="walk", profile="recent"))["text"] == first["text"]
     with pytest.raises(ApiError, check=has_code("not_found")):
         await client.working_memory("walk", profile="nonsense")
-    bundle = (await client.bundles())[0]
-    assert (await tool(client, "why", bundle=bundle["bundle_id"]))["bundle_id"] == bundle["bundle_id"]
+    bundle = (await client.bundles())["items"][0]
+    assert (await tool(client, "why", bundle_id=bundle["bundle_id"]))["bundle_id"] == bundle["bundle_id"]
 
 
 READING: Mapping[str, str] = {

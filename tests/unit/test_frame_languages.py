@@ -14,8 +14,8 @@ from newton.cognition.frames.training import load_or_train
 from newton.content.frames import FramePattern, load_frame_languages, load_frames
 from newton.languages import language_data
 from newton.languages.detection import detect_languages
+from newton.operations.contexts.context_text import format_frame_features
 from newton.providers.minilm import MiniLM
-from newton.runtime.cli.frame_text import format_frame_features
 from newton.runtime.health.language_checks import check_frame_languages
 from tests.fitting import known_words
 from tests.fitting.frame_accuracy import (

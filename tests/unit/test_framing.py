@@ -24,9 +24,9 @@ from newton.cognition.sources.signals import classify_intent
 from newton.content.frames import Frame, FramePattern, load_frames
 from newton.content.yaml_source import parse_trusted
 from newton.heart.statements.greetings import says_resolved, strip_greeting
+from newton.operations.contexts.context_text import format_frame
 from newton.providers.embedding import Vector
 from newton.providers.minilm import MiniLM
-from newton.runtime.cli.frame_text import format_frame
 from tests.cases import load_cases
 from tests.timing import assert_near_linear
 

@@ -4,7 +4,6 @@ Planted and seen to fail, beside what is planted below: focus taken in from the 
 than they were written; features of the memory of today.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -23,7 +22,7 @@ from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_
 from newton.cognition.assembly.sections import CensorLine, CensorSection, IdentitySection
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.explanation import explain_bundle
-from newton.cognition.bundles.replay import CurrentRules, MemoryHistory, replay_bundle
+from newton.cognition.bundles.replay import CurrentRules, MemoryHistory, ReplayMismatch, replay_bundle
 from newton.cognition.bundles.trace import StoredBundle, decode_candidates, decode_trace, encode_bundle
 from newton.cognition.frames.selection import FrameEvidence, force_frame
 from newton.cognition.request import ContextFilters, SentMessages
@@ -203,7 +202,7 @@ def test_whatever_is_stored_comes_out_the_same(
     focus = [f._replace(thread_id=SESSION, position=n) for n, f in enumerate(focus)]
     made = bundle(candidates, focus=focus, tokens=tokens, profile=profile)
     replay = replay_bundle(stored(made), known(*candidates, *focus), replace(TODAY, profile=PROFILES[profile]))
-    assert (replay.differences, replay.since, replay.text) == ((), (), made.text)
+    assert (replay.differences, replay.changes_since, replay.text) == ((), (), made.text)
 
 
 def facts() -> list[RetrievedMemory]:
@@ -279,19 +278,19 @@ def test_the_bundle_of_these_tests_has_all_verdicts() -> None:
 def test_whatever_is_changed_of_a_stored_bundle_is_named(tampered: StoredBundle, named: str) -> None:
     replay = replay_bundle(tampered, MEMORIES, TODAY)
     assert not replay.identical
-    assert any(difference.what.startswith(named) for difference in replay.differences), replay.differences
+    assert any(difference.field.startswith(named) for difference in replay.differences), replay.differences
 
 
 def test_when_nothing_else_has_changed_it_is_the_stored_bundle_that_was() -> None:
     replay = replay_bundle(with_first(score=0.1), MEMORIES, TODAY)
-    assert replay.differences[-1].why == "its sources are unchanged, so the stored bundle must have changed"
+    assert replay.differences[-1].reason == "its sources are unchanged, so the stored bundle must have changed"
 
 
 def test_a_memory_that_is_gone_is_named() -> None:
     left = {memory_id: one for memory_id, one in MEMORIES.items() if memory_id != FACTS[2].memory_id}
     replay = replay_bundle(WHOLE, left, TODAY)
-    assert replay.differences[0] == (f"memory {short_id(FACTS[2].memory_id)}", "it was forgotten")
-    assert "-- Fact 2 tells" in dict(replay.differences)["text"]
+    assert replay.differences[0] == ReplayMismatch(f"memory {short_id(FACTS[2].memory_id)}", "it was forgotten")
+    assert "-- Fact 2 tells" in {one.field: one.reason for one in replay.differences}["text"]
 
 
 LONG_TEXTS = [
@@ -317,7 +316,7 @@ def test_parts_and_whole_texts_are_made_once_more_and_a_part_that_is_gone_is_nam
     assert replay_bundle(stored(made), histories, TODAY).identical
     gone = next(c.memory_id for c in made.items if c.detail == "part")
     replay = replay_bundle(stored(made), {**histories, gone: histories[gone]._replace(windows={})}, TODAY)
-    assert replay.differences[0].why == "the part of its text that the context could show is gone"
+    assert replay.differences[0].reason == "the part of its text that the context could show is gone"
 
 
 def without_fill(candidates: Sequence[FillCandidate], **_: object) -> list[FillPlacement]:
@@ -340,19 +339,19 @@ def test_a_changed_rule_of_the_code_is_noticed(
 ) -> None:
     monkeypatch.setattr(module, name, rule)
     replay = replay_bundle(WHOLE, MEMORIES, replace(TODAY, rules_hash="87654321"))
-    assert any(difference.what.startswith(named) for difference in replay.differences)
-    assert replay.since == ("the code has changed: its rules hash was 12345678, is now 87654321",)
+    assert any(difference.field.startswith(named) for difference in replay.differences)
+    assert replay.changes_since == ("the code has changed: its rules hash was 12345678, is now 87654321",)
 
 
 def test_what_changed_since_and_does_not_matter_is_told_beside() -> None:
     today = CurrentRules(rules_hash=RULES, frame_edition="other", profile=weighed(similarity=0.1))
     replay = replay_bundle(WHOLE, MEMORIES, today)
     assert replay.identical, "it is made by the weights of then"
-    frame, profile = replay.since
+    frame, profile = replay.changes_since
     assert frame == "the frame debug has changed"
     assert "'similarity': 0.5" in profile and "'similarity': 0.1" in profile
     gone = replay_bundle(WHOLE, MEMORIES, CurrentRules(rules_hash=RULES, frame_edition=None, profile=None))
-    assert gone.since == ("the frame debug was removed", "the profile newton was removed")
+    assert gone.changes_since == ("the frame debug was removed", "the profile newton was removed")
 
 
 def test_every_part_of_a_memory_is_stored_with_a_bundle_or_never_changes() -> None:
@@ -372,21 +371,19 @@ def test_every_part_of_a_memory_is_stored_with_a_bundle_or_never_changes() -> No
 
 def test_an_account_tells_weights_contributions_and_what_just_missed() -> None:
     told = explain_bundle(WHOLE, MEMORIES)
-    assert [item.rank for item in told.items if item.rank] == list(range(1, len(MADE.items) + 1))
+    assert [item.number for item in told.candidates if item.number] == list(range(1, len(MADE.items) + 1))
     first = told.find_item("1")
-    assert first.stored_candidate.memory_id == MADE.items[0].memory_id
-    assert sum(first.contributions.values()) == pytest.approx(first.stored_candidate.score)
-    assert told.near_misses["facts"].stored_candidate.memory_id == MADE.rejected_candidates[0].memory_id
+    assert first.memory_id == MADE.items[0].memory_id
+    assert sum(first.contributions.values()) == pytest.approx(first.score)
+    assert told.near_misses["facts"].memory_id == MADE.rejected_candidates[0].memory_id
     for which in (FACTS[11].memory_id.hex, FACTS[11].memory_id.hex[-8:], "fact 11 tells"):
-        assert told.find_item(which).stored_candidate.memory_id == FACTS[11].memory_id
+        assert told.find_item(which).memory_id == FACTS[11].memory_id
     with pytest.raises(InputError, match="No memory of this context"):
         told.find_item("99")
     with pytest.raises(InputError, match="This context has no memories"):
-        replace(told, items=()).find_item("1")
+        replace(told, candidates=()).find_item("1")
     with pytest.raises(ConflictError, match=r"10 memories of this context match 'tells'\."):
         told.find_item("tells")
-    plain = told.as_json()
-    assert plain["frame"]["name"] == "debug"
-    assert len(plain["candidates"]) == 12
-    assert plain["candidates"][0]["contributions"]["similarity"] == pytest.approx(0.5)
-    assert json.dumps(plain)
+    assert told.frame["name"] == "debug"
+    assert len(told.candidates) == 12
+    assert told.candidates[0].contributions["similarity"] == pytest.approx(0.5)

@@ -7,7 +7,7 @@ from uuid import UUID
 from newton.agent.scope import AgentScope
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle_store import BundleSummary
-from newton.cognition.bundles.diff import BundleDiff, diff_bundles
+from newton.cognition.bundles.diff import BundleDiff, ExplainedBundle, diff_bundles
 from newton.cognition.bundles.explanation import BundleExplanation, explain_bundle
 from newton.cognition.bundles.replay import CurrentRules, MemoryHistory, ReplayResult, replay_bundle
 from newton.cognition.bundles.trace import StoredBundle
@@ -63,7 +63,7 @@ class BundleService:
         """Return the differences between two stored contexts."""
         async with self.scope.transaction() as tx:
             first, second = await self._load(tx, bundle_ref), await self._load(tx, other_ref)
-            return diff_bundles(explain_bundle(*first), explain_bundle(*second))
+            return diff_bundles(*(ExplainedBundle(one[0], explain_bundle(*one)) for one in (first, second)))
 
     async def _load(self, tx: Tx, bundle_ref: str) -> tuple[StoredBundle, Mapping[UUID, MemoryHistory]]:
         agent_id = self.scope.agent_id

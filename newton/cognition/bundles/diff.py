@@ -1,8 +1,8 @@
 """Comparison of two stored contexts. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.fill import format_verdict
@@ -14,7 +14,8 @@ NOT_FOUND = "not a candidate"
 TOLERANCE = 0.0005  # smaller differences of scores and features are ignored
 
 
-class FieldChange(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FieldChange:
     """A setting (such as the frame or the budget) that differs between two contexts."""
 
     name: str
@@ -65,19 +66,19 @@ class BundleDiff:
     def is_identical(self) -> bool:
         return not (self.settings or self.only_one or self.only_other or self.moved)
 
-    def as_json(self) -> dict[str, Any]:
-        fields: dict[str, Any] = asdict(self) | {"one": str(self.one), "other": str(self.other)}
-        fields["settings"] = [setting._asdict() for setting in self.settings]
-        for part in ("only_one", "only_other", "moved"):
-            fields[part] = [entry | {"memory_id": str(entry["memory_id"])} for entry in fields[part]]
-        return fields
+
+class ExplainedBundle(NamedTuple):
+    """A stored context and its explanation."""
+
+    stored: StoredBundle
+    explanation: BundleExplanation
 
 
-def diff_bundles(first: BundleExplanation, second: BundleExplanation) -> BundleDiff:
+def diff_bundles(first: ExplainedBundle, second: ExplainedBundle) -> BundleDiff:
     """Compare the settings and the items of two contexts."""
     here, there = _index_shown(first), _index_shown(second)
     moved = [
-        SharedItemChange(memory_id=memory_id, kind=item.found.kind, text=item.list_line, differs=differences)
+        SharedItemChange(memory_id=memory_id, kind=item.kind, text=item.line, differs=differences)
         for memory_id, item in here.items()
         if memory_id in there and (differences := _compare_items(item, there[memory_id]))
     ]
@@ -91,18 +92,18 @@ def diff_bundles(first: BundleExplanation, second: BundleExplanation) -> BundleD
     )
 
 
-def _index_shown(explanation: BundleExplanation) -> dict[UUID, CandidateExplanation]:
-    return {item.stored_candidate.memory_id: item for item in explanation.items if item.stored_candidate.detail}
+def _index_shown(bundle: ExplainedBundle) -> dict[UUID, CandidateExplanation]:
+    return {item.memory_id: item for item in bundle.explanation.candidates if item.detail}
 
 
-def _find_missing(here: BundleExplanation, there: BundleExplanation) -> list[OnlyInOne]:
-    verdicts = {item.stored_candidate.memory_id: _describe_verdict(item) for item in there.items}
+def _find_missing(here: ExplainedBundle, there: ExplainedBundle) -> list[OnlyInOne]:
+    verdicts = {item.memory_id: _describe_verdict(item) for item in there.explanation.candidates}
     verdicts |= {focus.memory_id: "shown in Current Focus" for focus in there.stored.focus}
     return [
         OnlyInOne(
             memory_id=memory_id,
-            kind=item.found.kind,
-            text=item.list_line,
+            kind=item.kind,
+            text=item.line,
             here=_describe_verdict(item),
             there=verdicts.get(memory_id, NOT_FOUND),
         )
@@ -112,18 +113,17 @@ def _find_missing(here: BundleExplanation, there: BundleExplanation) -> list[Onl
 
 
 def _describe_verdict(item: CandidateExplanation) -> str:
-    return format_verdict(item.stored_candidate.detail, item.stored_candidate.reason)
+    return format_verdict(item.detail, item.reason)
 
 
-def _compare_items(first: CandidateExplanation, second: CandidateExplanation) -> dict[str, tuple[object, object]]:
-    one, other = first.stored_candidate, second.stored_candidate
+def _compare_items(one: CandidateExplanation, other: CandidateExplanation) -> dict[str, tuple[object, object]]:
     pairs: dict[str, tuple[object, object]] = {
         "shown as": (one.detail, other.detail),
-        "text": (first.text, second.text),
+        "text": (one.text, other.text),
         "state": (one.state, other.state),
-        "rank": (first.rank, second.rank),
+        "rank": (one.number, other.number),
         "score": (round(one.score, 4), round(other.score, 4)),
-        **{name: (round(value, 4), round(second.features[name], 4)) for name, value in first.features.items()},
+        **{name: (round(value, 4), round(other.features[name], 4)) for name, value in one.features.items()},
     }
     return {name: pair for name, pair in pairs.items() if not _is_same_value(*pair)}
 

@@ -1,129 +1,144 @@
 """Explanation of a stored context: why each candidate was included or left out. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Annotated, Any
 from uuid import UUID
 
-from newton.cognition.assembly.fill import NO_ROOM
-from newton.cognition.assembly.scored_candidate import format_list_line, get_form
+from pydantic import Field
+
+from newton.cognition.assembly.assembly_input import AssemblyInput
+from newton.cognition.assembly.fill import NO_ROOM, DetailLevel
+from newton.cognition.assembly.scored_candidate import LayerUsage, get_form
 from newton.cognition.bundles.bundle import describe_task, find_source
 from newton.cognition.bundles.origin_texts import FixedLine, MessageEvidence, describe_origin, list_fixed_lines
 from newton.cognition.bundles.replay import MemoryHistory, align_features, restore_memory
 from newton.cognition.bundles.trace import StoredBundle, StoredCandidate
 from newton.cognition.scoring.score import FEATURE_NAMES, LAYER_BY_KIND, compute_contributions
+from newton.content.profiles import Profile
 from newton.errors import ConflictError, InputError
 from newton.memory.lookup import MIN_ID_DIGITS, short_id
 from newton.memory.search_types import RetrievedMemory
 
+DIGITS = 6  # of scores and features
+STORED_FIELDS = ("memory_id", "state", "quarantined", "detail", "reason", "tokens")
 LOST_TEXT = "[the text at that time is gone]"
 MAX_LISTED = 8  # matches listed for an ambiguous reference
 
 
-class CandidateExplanation(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateExplanation:
     """A candidate of a context, as it was when the context was built.
 
-    `rank` numbers the items of the context, best first; None when left out. `contributions` are the parts of the score
-    by feature. `found_by` says what brought it into the context. `contradictions` are memories that contradict it and
-    were shown in the same item.
+    `number` is that of the item in the context, best first; None when left out. `text` is its form in the context, or
+    the summary if it was left out, `title` the name and purpose of a procedure. `contributions` are the parts of the
+    score by feature. `found_by` says what brought it into the context, `note` that it is from the requested time or of
+    the current task. `contradicts` are memories that contradict it and were shown in the same item.
     """
 
-    rank: int | None
-    stored_candidate: StoredCandidate
-    found: RetrievedMemory
+    number: int | None
+    memory_id: UUID
+    kind: str
+    layer: str
+    state: str
+    trust: str
+    quarantined: bool
     source: str
-    sources: tuple[UUID, ...]
+    found_by: str
+    ref: str | None
+    sources: Sequence[UUID]
+    detail: DetailLevel | None
+    reason: str
+    note: str | None
+    contradicts: Sequence[UUID]
+    contradiction_note: str | None
+    tokens: int
+    score: float
     features: Mapping[str, float]
     contributions: Mapping[str, float]
-    found_by: str
-    time_range_text: str = ""
-    contradictions: tuple[RetrievedMemory, ...] = ()
+    title: str | None
+    text: str
 
     @property
-    def contradiction_text(self) -> str | None:
-        """Return a text that lists the facts that contradict this one, with short ids; None without any."""
-        named = "; ".join(f"{short_id(f.memory_id)} ({f.occurred_at:%Y-%m-%d}): {f.micro}" for f in self.contradictions)
-        return f"unsettled, contradicted by {named}" if named else None
-
-    @property
-    def timely_reason(self) -> str | None:
-        """Return a note for a memory from the time that the input asks for; None for other memories."""
-        return f"in the requested time: {self.time_range_text}" if self.features["timely"] else None
-
-    @property
-    def note(self) -> str | None:
-        """Return that a memory is from the requested time or belongs to the current task; None if neither is true."""
-        task = "belongs to the current task" if self.features["task"] else None
-        return "; ".join(filter(None, (self.timely_reason, task))) or None
-
-    @property
-    def layer(self) -> str:
-        return LAYER_BY_KIND[self.found.kind]
-
-    @property
-    def text(self) -> str:
-        """Return the text in its form in the context; the summary if it was left out."""
-        return get_form(self.found, self.stored_candidate.detail)
-
-    @property
-    def list_line(self) -> str:
-        return format_list_line(self.found, self.text)
+    def line(self) -> str:
+        """The text in a list; of a procedure, its name and purpose."""
+        return self.title or self.text
 
     @property
     def label(self) -> str:
-        """Return rank, short id and micro form as one line, for a list of matches."""
-        return f"{self.rank or '-'}  {short_id(self.stored_candidate.memory_id)}  {self.found.micro}"
+        """Return number, short id and text as one line, for a list of matches."""
+        return f"{self.number or '-'}  {short_id(self.memory_id)}  {self.line}"
 
-    def as_json(self) -> dict[str, Any]:
-        stored, found = self.stored_candidate, self.found
-        return {
-            "number": self.rank,
-            "memory_id": str(stored.memory_id),
-            "kind": found.kind,
-            "layer": self.layer,
-            "state": stored.state,
-            "trust": found.trust,
-            "quarantined": stored.quarantined,
-            "source": self.source,
-            "found_by": self.found_by,
-            "refs": [found.ref] if found.ref else [],
-            "sources": [str(source) for source in self.sources],
-            "detail": stored.detail,
-            "reason": stored.reason,
-            "contradicts": [str(other.memory_id) for other in self.contradictions],
-            "of_the_time": self.time_range_text if self.features["timely"] else None,
-            "of_the_task": bool(self.features["task"]),
-            "tokens": stored.tokens,
-            "score": round(stored.score, 6),
-            "features": {name: round(value, 6) for name, value in self.features.items()},
-            "contributions": {name: round(value, 6) for name, value in self.contributions.items()},
-            "text": self.text,
-        }
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearMiss:
+    """The best memory of a context section that was left out of the context."""
+
+    score: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemExplanation(CandidateExplanation):
+    """Why one memory is in a context or not, with the weights of the features, and the best one left out beside it."""
+
+    weights: Mapping[str, float]
+    near_miss: NearMiss | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleExplanation:
-    """A stored bundle with explanations of all its candidates, best first."""
+    """A stored context (bundle) with all memories considered for it, best first, and why each is in it or not."""
 
-    stored: StoredBundle
-    items: Sequence[CandidateExplanation]
+    bundle_id: UUID
+    created_at: datetime
+    as_of: datetime | None
+    session: str | None
+    input: str
+    text: str
+    tokens: int
+    budget: int
+    frame: Mapping[str, Any]
+    question: Mapping[str, Any]
+    profile: Profile
+    layers: Mapping[str, LayerUsage]
+    task: Mapping[str, Any] | None
+    missing: Mapping[str, str]
+    hooks: Sequence[Mapping[str, Any]]
+    candidates: Sequence[CandidateExplanation]
+    fixed_lines: Annotated[Sequence[FixedLine], Field(exclude=True)] = ()
 
     @property
     def near_misses(self) -> Mapping[str, CandidateExplanation]:
         """Return, by layer (section), the best candidate that was left out for lack of room."""
         found: dict[str, CandidateExplanation] = {}
-        for item in self.items:
-            if item.stored_candidate.reason == NO_ROOM:
+        for item in self.candidates:
+            if item.reason == NO_ROOM:
                 found.setdefault(item.layer, item)
         return found
 
-    def find_fixed_line(self, item_ref: str) -> FixedLine | None:
+    def explain_item(self, item_ref: str) -> FixedLine | ItemExplanation:
+        """Return why a memory or a line is in the context or not. Raises InputError if none matches, ConflictError if
+        several memories do.
+        """
+        if line := self._find_fixed_line(item_ref):
+            return line
+        item = self.find_item(item_ref)
+        best = self.near_misses.get(item.layer)
+        return ItemExplanation(
+            **{one.name: getattr(item, one.name) for one in fields(item)},
+            weights=self.profile.weights.nonzero,
+            near_miss=NearMiss(score=best.score, text=best.line) if best else None,
+        )
+
+    def _find_fixed_line(self, item_ref: str) -> FixedLine | None:
         """Return the line of the identity, the brief or the like with this id or text; None if a candidate matches."""
-        if any(is_match(item, item_ref) for item in self.items for is_match in (_has_ref, _has_id, _has_text)):
+        if any(is_match(item, item_ref) for item in self.candidates for is_match in (_has_ref, _has_id, _has_text)):
             return None
-        lines, digits = list_fixed_lines(self.stored.trace.assembly_input), item_ref.lower().replace("-", "")
-        by_id = (one for one in lines if len(digits) >= MIN_ID_DIGITS and _matches_id(one.line_id, digits))
-        by_text = (one for one in lines if _matches_text(one.text, item_ref))
+        digits = item_ref.lower().replace("-", "")
+        by_id = (one for one in self.fixed_lines if len(digits) >= MIN_ID_DIGITS and _matches_id(one.line_id, digits))
+        by_text = (one for one in self.fixed_lines if _matches_text(one.text, item_ref))
         return next(iter((*by_id, *by_text)), None)
 
     def find_item(self, item_ref: str) -> CandidateExplanation:
@@ -132,10 +147,10 @@ class BundleExplanation:
         At least `MIN_ID_DIGITS` digits are needed. Raises InputError if no candidate matches, ConflictError if several
         do.
         """
-        if item_ref.isdecimal() and (numbered := [item for item in self.items if item.rank == int(item_ref)]):
+        if item_ref.isdecimal() and (numbered := [item for item in self.candidates if item.number == int(item_ref)]):
             return numbered[0]
         for is_match in (_has_ref, _has_id, _has_text):
-            matches = [item for item in self.items if is_match(item, item_ref)]
+            matches = [item for item in self.candidates if is_match(item, item_ref)]
             if len(matches) > 1:
                 listed = [item.label for item in matches[:MAX_LISTED]] + ["…"] * (len(matches) > MAX_LISTED)
                 raise ConflictError(
@@ -144,10 +159,10 @@ class BundleExplanation:
                 )
             if matches:
                 return matches[0]
-        if not self.items:
+        if not self.candidates:
             hint = "Ask about something that memory knows, or store it with `newton remember`."
             raise InputError("This context has no memories: nothing was found for its input.", hint=hint)
-        last = max((item.rank or 0 for item in self.items), default=0)
+        last = max((item.number or 0 for item in self.candidates), default=0)
         if item_ref.isdecimal() and not last:
             hint = "Give the id or part of the text of a memory that was left out: `newton why latest` lists them."
             raise InputError(f"This context includes no memory, so none has the number {item_ref}.", hint=hint)
@@ -157,38 +172,14 @@ class BundleExplanation:
             hint=f"Give {numbers}an id, its first or last {MIN_ID_DIGITS} digits, a ref, or part of the text.",
         )
 
-    def as_json(self) -> dict[str, Any]:
-        stored, trace = self.stored, self.stored.trace
-        return {
-            "bundle_id": str(stored.bundle_id),
-            "created_at": stored.created_at.isoformat(),
-            "as_of": stored.as_of and stored.as_of.isoformat(),
-            "session": stored.session,
-            "input": stored.input,
-            "text": stored.text,
-            "tokens": stored.tokens,
-            "budget": stored.budget,
-            "frame": trace.frame_choice.as_json(),
-            "question": trace.assembly_input.gathering.as_json(),
-            "profile": trace.assembly_input.profile.model_dump(mode="json"),
-            "layers": {name: layer.as_json() for name, layer in trace.layers.items()},
-            "task": describe_task(
-                trace.filters, trace.assembly_input, (one.features for one in self.items if one.stored_candidate.detail)
-            ),
-            "missing": dict(trace.missing),
-            "hooks": [result.as_json() for result in trace.hooks],
-            "candidates": [item.as_json() for item in self.items],
-            "missed": {layer: str(item.stored_candidate.memory_id) for layer, item in self.near_misses.items()},
-        }
-
 
 def _has_ref(item: CandidateExplanation, item_ref: str) -> bool:
-    return item_ref == item.found.ref
+    return item_ref == item.ref
 
 
 def _has_id(item: CandidateExplanation, item_ref: str) -> bool:
     digits = item_ref.lower().replace("-", "")
-    return len(digits) >= MIN_ID_DIGITS and _matches_id(item.stored_candidate.memory_id, digits)
+    return len(digits) >= MIN_ID_DIGITS and _matches_id(item.memory_id, digits)
 
 
 def _matches_id(memory_id: UUID | None, digits: str) -> bool:
@@ -209,16 +200,37 @@ def explain_bundle(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]
 
     Deleted memories are skipped. `LOST_TEXT` replaces a text that is no longer stored.
     """
-    rank, items, evidence = 0, list[CandidateExplanation](), _collect_evidence(stored, histories)
+    number, items, evidence = 0, list[CandidateExplanation](), _collect_evidence(stored, histories)
     for candidate in stored.candidates:
-        rank += candidate.detail is not None
+        number += candidate.detail is not None
         if history := histories.get(candidate.memory_id):
-            others = tuple(
-                histories[other].found for other in _list_contradicted(candidate, stored) if other in histories
-            )
-            explained = _explain_candidate(candidate, history, stored, evidence)
-            items.append(explained._replace(rank=rank if candidate.detail else None, contradictions=others))
-    return BundleExplanation(stored=stored, items=items)
+            others = [histories[other].found for other in _list_contradicted(candidate, stored) if other in histories]
+            item = _explain_candidate(candidate, history, stored, evidence)
+            item = replace(item, number=number if candidate.detail else None)
+            items.append(_add_contradictions(item, others))
+    trace = stored.trace
+    shown = (one.features for one in items if one.detail)
+    return BundleExplanation(
+        **{name: getattr(stored, name) for name in ("bundle_id", "created_at", "as_of", "session", "input", "text")},
+        tokens=stored.tokens,
+        budget=stored.budget,
+        frame=trace.frame_choice.as_json(),
+        question=trace.assembly_input.gathering.as_json(),
+        profile=trace.assembly_input.profile,
+        layers=trace.layers,
+        task=describe_task(trace.filters, trace.assembly_input, shown),
+        missing=trace.missing,
+        hooks=[result.as_json() for result in trace.hooks],
+        candidates=items,
+        fixed_lines=list_fixed_lines(trace.assembly_input),
+    )
+
+
+def _add_contradictions(item: CandidateExplanation, others: Sequence[RetrievedMemory]) -> CandidateExplanation:
+    """Return the item with the facts that contradict it, and a text that lists them with short ids."""
+    named = "; ".join(f"{short_id(one.memory_id)} ({one.occurred_at:%Y-%m-%d}): {one.micro}" for one in others)
+    note = f"unsettled, contradicted by {named}" if named else None
+    return replace(item, contradicts=[one.memory_id for one in others], contradiction_note=note)
 
 
 def _list_contradicted(candidate: StoredCandidate, stored: StoredBundle) -> list[UUID]:
@@ -240,15 +252,33 @@ def _explain_candidate(
 ) -> CandidateExplanation:
     features = align_features(stored_candidate, stored.trace.features)
     lost = history.found._replace(state=stored_candidate.state, micro=LOST_TEXT, summary=LOST_TEXT)
+    found = restore_memory(stored_candidate, history) or lost
     inputs, named = stored.trace.assembly_input, dict[str, float](zip(FEATURE_NAMES, features, strict=True))
+    contributions = compute_contributions(features, inputs.profile)
     return CandidateExplanation(
-        None,
-        stored_candidate,
-        restore_memory(stored_candidate, history) or lost,
-        find_source(stored_candidate.memory_id, history.found.kind, inputs, stored.trace.recent_ids),
-        history.sources,
-        named,
-        compute_contributions(features, inputs.profile),
-        describe_origin(history.found, inputs, evidence, cosine=named["cosine"], lexical=named["lexical"]),
-        ", ".join(span.phrase for span in stored.trace.assembly_input.time_ranges),
+        number=None,
+        **{name: getattr(stored_candidate, name) for name in STORED_FIELDS},
+        kind=found.kind,
+        layer=LAYER_BY_KIND[found.kind],
+        trust=found.trust,
+        source=find_source(stored_candidate.memory_id, history.found.kind, inputs, stored.trace.recent_ids),
+        found_by=describe_origin(history.found, inputs, evidence, cosine=named["cosine"], lexical=named["lexical"]),
+        ref=found.ref,
+        sources=history.sources,
+        note=_describe_relation(named, inputs),
+        contradicts=(),
+        contradiction_note=None,
+        score=round(stored_candidate.score, DIGITS),
+        features={name: round(value, DIGITS) for name, value in named.items()},
+        contributions={name: round(value, DIGITS) for name, value in contributions.items()},
+        title=found.micro if found.kind == "procedure" else None,
+        text=get_form(found, stored_candidate.detail),
     )
+
+
+def _describe_relation(features: Mapping[str, float], inputs: AssemblyInput) -> str | None:
+    """Return that a memory is from the requested time or belongs to the current task; None if neither is true."""
+    phrases = ", ".join(span.phrase for span in inputs.time_ranges)
+    time = f"in the requested time: {phrases}" if features["timely"] else None
+    task = "belongs to the current task" if features["task"] else None
+    return "; ".join(filter(None, (time, task))) or None

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
@@ -25,7 +26,8 @@ TEXTS: Mapping[MemoryOrigin, str] = {
 _SPEAKER = re.compile(r"\[[0-9-]+\] ([^:]+): ")
 
 
-class FixedLine(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FixedLine:
     """A line of a context that no search selects, and why it is there. `line_id` is None for a text without an id."""
 
     line_id: UUID | None
@@ -33,9 +35,6 @@ class FixedLine(NamedTuple):
     text: str
     tokens: int
     found_by: str
-
-    def as_json(self) -> dict[str, object]:
-        return {**self._asdict(), "line_id": str(self.line_id) if self.line_id else None}
 
 
 def list_fixed_lines(assembly_input: AssemblyInput) -> list[FixedLine]:

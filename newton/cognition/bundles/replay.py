@@ -29,18 +29,19 @@ class MemoryHistory(NamedTuple):
     windows: Mapping[int, BestWindow] = {}
 
 
-class ReplayMismatch(NamedTuple):
-    """A difference between replay and stored bundle: the field (`what`) and a description (`why`)."""
+@dataclass(frozen=True, slots=True)
+class ReplayMismatch:
+    """A field in which a rebuilt bundle differs from the stored one, and how it differs."""
 
-    what: str
-    why: str
+    field: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
-    """A replayed bundle with the differences from the stored one.
+    """A rebuilt bundle with its differences from the stored one.
 
-    `since` lists changes of code, frame and profile after the bundle was stored, which do not affect the replay.
+    `changes_since` lists later changes of the code, the frame and the profile, which the rebuilt bundle ignores.
     """
 
     bundle_id: UUID
@@ -48,13 +49,15 @@ class ReplayResult:
     input: str
     tokens: int
     items: int
+    identical: bool
+    differences: Sequence[ReplayMismatch]
+    changes_since: Sequence[str]
     text: str
-    differences: tuple[ReplayMismatch, ...]
-    since: tuple[str, ...]
 
     @property
-    def identical(self) -> bool:
-        return not self.differences
+    def exit_status(self) -> int:
+        """The exit status of the command."""
+        return 0 if self.identical else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +108,10 @@ def replay_bundle(
         input=stored.input,
         tokens=stored.tokens,
         items=len(stored.items),
-        text=rebuilt.block.text,
+        identical=not differences,
         differences=differences,
-        since=since,
+        changes_since=since,
+        text=rebuilt.block.text,
     )
 
 

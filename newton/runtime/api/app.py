@@ -24,7 +24,6 @@ from newton.runtime.api.operation_routes import build_operation_router
 from newton.runtime.api.prometheus import PrometheusMetrics
 from newton.runtime.api.routes import (
     agents,
-    bundles,
     context,
     dashboard,
     events,
@@ -51,7 +50,7 @@ from newton.runtime.api.routes.operations import daemon, mcp_servers
 from newton.runtime.daemon_state import DaemonState
 
 ROUTE_MODULES = (
-    *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, documents),
+    *(health, agents, tokens, context, prompts, memory_list, memories, recall, documents),
     *(erasures, turns, sessions, session_contents),
     *(frames, reports, transfer, jobs, events, dashboard),
     *(daemon, mcp_servers, models, chat_completions, responses, embeddings),

@@ -5,7 +5,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from newton.agent.actions.approvals import ApprovalCallback
 from newton.agent.loop.history_match import IncomingMessage, to_private_view
@@ -26,10 +25,8 @@ from newton.operations.runner import parse_arguments, run_operation
 from newton.providers.windows.context_windows import ContextWindow, WindowedModel
 from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, ImagePart, PrivateMessage
 from newton.runtime.chat_backend.view_models import (
-    ExplanationView,
     TurnView,
     UndoneChangeView,
-    explain_item,
     to_turn_view,
     to_undone_views,
 )
@@ -132,9 +129,6 @@ class LocalAgent:
 
     async def resolve_frame(self, name: str) -> str:
         return get_frame(self.newton.frames, name).name
-
-    async def explain_memory(self, bundle_id: UUID, item_ref: str) -> ExplanationView:
-        return explain_item(await self.newton.bundles().explain(str(bundle_id)), item_ref)
 
     async def remember(self, content: str) -> RememberReport:
         return await self.newton.fact_intake(self.origin).store(FactDraft(content=content))

@@ -3,13 +3,11 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple, Protocol
-from uuid import UUID
 
 from newton.agent.services.fact_intake import RememberReport
 from newton.operations.declaration import Operation
 from newton.providers.windows.context_windows import ContextWindow
 from newton.runtime.chat_backend.view_models import (
-    ExplanationView,
     TurnView,
     UndoneChangeView,
 )
@@ -111,14 +109,6 @@ class ChatBackend(Protocol):
         """Return the full name of a frame.
 
         Raises NotFoundError, which suggests a similar name, for an unknown frame.
-        """
-        ...
-
-    async def explain_memory(self, bundle_id: UUID, item_ref: str) -> ExplanationView:
-        """Explain why a memory is or is not in a stored context (bundle).
-
-        `item_ref` is the memory's number in the context, id, `ref` or words. Raises InputError if no memory matches,
-        and ConflictError if several do.
         """
         ...
 

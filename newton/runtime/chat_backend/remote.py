@@ -25,7 +25,6 @@ from newton.operations.declaration import Operation
 from newton.providers.windows.context_windows import ContextWindow
 from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, PrivateMessage
 from newton.runtime.chat_backend.view_models import (
-    ExplanationView,
     TurnView,
     UndoneChangeView,
 )
@@ -131,11 +130,6 @@ class RemoteAgent:
             names = {one["name"]: one["name"] for one in frames["items"]}
         return get_by_name(names, name, "frame")
 
-    async def explain_memory(self, bundle_id: UUID, item_ref: str) -> ExplanationView:
-        explanation = await self.client.explain_memory(bundle_id, item_ref)
-        with expect_newton_response():
-            return ExplanationView.model_validate(explanation)
-
     async def remember(self, content: str) -> RememberReport:
         response = await self.client.remember(content)
         with expect_newton_response():
@@ -167,7 +161,8 @@ class RemoteAgent:
         return await self.client.call_tool(name, arguments)
 
     async def run_operation(self, operation: Operation, arguments: Mapping[str, object]) -> object:
-        result = await self.client.run_operation(operation.name, arguments)
+        in_path = {name: operation.parameters[name].default for name in operation.path_fields}
+        result = await self.client.run_operation(operation.name, {**in_path, **arguments})
         return _parse(operation.result_type, result)
 
 

@@ -8,11 +8,8 @@ from pydantic import Field
 from newton.agent.loop.turn_types import TurnResult
 from newton.agent.reconciliation.line_changes import StoredChange
 from newton.client.context import ContextResponse, FrameSelection, LayerTokens, QuestionReport
-from newton.cognition.assembly.fill import DetailLevel
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
-from newton.cognition.bundles.explanation import BundleExplanation, CandidateExplanation
-from newton.cognition.bundles.origin_texts import FixedLine
 from newton.heart.identity.identity_store import TenetProposal
 from newton.heart.identity.tenets import IdentityPart, IdentityTenet, format_tenet
 from newton.heart.identity.user_rules import RuleChange
@@ -164,43 +161,6 @@ class TurnView(ViewModel):
     context: ContextResponse | None = Field(None, description="The full context.")
 
 
-class NearMiss(ViewModel):
-    """The best memory of a context section that was left out of the context."""
-
-    score: float
-    text: str
-
-
-class ExplanationView(ViewModel):
-    """Why a memory is or is not in a context: its features, their weights, and their contributions to its score.
-
-    `found_by` says what brought it there. A line of the identity, the brief or the like was not selected, so it has no
-    score, and nothing that depends on one.
-    """
-
-    memory_id: UUID | None
-    text: str
-    kind: str
-    origin: str
-    found_by: str
-    layer: str
-    tokens: int
-    state: str | None = None
-    trust: str | None = None
-    quarantined: bool = False
-    ref: str | None = None
-    note: str | None = None
-    contradiction_note: str | None = None
-    sources: list[UUID] = Field(default=[])
-    detail: DetailLevel | None = None
-    reason: str | None = None
-    score: float | None = None
-    features: dict[str, float] = Field(default={})
-    contributions: dict[str, float] = Field(default={})
-    weights: dict[str, float] = Field(default={})
-    near_miss: NearMiss | None = None
-
-
 def to_turn_view(result: TurnResult, *, include_context: bool = False) -> TurnView:
     context = result.context
     bundle = context.bundle if context else None
@@ -276,48 +236,6 @@ def to_rule_view(change: RuleChange) -> RuleChangeView:
     added = to_line_view(change.added) if change.added else None
     removed = [to_line_view(one) for one in change.removed]
     return RuleChangeView(added=added, removed=removed, version=change.version)
-
-
-def explain_item(explanation: BundleExplanation, item_ref: str) -> ExplanationView:
-    """Return the view of the explanation of a memory or a line in a stored context.
-
-    Raises InputError if none matches, ConflictError if several memories do.
-    """
-    if line := explanation.find_fixed_line(item_ref):
-        return _to_line_explanation(line)
-    return to_explanation_view(explanation, explanation.find_item(item_ref))
-
-
-def _to_line_explanation(line: FixedLine) -> ExplanationView:
-    return ExplanationView(
-        memory_id=line.line_id,
-        kind=line.kind,
-        text=line.text,
-        origin=line.kind,
-        found_by=line.found_by,
-        layer=line.kind,
-        tokens=line.tokens,
-    )
-
-
-def to_explanation_view(explanation: BundleExplanation, item: CandidateExplanation) -> ExplanationView:
-    """Return the view of the explanation of one memory in a stored context."""
-    near_miss = explanation.near_misses.get(item.layer)
-    return ExplanationView.from_source(
-        item.stored_candidate,
-        **{name: getattr(item.found, name) for name in ("kind", "trust", "ref")},
-        text=item.list_line,
-        origin=item.source,
-        found_by=item.found_by,
-        note=item.note,
-        contradiction_note=item.contradiction_text,
-        sources=list(item.sources),
-        layer=item.layer,
-        features=dict(item.features),
-        contributions=dict(item.contributions),
-        weights=dict(explanation.stored.trace.assembly_input.profile.weights.nonzero),
-        near_miss=near_miss and NearMiss(score=near_miss.stored_candidate.score, text=near_miss.list_line),
-    )
 
 
 def _to_item_view(bundle: Bundle, candidate: ScoredCandidate) -> ItemView:

@@ -1,31 +1,24 @@
 """Formatting of results as plain text for terminals and pipes."""
 
 import shlex
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from newton.cognition.assembly.context_notes import MISSING_SOURCES
-from newton.cognition.assembly.fill import format_verdict
 from newton.memory.lookup import short_id
+from newton.operations.contexts.context_text import format_frame, format_layer_tokens, format_question
 from newton.operations.text_format import format_replaced, pluralize
-from newton.runtime.cli.frame_text import format_frame, format_frame_features
 from newton.runtime.cli.printing import print_notice, say, to_json
 from newton.settings import DEFAULT_AGENT
 
 if TYPE_CHECKING:  # the modules of these types load slowly
     from newton.agent.services.fact_intake import RememberReport
-    from newton.client.context import LayerTokens, QuestionReport
     from newton.cognition.bundles.bundle import Bundle
-    from newton.cognition.bundles.explanation import BundleExplanation
-    from newton.cognition.frames.selection import FrameEvidence
-    from newton.content.profiles import Profile
     from newton.memory.lookup import MemoryMention
     from newton.memory.transitions import AppliedTransition, PlannedTransition
     from newton.runtime.chat_backend.view_models import (
         ContextView,
-        ExplanationView,
         ItemView,
         ProposalView,
         RuleChangeView,
@@ -188,12 +181,6 @@ def format_pending_proposals(proposals: "Sequence[ProposalView]") -> str:
     return "\n  ".join(["Identity lines proposed in earlier conversations, and the commands that accept them:", *lines])
 
 
-def format_question(report: "QuestionReport") -> str:
-    """Format the kind of question that the input asks, the words that decided, and the rules for gathering."""
-    phrase = f" ({report['phrase']})" if report["phrase"] else ""
-    return "; ".join([f"question: {report['kind']}{phrase}", *report["rules"]])
-
-
 def format_bundle_line(context: "ContextView") -> str:
     """Format one line on a context: its frame (kind of input), scoring profile, tokens and best evidence."""
     best = "" if context.best_evidence is None else f" · best evidence {context.best_evidence:.2f}"
@@ -233,7 +220,7 @@ def format_bundle(context: "ContextView") -> str:
     for name, layer in context.layers.items():
         items = [(n, c) for n, c in enumerate(context.items, 1) if c.layer == name]
         if layer["used"]:
-            lines.append(f"\n{_format_layer_tokens(name, layer)}")
+            lines.append(f"\n{format_layer_tokens(name, layer)}")
             lines += [f"  {n:>3}. {_format_item(c)}" for n, c in items]
             if name == "identity":
                 lines += [f"       always {line}" for line in context.identity.lines]
@@ -241,16 +228,6 @@ def format_bundle(context: "ContextView") -> str:
         lines.append(f"\n{context.dropped} candidates left out; the best of them:")
         lines += [f"       {_format_item(c)}  ({c.reason})" for c in context.near_misses]
     return "\n".join(lines)
-
-
-def _format_layer_tokens(name: str, layer: "LayerTokens") -> str:
-    """Format the tokens that a layer of a context uses, its maximum, and its share if that is not the maximum.
-
-    >>> _format_layer_tokens("procedures", {"share": 253, "ceiling": 4_000, "used": 374})
-    'procedures  374 of at most 4,000 tokens (share 253)'
-    """
-    share = "" if layer["share"] == layer["ceiling"] else f" (share {layer['share']:,})"
-    return f"{name}  {layer['used']:,} of at most {layer['ceiling']:,} tokens{share}"
 
 
 def _format_item(item: "ItemView") -> str:
@@ -264,94 +241,4 @@ def format_refresh(turn: "TurnView") -> str:
         lines.append(
             f"updated from context {short_id(before.bundle_id)}: {before.added} added, {before.evicted} removed"
         )
-    return "\n".join(lines)
-
-
-def truncate(text: str, max_chars: int) -> str:
-    """Join the lines of a text; cut it to about `max_chars` characters and an ellipsis if it is longer.
-
-    >>> truncate("What is\\nthis?", 8)
-    'What is …'
-    """
-    line = " ".join(text.split())
-    return line if len(line) <= max_chars else f"{line[: max_chars - 1].rstrip()} …"
-
-
-def format_bundle_explanation(explanation: "BundleExplanation") -> str:
-    """Format the explanation of a context: frame, profile and, by layer (section), the items and the best left out."""
-    stored, trace = explanation.stored, explanation.stored.trace
-    choice = trace.frame_choice
-    as_of = f" · as of {stored.as_of:%Y-%m-%d %H:%M}" if stored.as_of else ""
-    session = f" · session {stored.session}" if stored.session else ""
-    lines = [
-        f"bundle {stored.bundle_id}",
-        f"{stored.created_at:%Y-%m-%d %H:%M}{as_of}{session} · {stored.tokens} of {stored.budget} tokens",
-        f"input: {truncate(stored.input, 200)}",
-        format_frame(choice.as_json()),
-        f"  reason: {choice.reason}",
-        *format_frame_features(choice.as_json()),
-        *(
-            f"  {name}: {_format_evidence(choice.evidence[name])}"
-            for name in (choice.frame, choice.runner_up)
-            if name is not None and name in choice.evidence
-        ),
-        format_question(trace.assembly_input.gathering.as_json()),
-        f"profile {stored.profile}: {_format_weights(trace.assembly_input.profile)}",
-        *(f"{source} not available: {reason}" for source, reason in trace.missing.items()),
-    ]
-    for name, layer in trace.layers.items():
-        if layer.used or name in explanation.near_misses:
-            lines += ["", _format_layer_tokens(name, layer.as_json()), *_format_layer(explanation, name)]
-    out = Counter(item.stored_candidate.reason for item in explanation.items if not item.stored_candidate.detail)
-    if out:
-        reasons = ", ".join(f"{number} {reason}" for reason, number in out.most_common())
-        lines += ["", f"{out.total()} left out: {reasons}"]
-    return "\n".join(lines)
-
-
-def _format_weights(profile: "Profile") -> str:
-    return profile.expression or ", ".join(f"{name} {weight:g}" for name, weight in profile.weights.nonzero.items())
-
-
-def _format_evidence(evidence: "FrameEvidence") -> str:
-    return f"patterns {evidence.pattern:.2f}, examples {evidence.example:.2f}, prior of the session {evidence.prior:g}"
-
-
-def _format_layer(explanation: "BundleExplanation", name: str) -> list[str]:
-    lines: list[str] = []
-    for item in explanation.items:
-        if item.layer == name and item.rank:
-            candidate = item.stored_candidate
-            reason = "; ".join(filter(None, (candidate.reason, item.note, item.contradiction_text)))
-            score = f"{item.rank:>3}. {candidate.score:.3f}"
-            lines.append(f"  {score}  {item.list_line}  ({candidate.tokens} tokens, {reason})")
-    if missed := explanation.near_misses.get(name):
-        lines.append(f"  best left out: {missed.stored_candidate.score:.3f}  {missed.list_line}")
-    return lines
-
-
-def format_candidate_explanation(item: "ExplanationView") -> str:
-    """Format why a memory is in a context or not: its state, its score by feature, and the best memory left out."""
-    if item.score is None or item.reason is None:
-        return f"{item.text.strip()}\n{item.kind} {item.memory_id or ''}\nwhy: {item.found_by} · {item.tokens} tokens"
-    parts = sorted(item.contributions.items(), key=lambda part: -abs(part[1]))
-    assigned = {"similarity": "as the best match"} if item.origin == "standing" else {}
-    weights = {name: f" × {weight:g}" for name, weight in item.weights.items()}
-    lines = [
-        item.text,
-        f"{item.kind} {item.memory_id}" + (f" · ref {item.ref}" if item.ref else ""),
-        f"{item.state}{', quarantined' if item.quarantined else ''} · trust {item.trust}",
-        f"why: {item.found_by}",
-        *([item.note] if item.note else []),
-        *([item.contradiction_note] if item.contradiction_note else []),
-        *([f"derived from {', '.join(str(source) for source in item.sources)}"] if item.sources else []),
-        f"{format_verdict(item.detail, item.reason)} · {item.tokens} tokens · score {item.score:.4f} =",
-        *(
-            f"  {value:+.4f}  {assigned.get(name, name)} {item.features[name]:.3f}{weights.get(name, '')}"
-            for name, value in parts
-        ),
-        f"  (cosine {item.features['cosine']:.3f}, words {item.features['lexical']:.3f})",
-    ]
-    if item.near_miss:
-        lines.append(f"best left out of {item.layer}: {item.near_miss.score:.4f}  {item.near_miss.text}")
     return "\n".join(lines)

@@ -37,7 +37,8 @@ EFFECT_SCOPES: Mapping[Effect, TokenScope] = {"reads": "read", "adds": "write", 
 
 # In these inputs, the session is a filter.
 SESSION_FILTERS: Sequence[type[ToolInput]] = (
-    *(ListMemoriesInput, inputs.ListBundlesInput, load_operations()["entities"].input_model),
+    ListMemoriesInput,
+    *(load_operations()[name].input_model for name in ("bundles", "entities")),
 )
 
 
@@ -189,8 +190,6 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "session_stats": _reader(context_inputs.SessionStatsInput, session_tools.show_stats),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
     "note_exchange": McpTool(NoteExchangeInput, "adds", session_tools.note_exchange),
-    "bundles": _reader(inputs.ListBundlesInput, judgement_tools.list_bundles),
-    "why": _reader(inputs.ExplainInput, judgement_tools.explain_bundle),
     "metrics": _reader(inputs.MetricsInput, judgement_tools.report_metrics),
 }
 TOOLS: Mapping[str, McpTool] = {

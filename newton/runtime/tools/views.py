@@ -1,6 +1,5 @@
 """JSON models of lists and records, shared by HTTP responses and the results of tools."""
 
-from datetime import datetime
 from typing import Self
 from uuid import UUID
 
@@ -20,19 +19,6 @@ class ViewModel(BaseModel):
         """
         names = (name for name in cls.model_fields if name not in fields and hasattr(source, name))
         return cls.model_validate({name: getattr(source, name) for name in names} | fields)
-
-
-class BundleInfo(ViewModel):
-    """A bundle (a stored context) in a list."""
-
-    bundle_id: UUID
-    created_at: datetime
-    as_of: datetime | None
-    session: str | None
-    frame: str
-    tokens: int
-    budget: int
-    input: str
 
 
 class WorkingMemoryItem(ViewModel):

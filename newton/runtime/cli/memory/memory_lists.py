@@ -10,6 +10,7 @@ from newton.agent.memory_inputs import MAX_LIST_LIMIT, ListMemoriesInput
 from newton.errors import InputError
 from newton.memory.inventory.memory_list import SortKey
 from newton.memory.lookup import short_id
+from newton.operations.text_format import truncate
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.command_context import current_terminal
@@ -110,7 +111,7 @@ def _to_row(item: MemoryListItem, time: str, short: str) -> tuple[str, ...]:
 
 
 def _format_row(row: Sequence[str], widths: Sequence[int], room: int | None) -> str:
-    text = row[-1] if room is None else formatting.truncate(row[-1], room)
+    text = row[-1] if room is None else truncate(row[-1], room)
     cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
     return "  ".join([*cells, text]).rstrip()
 

@@ -8,8 +8,8 @@ from newton.content.frames import Frame, get_frame
 from newton.content.packs import FramePack, PackSet, load_frame_set, load_packs
 from newton.content.profiles import load_profiles
 from newton.memory.hygiene import clean_text
+from newton.operations.contexts.context_text import format_frame, format_frame_features
 from newton.runtime.cli import formatting
-from newton.runtime.cli.frame_text import format_frame, format_frame_features
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
 

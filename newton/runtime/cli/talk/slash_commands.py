@@ -6,6 +6,8 @@ from typing import Any, cast
 
 from newton.errors import InputError
 from newton.memory.hygiene import clean_ref
+from newton.operations.contexts.bundle_text import format_explanation
+from newton.operations.contexts.context_text import format_frame, format_frame_features
 from newton.operations.conversations.task_records import format_tasks
 from newton.operations.declaration import load_operations
 from newton.operations.runner import TOKEN, format_result
@@ -15,7 +17,6 @@ from newton.runtime.chat_backend.view_models import ProposalView, RuleChangeView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.conversations.prompts import format_turn_prompts
-from newton.runtime.cli.frame_text import format_frame, format_frame_features
 from newton.runtime.cli.options import check_strategy
 from newton.runtime.cli.printing import fit_lines, say
 from newton.runtime.cli.status_line import print_status
@@ -116,8 +117,8 @@ async def explain_item(conversation: ChatConversation, item: str) -> None:
     if not last_turn.remembered:
         what = "The items of a private answer's context cannot be explained, because the context is not stored."
         raise InputError(what, hint="/context lists the items of the context of the last answer.")
-    bundle_id = conversation.require_last_context().bundle_id
-    tell(formatting.format_candidate_explanation(await conversation.backend.explain_memory(bundle_id, item)))
+    given = {"bundle_id": str(conversation.require_last_context().bundle_id), **({"item": item} if item else {})}
+    tell(format_explanation(await _run(conversation.backend, "why", **given)))
 
 
 async def show_prompt(conversation: ChatConversation, turn: str) -> None:

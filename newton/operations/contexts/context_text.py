@@ -1,9 +1,12 @@
-"""Formatting of the frame that was selected for an input, and of the features that decided."""
+"""Parts of a context as text for people: its frame, its kind of question, and the tokens of a layer.
+
+It loads nothing slow.
+"""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from newton.client.context import FrameSelection
+    from newton.client.context import FrameSelection, LayerTokens, QuestionReport
 
 
 def format_frame(choice: "FrameSelection") -> str:
@@ -32,3 +35,19 @@ def format_frame_features(choice: "FrameSelection") -> list[str]:
         phrase = f" ({feature['phrase']!r})" if feature["kind"] == "form" and feature["phrase"] else ""
         lines.append(f"  {feature['weight']:+.2f}  {feature['kind']}: {feature['name']}{phrase}")
     return lines
+
+
+def format_question(report: "QuestionReport") -> str:
+    """Format the kind of question that the input asks, the words that decided, and the rules for gathering."""
+    phrase = f" ({report['phrase']})" if report["phrase"] else ""
+    return "; ".join([f"question: {report['kind']}{phrase}", *report["rules"]])
+
+
+def format_layer_tokens(name: str, layer: "LayerTokens") -> str:
+    """Format the tokens that a layer of a context uses, its maximum, and its share if that is not the maximum.
+
+    >>> format_layer_tokens("procedures", {"share": 253, "ceiling": 4_000, "used": 374})
+    'procedures  374 of at most 4,000 tokens (share 253)'
+    """
+    share = "" if layer["share"] == layer["ceiling"] else f" (share {layer['share']:,})"
+    return f"{name}  {layer['used']:,} of at most {layer['ceiling']:,} tokens{share}"

@@ -1,0 +1,1 @@
+"""Operations on the contexts of an agent, and on what shapes them."""
