@@ -3,7 +3,9 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -16,6 +18,7 @@ from newton.agent.loop.turn import TurnRunner
 from newton.agent.scope import AgentScope
 from newton.agent.services.censors import CensorService
 from newton.agent.services.memories import FactDraft, MemoryService
+from newton.brain.chain_heads import ChainHeadFiles
 from newton.client import Client
 from newton.clock import ManualClock
 from newton.cognition.assembly.render import count_header_tokens
@@ -28,12 +31,14 @@ from newton.db.pool import Database
 from newton.dialogue import sessions
 from newton.dialogue.compaction.presets import parse_preset
 from newton.dialogue.messages import Message
+from newton.heart.identity import user_rules
 from newton.heart.statements.standing_model import find_standing_by_vector
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers import token_counter
 from newton.providers.chat import ChatModel
 from newton.providers.embedding import Embedder
 from newton.providers.fakes import HashEmbedder
+from newton.providers.minilm import MiniLM
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
 from newton.runtime.chat_backend.local import LocalAgent
@@ -54,6 +59,7 @@ class Mind:
     agent_id: UUID
     clock: ManualClock
     embedder: Embedder | None
+    chain_heads: ChainHeadFiles
 
     @property
     def contexts(self) -> ContextBuilder:
@@ -89,6 +95,35 @@ class Mind:
     @property
     def censors(self) -> CensorService:
         return CensorService(scope=self.scope)
+
+    async def fetch(self, sql: str, *values: object) -> list[Any]:
+        async with self.db.transaction(self.agent_id) as tx:
+            return await tx.fetch(sql, *values)
+
+    async def fetchrow(self, sql: str, *values: object) -> Any:
+        async with self.db.transaction(self.agent_id) as tx:
+            return await tx.fetchrow(sql, *values)
+
+    async def fetchval(self, sql: str, *values: object) -> Any:
+        async with self.db.transaction(self.agent_id) as tx:
+            return await tx.fetchval(sql, *values)
+
+    async def execute(self, sql: str, *values: object) -> None:
+        async with self.db.transaction(self.agent_id) as tx:
+            await tx.execute(sql, *values)
+
+    async def facts(self) -> dict[str, str]:
+        """The facts that hold now, in the order of their texts, with their trust."""
+        rows = await self.fetch(
+            "select m.full_text, m.trust from memory.memories as m join heart.facts as f using (agent_id, memory_id)"
+            " where f.is_current order by m.full_text"
+        )
+        return {row["full_text"]: row["trust"] for row in rows}
+
+    async def rules(self) -> list[str]:
+        """The rules of the user that are in force."""
+        async with self.db.transaction(self.agent_id) as tx:
+            return [one.text for one in await user_rules.list_rules(tx, agent_id=self.agent_id)]
 
     def turns(self, model: ChatModel | None, *, per_day: int = 1_000_000) -> TurnRunner:
         return TurnRunner(
@@ -137,8 +172,20 @@ class Mind:
 
 
 @pytest.fixture
-def mind(db: Database, agent: UUID) -> Mind:
-    return Mind(db, agent, ManualClock(NOON), HashEmbedder())
+def mind(db: Database, agent: UUID, tmp_path: Path) -> Mind:
+    return Mind(db, agent, ManualClock(NOON), HashEmbedder(), ChainHeadFiles(tmp_path / "ledger", "here"))
+
+
+@cache
+def load_minilm() -> MiniLM:
+    """The local embedder, which all tests of a process share."""
+    return MiniLM()
+
+
+@pytest.fixture
+def minilm(mind: Mind) -> None:
+    """Texts of the mind are embedded by their meaning."""
+    mind.embedder = load_minilm()
 
 
 def newton(mind: Mind, embedder: Embedder, model: ChatModel | None = None) -> AgentServices:

@@ -14,7 +14,6 @@ from newton.agent.services.guardrails import GuardrailService, load_file_guardra
 from newton.agent.services.memories import MemoryService
 from newton.agent.session_data.session_use import SessionUseRecorder
 from newton.agent.session_data.tasks import TaskService
-from newton.brain.chain_heads import ChainHeadFiles
 from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, ToolCall
 from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind
@@ -52,14 +51,14 @@ class Handy(ScriptedChat):
         return json.loads(self.received[-1][-1].text)
 
 
-def toolbox(mind: Mind, folder: ChainHeadFiles) -> AgentToolset:
+def toolbox(mind: Mind) -> AgentToolset:
     scope = mind.scope.at("agent")
     guarding = GuardrailService(scope=scope, file_guardrails=load_file_guardrails(None))
     return AgentToolset(
         memories=MemoryService(scope=scope),
         curation=CurationService(scope=scope),
         decisions=DecisionService(
-            scope=scope, gate=mind.gate, chain_heads=folder, evaluate_guardrails=guarding.evaluate
+            scope=scope, gate=mind.gate, chain_heads=mind.chain_heads, evaluate_guardrails=guarding.evaluate
         ),
         tasks=TaskService(scope=scope),
         gate=mind.gate,
@@ -69,7 +68,7 @@ def toolbox(mind: Mind, folder: ChainHeadFiles) -> AgentToolset:
     ).with_trust(())
 
 
-def able(mind: Mind, model: Handy, notes: ChainHeadFiles) -> TurnRunner:
+def able(mind: Mind, model: Handy) -> TurnRunner:
     """Turns in which the model has our tools."""
     turns = mind.turns(model)
-    return replace(turns, tools=toolbox(mind, notes), limits=replace(turns.limits, window=64_000))
+    return replace(turns, tools=toolbox(mind), limits=replace(turns.limits, window=64_000))

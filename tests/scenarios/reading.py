@@ -86,9 +86,4 @@ async def read(mind: Mind, *answers: Answer, model: Reader | None = None) -> Rec
 
 async def facts(mind: Mind) -> list[str]:
     """The texts of the facts that hold now, as a context may show them."""
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch(
-            "select m.full_text from heart.facts as f join memory.memories as m using (agent_id, memory_id)"
-            " where f.is_current order by m.full_text"
-        )
-    return [row[0] for row in rows]
+    return [*await mind.facts()]

@@ -5,7 +5,6 @@ import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
@@ -17,7 +16,6 @@ from newton.agent.prompt_records.prompt_encoder import to_hashed_message
 from newton.agent.prompt_records.reproduction import PromptReproduction
 from newton.agent.prompt_records.service import PromptService
 from newton.agent.services.sessions import SessionService
-from newton.brain.chain_heads import ChainHeadFiles
 from newton.dialogue.messages import Message
 from newton.errors import ContextWindowError, ProviderError
 from newton.providers.chat import ChatMessage, ChatReply, ReplyPiece, RequestOptions, ToolCall, ToolDefinition
@@ -77,7 +75,6 @@ class Recorded:
     """An agent whose model is a witness, and the turns that it took: by session, the number of the first call."""
 
     mind: Mind
-    folder: Path
     model: Witness = field(default_factory=Witness)
     window: int = 24_000
     conversation: int = 1_200
@@ -86,7 +83,7 @@ class Recorded:
 
     @property
     def turns(self) -> TurnRunner:
-        runner = able(self.mind, cast("Any", self.model), ChainHeadFiles(self.folder, "here"))
+        runner = able(self.mind, cast("Any", self.model))
         compaction = replace(runner.compaction, background=self.background)
         limits = TokenLimits(context=800, conversation=self.conversation, reply=100, per_day=10**9, window=self.window)
         return replace(runner, limits=limits, compaction=compaction)
@@ -116,11 +113,10 @@ class Recorded:
 
     async def reproduced(self) -> list[PromptReproduction]:
         """All prompts, in the order in which they were sent."""
-        async with self.mind.db.transaction(self.mind.agent_id) as tx:
-            rows = await tx.fetch(
-                "select distinct on (session_id, input_position) prompt_id from cognition.prompts"
-                " order by session_id, input_position, prompt_id"
-            )
+        rows = await self.mind.fetch(
+            "select distinct on (session_id, input_position) prompt_id from cognition.prompts"
+            " order by session_id, input_position, prompt_id"
+        )
         found = [one for row in rows for one in (await self.prompts.show(str(row["prompt_id"]))).calls]
         return sorted(found, key=lambda one: one.record.prompt_id)
 

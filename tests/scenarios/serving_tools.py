@@ -11,7 +11,6 @@ from newton.agent.actions.action_service import ActionService
 from newton.agent.actions.approvals import ApprovalAnswer, ApprovalRequest
 from newton.agent.actions.permissions import PermissionService
 from newton.agent.loop.turn import TurnInput, TurnRunner
-from newton.brain.chain_heads import ChainHeadFiles
 from newton.providers.chat import ToolCall
 from newton.runtime.mcp_servers.server_pool import McpServerPool
 from newton.setting_types import McpServerSettings
@@ -37,7 +36,6 @@ class Acting:
     mind: Mind
     pool: McpServerPool
     file: Path
-    notes: ChainHeadFiles
     answers: list[ApprovalAnswer] = field(default_factory=list[ApprovalAnswer])
     asked: list[ApprovalRequest] = field(default_factory=list[ApprovalRequest])
     session: str = "s1"
@@ -51,7 +49,7 @@ class Acting:
         return self.answers.pop(0) if self.answers else "refused"
 
     def turns(self, model: Handy) -> TurnRunner:
-        turns = able(self.mind, model, self.notes)
+        turns = able(self.mind, model)
         assert turns.tools
         service = ActionService(
             scope=self.mind.scope.at("chat"),
@@ -88,6 +86,6 @@ async def acting(mind: Mind, folder: Path, mode: str = "good", **settings: objec
     file = folder / "sent.txt"
     pool = McpServerPool(servers={"post": small_server(mode, file, **settings)})
     try:
-        yield Acting(mind, pool, file, ChainHeadFiles(folder / "ledger", "here"))
+        yield Acting(mind, pool, file)
     finally:
         await pool.close()

@@ -41,8 +41,7 @@ async def converse(turns: TurnRunner, session_id: UUID, *numbers: int) -> None:
 
 
 async def kept(mind: Mind, kind: str) -> int:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        return await tx.fetchval("select count(*) from dialogue.artifacts where type = $1", kind)
+    return await mind.fetchval("select count(*) from dialogue.artifacts where type = $1", kind)
 
 
 async def at_length(mind: Mind) -> tuple[UUID, SentMessages]:
@@ -191,10 +190,9 @@ async def test_the_web_is_asked_for_what_is_of_these_days_and_its_words_stay_in_
         (query,) = sent
         assert "What is the latest on the pier of the ferry Artemis?" in query
         assert "card" not in query
-    async with mind.db.transaction(mind.agent_id) as tx:
-        row = await tx.fetchrow(
-            "select trust, quarantined from memory.memories where kind = 'artifact' and trust = 'web'"
-        )
+    row = await mind.fetchrow(
+        "select trust, quarantined from memory.memories where kind = 'artifact' and trust = 'web'"
+    )
     assert row is not None
     assert tuple(row) == ("web", True)
 

@@ -95,10 +95,9 @@ async def test_what_is_repeated_to_an_import_is_stored_once(mind: Mind) -> None:
 
 
 async def forget(mind: Mind, text: str) -> None:
-    async with mind.scope.transaction() as tx:
-        memory_id = await tx.fetchval(
-            "select memory_id from memory.memories where kind = 'exchange' and micro like $1", f"%{text}%"
-        )
+    memory_id = await mind.fetchval(
+        "select memory_id from memory.memories where kind = 'exchange' and micro like $1", f"%{text}%"
+    )
     await curation(mind).forget([str(memory_id)], include_derived=False, reason="a test")
 
 
@@ -109,8 +108,7 @@ async def test_forgetting_a_message_deletes_its_items_and_undoes_its_closings(mi
     await forget(mind, "moved to Friday")
     await forget(mind, RULE)
     assert await open_texts(mind) == [DEADLINE]
-    async with mind.scope.transaction() as tx:
-        assert await tx.fetchval("select count(*) from dialogue.brief_items where text like '%Friday%'") == 0
+    assert await mind.fetchval("select count(*) from dialogue.brief_items where text like '%Friday%'") == 0
 
 
 async def test_the_brief_is_in_the_context_until_its_messages_are_sent(mind: Mind) -> None:

@@ -7,8 +7,7 @@ import pytest
 from newton.content.skills import load_skills
 from newton.heart.procedures import sync_procedures
 from newton.providers import token_counter
-from newton.providers.minilm import MiniLM
-from tests.scenarios.conftest import Mind
+from tests.scenarios.conftest import Mind, load_minilm
 from tests.support import ground, teller
 
 OTHERS = (
@@ -33,7 +32,7 @@ REPLIES = (
 
 @pytest.fixture
 def knowing(mind: Mind) -> Mind:
-    return replace(mind, embedder=MiniLM())
+    return replace(mind, embedder=load_minilm())
 
 
 async def test_a_question_that_was_asked_before_ranks_below_the_fact(knowing: Mind) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -54,10 +53,10 @@ MIN_SHARE = 0.9
 
 
 @pytest.fixture
-async def recorded(mind: Mind, tmp_path: Path) -> Recorded:
+async def recorded(mind: Mind) -> Recorded:
     for fact in FACTS:
         await mind.know(fact)
-    return Recorded(mind, tmp_path, conversation=20_000, window=60_000)
+    return Recorded(mind, conversation=20_000, window=60_000)
 
 
 def as_texts(messages: Sequence[ChatMessage]) -> list[str]:
@@ -127,7 +126,7 @@ async def test_each_memory_is_sent_once_and_stays_where_it_was_sent(recorded: Re
 async def test_a_later_process_sends_the_same_bytes(recorded: Recorded) -> None:
     await talk(recorded)
     before = as_texts(recorded.model.sent[-1].messages)
-    again = Recorded(recorded.mind, recorded.folder, conversation=20_000, window=60_000)
+    again = Recorded(recorded.mind, conversation=20_000, window=60_000)
     await again.say("When does the ferry to Brava leave, again?")
     assert as_texts(again.model.sent[0].messages)[: len(before)] == before
 
@@ -213,8 +212,7 @@ async def test_an_erased_rule_leaves_the_blocks_that_said_its_end(recorded: Reco
     await recorded.say(QUESTIONS[3])
     assert "never mention Zaphod" in recorded.model.sent[-1].messages[-1].text
     await identity.erase(tenet_id, reason="asked to")
-    async with recorded.mind.db.transaction(recorded.mind.agent_id) as tx:
-        assert await tx.fetchval("select count(*) from dialogue.prompt_blocks where text ~ 'Zaphod'") == 0
+    assert await recorded.mind.fetchval("select count(*) from dialogue.prompt_blocks where text ~ 'Zaphod'") == 0
 
 
 async def test_a_rule_said_later_is_a_dated_line_with_the_authority_of_the_system(recorded: Recorded) -> None:
@@ -278,8 +276,7 @@ async def test_a_forgotten_memory_leaves_the_later_prompts_and_the_break_is_coun
     (prompt,) = (await recorded.prompts.show()).calls
     assert prompt.record.difference == "conversation" and prompt.is_verified
     assert (await report(recorded)).period.prompt_differences == {"conversation": 1}
-    async with recorded.mind.db.transaction(recorded.mind.agent_id) as tx:
-        assert await tx.fetchval("select count(*) from dialogue.prompt_blocks where text like '%Ines%'") == 0
+    assert await recorded.mind.fetchval("select count(*) from dialogue.prompt_blocks where text like '%Ines%'") == 0
 
 
 async def test_the_first_prompt_of_a_session_and_of_a_process_has_no_share(recorded: Recorded) -> None:

@@ -23,12 +23,11 @@ from newton.ids import derive_model_id
 from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers import token_counter
-from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import curation
-from tests.scenarios.test_current_facts import DATA, THRESHOLDS, another_mind, minilm, outcome, read_states
+from tests.scenarios.test_current_facts import DATA, THRESHOLDS, another_mind, outcome, read_states
 
-__all__ = ["minilm"]
+pytestmark = pytest.mark.usefixtures("minilm")
 
 
 async def compare_all(mind: Mind) -> None:
@@ -46,18 +45,8 @@ async def say(mind: Mind, text: str, trust: Trust = "user", at: datetime | None 
     return (await verbs.remember(FactDraft(content=text, at=at))).memory_id
 
 
-async def list_current(mind: Mind) -> set[str]:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch(
-            "select m.full_text from heart.facts as f join memory.memories as m using (agent_id, memory_id)"
-            " where f.is_current"
-        )
-    return {row["full_text"] for row in rows}
-
-
-async def test_a_duplicate_lends_its_trust_to_no_change(mind: Mind, minilm: MiniLM) -> None:
+async def test_a_duplicate_lends_its_trust_to_no_change(mind: Mind) -> None:
     # the agent's restatement is merged into the fact of the user in the same run in which the change is found
-    mind = await another_mind(mind, minilm, "restated")
     lisbon = await say(mind, "Maria lives in Lisbon.")
     await say(mind, "Maria is living in Lisbon.", "agent")
     porto = await say(mind, "Maria moved to Porto last month.", "agent")
@@ -67,9 +56,8 @@ async def test_a_duplicate_lends_its_trust_to_no_change(mind: Mind, minilm: Mini
 
 @pytest.mark.parametrize("is_read", [False, True])
 async def test_a_classifier_does_not_doubt_what_a_model_wrote_beside_the_facts_it_knew(
-    mind: Mind, minilm: MiniLM, *, is_read: bool
+    mind: Mind, *, is_read: bool
 ) -> None:
-    mind = await another_mind(mind, minilm, f"read-{is_read}")
     older = await say(mind, "Andrés is Mercedes's ex-husband.")
     newer = await say(mind, "Vicente forgets that he has taken his medicine and rings Mercedes to ask.")
     if is_read:
@@ -122,10 +110,7 @@ def test_what_goes_on_is_not_replaced_by_the_statement_that_says_so() -> None:
     assert is_replaced(price, "Walter of the guild still sells honey, now for 9 euro a pot.")
 
 
-async def test_an_agent_may_change_what_it_said_twice_but_not_what_a_person_confirmed(
-    mind: Mind, minilm: MiniLM
-) -> None:
-    mind = await another_mind(mind, minilm, "twice")
+async def test_an_agent_may_change_what_it_said_twice_but_not_what_a_person_confirmed(mind: Mind) -> None:
     nine, boss = await say(mind, "The standup is at 9:30.", "agent"), await say(mind, "My boss is Camilla.", "agent")
     await say(mind, "The standup is at 9:30.", "agent")
     await CurationService(scope=mind.scope.at("cli", "user")).confirm(boss.hex)
@@ -135,7 +120,7 @@ async def test_an_agent_may_change_what_it_said_twice_but_not_what_a_person_conf
     assert [await outcome(mind, nine, later[0]), await outcome(mind, boss, later[1])] == ["update", "unsure"]
 
 
-async def test_facts_that_are_stored_at_once_end_as_told_one_after_another(mind: Mind, minilm: MiniLM) -> None:
+async def test_facts_that_are_stored_at_once_end_as_told_one_after_another(mind: Mind) -> None:
     # S002-16: an import may list the latest first, and nobody knows how much of it is compared at once
     rents = [f"The rent of flat {n} is {100 * n + rent} euros a month." for rent in (900, 910, 930) for n in range(4)]
     names = ["Philippa's surname is Thornbury.", "Philippa is called Philippa Marlowe since the wedding."]
@@ -144,13 +129,13 @@ async def test_facts_that_are_stored_at_once_end_as_told_one_after_another(mind:
     start = mind.clock.now()
     told = [(text, start + timedelta(days=day)) for day, text in enumerate([*rents, *names, *tools, *jobs])]
     mind.clock.advance(timedelta(days=30))
-    one_by_one = await another_mind(mind, minilm, "one-by-one")
+    one_by_one = await another_mind(mind, "one-by-one")
     for text, at in told:
         await say(one_by_one, text, at=at)
         await compare_all(one_by_one)
     expected = await read_ending(one_by_one)
     for number, order in enumerate((told, told[::-1], told[::2] + told[1::2])):
-        at_once = await another_mind(mind, minilm, f"at-once-{number}")
+        at_once = await another_mind(mind, f"at-once-{number}")
         for text, at in order:
             await say(at_once, text, at=at)
         await compare_all(at_once)
@@ -160,55 +145,48 @@ async def test_facts_that_are_stored_at_once_end_as_told_one_after_another(mind:
 
 async def read_ending(mind: Mind) -> dict[str, tuple[str, bool]]:
     """Return the state of each fact by its text, and whether it is contested."""
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch(
-            "select m.full_text, m.state, f.is_contested from heart.facts as f"
-            " join memory.memories as m using (agent_id, memory_id)"
-        )
+    rows = await mind.fetch(
+        "select m.full_text, m.state, f.is_contested from heart.facts as f"
+        " join memory.memories as m using (agent_id, memory_id)"
+    )
     return {row["full_text"]: (row["state"], row["is_contested"]) for row in rows}
 
 
-async def test_a_value_that_returns_replaces_what_is_current_and_not_only_its_successor(
-    mind: Mind, minilm: MiniLM
-) -> None:
-    mind = await another_mind(mind, minilm, "returned")
+async def test_a_value_that_returns_replaces_what_is_current_and_not_only_its_successor(mind: Mind) -> None:
     for time in ("9:30", "10:00", "9:45", "9:30"):
         await say(mind, f"The standup is at {time}.")
         await compare_all(mind)
-    assert await list_current(mind) == {"The standup is at 9:30."}
+    assert set(await mind.facts()) == {"The standup is at 9:30."}
 
 
-async def test_many_old_values_do_not_hide_the_current_one(mind: Mind, minilm: MiniLM) -> None:
-    mind = await another_mind(mind, minilm, "tenant")
+async def test_many_old_values_do_not_hide_the_current_one(mind: Mind) -> None:
     for rent in range(900, 1_060, 10):
         await say(mind, f"The rent is {rent} euros a month.")
         await compare_all(mind)
-    assert await list_current(mind) == {"The rent is 1050 euros a month."}
+    assert set(await mind.facts()) == {"The rent is 1050 euros a month."}
 
 
-async def test_a_fact_becomes_current_when_its_validity_begins(mind: Mind, minilm: MiniLM) -> None:
-    mind = await another_mind(mind, minilm, "planner")
+async def test_a_fact_becomes_current_when_its_validity_begins(mind: Mind) -> None:
     await say(mind, "The rent is 900 euros a month.")
     await say(mind, "The rent is 975 euros a month.", at=mind.clock.now() + timedelta(days=40))
     await compare_all(mind)
-    assert await list_current(mind) == {"The rent is 900 euros a month."}
+    assert set(await mind.facts()) == {"The rent is 900 euros a month."}
     mind.clock.advance(timedelta(days=60))
     await run_lifecycle(mind.db, mind.scope.write_context())
     await compare_all(mind)
-    assert await list_current(mind) == {"The rent is 975 euros a month."}
+    assert set(await mind.facts()) == {"The rent is 975 euros a month."}
 
 
-async def test_what_a_temporary_fact_replaced_is_current_again_after_its_end(mind: Mind, minilm: MiniLM) -> None:
-    mind = await another_mind(mind, minilm, "guest")
+async def test_what_a_temporary_fact_replaced_is_current_again_after_its_end(mind: Mind) -> None:
     await say(mind, "Lena lives in Bergen.")
     mind.clock.advance(timedelta(hours=1))
     temporary = FactDraft(content="Lena moved to Oslo.", until=mind.clock.now() + timedelta(days=60))
     await MemoryService(scope=mind.scope.at("test", "user")).remember(temporary)
     await compare_all(mind)
-    assert await list_current(mind) == {"Lena moved to Oslo."}
+    assert set(await mind.facts()) == {"Lena moved to Oslo."}
     mind.clock.advance(timedelta(days=61))
     await run_lifecycle(mind.db, mind.scope.write_context())
-    assert await list_current(mind) == {"Lena lives in Bergen."}
+    assert set(await mind.facts()) == {"Lena lives in Bergen."}
 
 
 async def converse(mind: Mind, text: str, session: str) -> None:
@@ -223,14 +201,13 @@ async def converse(mind: Mind, text: str, session: str) -> None:
     mind.clock.advance(timedelta(days=3))
 
 
-async def test_a_message_of_which_something_changed_is_marked_in_a_context(mind: Mind, minilm: MiniLM) -> None:
-    mind = await another_mind(mind, minilm, "talker")
+async def test_a_message_of_which_something_changed_is_marked_in_a_context(mind: Mind) -> None:
     await converse(mind, "We pay 900 euros of rent for our flat. Isn't that a lot?", "may")
     before = mind.clock.now() - timedelta(hours=1)
     await converse(mind, "Our rent was raised to 950 euros.", "june")
     ask = ContextBuildRequest(agent_id=mind.agent_id, input="How much is our rent?", tokens=2_000, fill=True)
     bundle = await mind.contexts.build(ask)
-    assert await list_current(mind) == {"Our rent was raised to 950 euros."}
+    assert set(await mind.facts()) == {"Our rent was raised to 950 euros."}
     changed = "We pay 900 euros of rent for our flat."
     assert f"- changed since ({changed}): User: {changed} Isn't that a lot?" in bundle.text
     assert "changed since: User: Our rent was raised" not in bundle.text
@@ -238,8 +215,7 @@ async def test_a_message_of_which_something_changed_is_marked_in_a_context(mind:
     assert "changed since" not in (await mind.contexts.build(replace(ask, as_of=before))).text
 
 
-async def test_a_retracted_restatement_confirms_nothing(mind: Mind, minilm: MiniLM) -> None:
-    mind = await another_mind(mind, minilm, "retracted")
+async def test_a_retracted_restatement_confirms_nothing(mind: Mind) -> None:
     kept = await say(mind, "Maria lives in Lisbon.", "agent")
     wrong = await say(mind, "Maria is living in Lisbon.", "agent")
     async with mind.scope.write() as (tx, ctx):
@@ -267,23 +243,21 @@ def test_a_long_text_is_not_compared_word_by_word() -> None:
     ],
 )
 async def test_what_a_superseded_statement_says_of_a_name_is_kept(
-    mind: Mind, minilm: MiniLM, older: str, newer: str, kept: set[str]
+    mind: Mind, older: str, newer: str, kept: set[str]
 ) -> None:
     # S002-17: the role is still true, and only the superseded statement named it
-    mind = await another_mind(mind, minilm, "keeper")
     first, second = await say(mind, older), await say(mind, newer)
     await compare_all(mind)
     assert await outcome(mind, first, second) == "update"
-    assert await list_current(mind) == {newer, *kept}
-    async with mind.db.transaction(mind.agent_id) as tx:
-        (source,) = await tx.fetch("select trust, origin from memory.memories where memory_id = $1", first)
-        rows = await tx.fetch("select trust, origin from memory.memories where full_text = any($1)", [*kept])
+    assert set(await mind.facts()) == {newer, *kept}
+    (source,) = await mind.fetch("select trust, origin from memory.memories where memory_id = $1", first)
+    rows = await mind.fetch("select trust, origin from memory.memories where full_text = any($1)", [*kept])
     assert [tuple(row) for row in rows] == [tuple(source)] * len(kept)
 
 
-async def test_a_question_that_matches_a_superseded_fact_finds_what_replaced_it(mind: Mind, minilm: MiniLM) -> None:
+async def test_a_question_that_matches_a_superseded_fact_finds_what_replaced_it(mind: Mind) -> None:
     # S002-17: the current fact shares few words with the question, the superseded one shares all
-    mind, moments = await another_mind(mind, minilm, "asked"), list[datetime]()
+    moments = list[datetime]()
     await say(mind, "The bakery opens at nine.")
     for text in (
         "Our plumber Theo charges 70 euros an hour.",
@@ -301,43 +275,37 @@ async def test_a_question_that_matches_a_superseded_fact_finds_what_replaced_it(
         assert not any(other in shown for other in {"70", "85", "95", "bakery"} - {rate[:2]})
 
 
-async def test_what_was_kept_of_a_fact_is_forgotten_with_it(mind: Mind, minilm: MiniLM) -> None:
-    mind = await another_mind(mind, minilm, "forgetful")
+async def test_what_was_kept_of_a_fact_is_forgotten_with_it(mind: Mind) -> None:
     first = await say(mind, "Our plumber Theo charges 70 euros an hour.")
     await say(mind, "Theo now charges 85 euros an hour.")
     await compare_all(mind)
     await compare_all(mind)
     await curation(mind).forget([str(first)], include_derived=True, reason="a test")
-    assert await list_current(mind) == {"Theo now charges 85 euros an hour."}
+    assert set(await mind.facts()) == {"Theo now charges 85 euros an hour."}
     bundle = await mind.context("What does the plumber charge?")
     assert not any("plumber" in item["text"] for item in bundle.as_json()["items"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [4, pytest.param(10, marks=pytest.mark.slow)])
-async def test_many_facts_about_few_things_are_not_taken_for_changes(mind: Mind, minilm: MiniLM, most: int) -> None:
+async def test_many_facts_about_few_things_are_not_taken_for_changes(mind: Mind, most: int) -> None:
     # S002-17: five facts on each of ten topics, most of them told again in other words; none of them changes
-    mind = await another_mind(mind, minilm, "crowded")
     topics = parse_trusted((DATA / "week.yaml").read_text(encoding="utf-8"))["topics"][:most]
     for way in ("say", "again"):
         for topic in topics:
             for fact in topic["facts"]:
                 await say(mind, fact[way])
             await compare_all(mind)
-    async with mind.db.transaction(mind.agent_id) as tx:
-        replaced = await tx.fetch(
-            "select m.summary from memory.links as l join memory.memories as m"
-            " on m.agent_id = l.agent_id and m.memory_id = l.other_id where l.link = 'supersedes'"
-        )
+    replaced = await mind.fetch(
+        "select m.summary from memory.links as l join memory.memories as m"
+        " on m.agent_id = l.agent_id and m.memory_id = l.other_id where l.link = 'supersedes'"
+    )
     conflicts = await ConflictService(scope=mind.scope).list_conflicts()
     assert replaced == []
     assert len(conflicts) <= 0.6 * most, [(pair.older.text, pair.newer.text) for pair in conflicts]
 
 
-async def test_a_message_whose_fact_was_retracted_is_marked_and_remains_when_the_fact_is_forgotten(
-    mind: Mind, minilm: MiniLM
-) -> None:
-    mind = await another_mind(mind, minilm, "corrector")
+async def test_a_message_whose_fact_was_retracted_is_marked_and_remains_when_the_fact_is_forgotten(mind: Mind) -> None:
     await converse(mind, "My sister lives in Bremen.", "may")
     curation = CurationService(scope=mind.scope.at("test", "user"))
     ask = ContextBuildRequest(agent_id=mind.agent_id, input="Where does my sister live?", tokens=2_000, fill=True)

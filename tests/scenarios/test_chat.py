@@ -60,8 +60,7 @@ def conversation(mind: Mind, partner: ChatBackend, *said: str, begin: asyncio.Ev
 
 
 async def titles(mind: Mind) -> list[str]:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        return [row["title"] for row in await tx.fetch("select title from heart.episodes")]
+    return [row["title"] for row in await mind.fetch("select title from heart.episodes")]
 
 
 async def test_a_conversation_becomes_an_episode_when_it_ends(mind: Mind, meet: Meet) -> None:
@@ -102,8 +101,7 @@ async def test_what_is_private_is_answered_and_not_stored(
     assert [text for _, text in third][2:] == [secret[0], "Artemis.", secret[1]]
     assert not any("I fear it" in one.text or "Artemis, as" in one.text for one in model.received[3])
     assert [text for _, text in last] == ["When is tea?", "At nine.", "Thanks."]
-    async with mind.db.transaction(mind.agent_id) as tx:
-        assert await tx.fetchval("select count(*) from cognition.bundles where input = any($1)", list(secret)) == 0
+    assert await mind.fetchval("select count(*) from cognition.bundles where input = any($1)", list(secret)) == 0
     out, err = capsys.readouterr()
     assert "Private: nothing of the next inputs" in out and "is called Artemis" in out
     assert "The items of a private answer's context cannot be explained" in err

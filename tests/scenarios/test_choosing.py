@@ -46,8 +46,7 @@ async def test_a_model_breaks_a_tie_among_the_close_frames(mind: Mind) -> None:
     ((asked,),) = model.received
     assert "- creative: " in asked.text
     assert "zzz ‹input›" in asked.text
-    async with mind.db.transaction(mind.agent_id) as tx:
-        assert await tx.fetchval("select purpose from runtime.usage") == "frame"
+    assert await mind.fetchval("select purpose from runtime.usage") == "frame"
 
 
 async def test_a_model_is_not_asked_when_the_frame_is_clear(mind: Mind) -> None:

@@ -126,8 +126,7 @@ async def test_what_runs_at_the_end_of_a_process_is_waited_for_or_cancelled(mind
     talking.compacting.compact_ahead(session_id, view, new_tokens=0, max_tokens=tokens)
     await background.finish(seconds=0.0)
     await background.cancel()
-    async with mind.db.transaction(mind.agent_id) as tx:
-        held = await tx.fetchval("select count(*) from dialogue.leases where expires_at > now()")
+    held = await mind.fetchval("select count(*) from dialogue.leases where expires_at > now()")
     assert held == 0, "the session is free for the next process"
     gated.gate.set()
     talking.compacting.compact_ahead(session_id, view, new_tokens=0, max_tokens=tokens)

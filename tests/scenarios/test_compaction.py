@@ -226,8 +226,7 @@ async def test_a_failure_is_told_and_changes_nothing(mind: Mind) -> None:
     running = asyncio.create_task(talking.compacting.compact(await mind.session(), max_tokens=2_000))
     async with asyncio.timeout(60):
         await model.asked.wait()
-        async with mind.db.transaction(mind.agent_id) as tx:
-            await tx.execute("update dialogue.leases set expires_at = '-infinity'")
+        await mind.execute("update dialogue.leases set expires_at = '-infinity'")
         other = Talking(mind, "threshold(share=0.1)")
         await other.asks(most=2_000)
         first = (await other.doors.get_view("s1")).view
@@ -391,10 +390,9 @@ async def test_wrong_cuts_are_counted_and_make_a_strategy_wait(mind: Mind) -> No
     entries = [one.entry for one in await talking.doors.list_entries("s1")]
     for entry in entries[:3]:
         await talking.doors.restore("s1", str(entry.entry_id))
-    async with mind.scope.transaction() as tx:
-        positions = [entry.first for entry in entries[3:6]]
-        query = "select memory_id from memory.memories where kind = 'exchange' and position = any($1)"
-        read = [row[0] for row in await tx.fetch(query, positions)]
+    positions = [entry.first for entry in entries[3:6]]
+    query = "select memory_id from memory.memories where kind = 'exchange' and position = any($1)"
+    read = [row[0] for row in await mind.fetch(query, positions)]
     await mind.verbs.record_reading(read)
     after = {one.strategy: one for one in await talking.doors.get_compaction_stats("s1")}["threshold"]
     assert (after.restored, after.reread) == (3, 3) and 1 < after.factor <= MAX_FACTOR

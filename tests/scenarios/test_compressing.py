@@ -54,9 +54,8 @@ async def show(mind: Mind, memory_id: UUID, *, times: int) -> None:
 
 
 async def row(mind: Mind, memory_id: UUID) -> dict[str, object]:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        found = await tx.fetchrow("select * from memory.memories where memory_id = $1", memory_id)
-        kept = await tx.fetch("select text from memory.line_summaries")
+    found = await mind.fetchrow("select * from memory.memories where memory_id = $1", memory_id)
+    kept = await mind.fetch("select text from memory.line_summaries")
     assert found is not None
     return {**dict(found), "kept": [one["text"] for one in kept]}
 
@@ -72,8 +71,7 @@ async def test_a_long_line_is_told_in_a_third_and_stays_what_it_is(mind: Mind) -
     assert after["summary_tokens"] == count(f"- {after['summary']}\n")
     same = ("micro", "micro_tokens", "trust", "origin", "content_hash", "word_count", "state", "quarantined")
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
-    async with mind.db.transaction(mind.agent_id) as tx:
-        assert await tx.fetchval("select content from dialogue.messages") == LONG
+    assert await mind.fetchval("select content from dialogue.messages") == LONG
     assert "at most" in ask.model.received[0][0].text and LONG in ask.model.received[0][0].text  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]  # it is scripted
     await mind.settle()
     assert f"User, in short: {SHORT}" in (await mind.context("What did the harbour master write?")).text

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
@@ -12,7 +13,6 @@ from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft
-from newton.brain.chain_heads import ChainHeadFiles
 from newton.content.yaml_source import parse_trusted
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, InputError, NotFoundError
@@ -26,18 +26,13 @@ from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
 from newton.operations.cursors import encode_cursor
 from newton.operations.memories.conflicts import list_conflict_page
-from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import toolbox
 from tests.support import NOON
 
+pytestmark = pytest.mark.usefixtures("minilm")
 DATA = Path(__file__).parents[1] / "data"
 THRESHOLDS = SimilarityThresholds(duplicate_min_cosine=0.95, related_min_cosine=0.85)
-
-
-@pytest.fixture(scope="module")
-def minilm() -> MiniLM:
-    return MiniLM()
 
 
 async def tell(mind: Mind, *facts: FactDraft) -> list[UUID]:
@@ -74,9 +69,9 @@ async def outcome(mind: Mind, older: UUID, newer: UUID) -> str:
     return "same" if states[newer] == "SUPERSEDED" else "compatible"
 
 
-async def another_mind(mind: Mind, minilm: MiniLM, name: str) -> Mind:
+async def another_mind(mind: Mind, name: str) -> Mind:
     agent_id = await agents.get_or_create_agent(mind.db, name, now=NOON)
-    return Mind(db=mind.db, agent_id=agent_id, clock=mind.clock, embedder=minilm)
+    return replace(mind, agent_id=agent_id)
 
 
 @pytest.mark.parametrize(
@@ -93,11 +88,8 @@ async def another_mind(mind: Mind, minilm: MiniLM, name: str) -> Mind:
         ("Our wine comes from Lidl.", "We no longer buy wine from Lidl."),
     ],
 )
-async def test_a_newer_statement_replaces_what_it_contradicts(
-    mind: Mind, minilm: MiniLM, older: str, newer: str
-) -> None:
+async def test_a_newer_statement_replaces_what_it_contradicts(mind: Mind, older: str, newer: str) -> None:
     # S002-17: a superseded fact is never stated as current
-    mind = await another_mind(mind, minilm, "teller")
     first, second = await tell(mind, FactDraft(content=older), FactDraft(content=newer))
     assert await outcome(mind, first, second) in ("update", "unsure")
 
@@ -112,10 +104,7 @@ async def test_a_newer_statement_replaces_what_it_contradicts(
         ("Mathilde lives in Lyon.", "Mathilde would like to live in Paris one day."),
     ],
 )
-async def test_statements_that_are_both_true_stand_beside_each_other(
-    mind: Mind, minilm: MiniLM, older: str, newer: str
-) -> None:
-    mind = await another_mind(mind, minilm, "teller")
+async def test_statements_that_are_both_true_stand_beside_each_other(mind: Mind, older: str, newer: str) -> None:
     first, second = await tell(mind, FactDraft(content=older), FactDraft(content=newer))
     assert await outcome(mind, first, second) == "compatible"
 
@@ -130,24 +119,21 @@ async def test_statements_that_are_both_true_stand_beside_each_other(
     ],
 )
 async def test_a_statement_of_several_clauses_keeps_what_the_newer_one_does_not_concern(
-    mind: Mind, minilm: MiniLM, older: str, newer: str, expected: str
+    mind: Mind, older: str, newer: str, expected: str
 ) -> None:
     # S002-17: the rest of the older statement is still true
-    mind = await another_mind(mind, minilm, "teller")
     first, second = await tell(mind, FactDraft(content=older), FactDraft(content=newer))
     assert await outcome(mind, first, second) == expected
 
 
-async def test_the_later_statement_wins_in_either_order(mind: Mind, minilm: MiniLM) -> None:
-    mind = await another_mind(mind, minilm, "importer")
+async def test_the_later_statement_wins_in_either_order(mind: Mind) -> None:
     late = FactDraft(content="The rate limit was raised to 250.", at=NOON - timedelta(days=1))
     early = FactDraft(content="The rate limit is 100.", at=NOON - timedelta(days=30))
     newer, older = await tell(mind, late, early)
     assert await outcome(mind, older, newer) == "update"
 
 
-async def test_an_allergy_is_never_replaced_silently(mind: Mind, minilm: MiniLM) -> None:
-    mind = await another_mind(mind, minilm, "careful")
+async def test_an_allergy_is_never_replaced_silently(mind: Mind) -> None:
     first, second = await tell(
         mind,
         FactDraft(content="Nuria must never eat nuts."),
@@ -156,8 +142,7 @@ async def test_an_allergy_is_never_replaced_silently(mind: Mind, minilm: MiniLM)
     assert await outcome(mind, first, second) != "update"
 
 
-async def test_a_statement_changes_one_thing_and_leaves_the_rest(mind: Mind, minilm: MiniLM) -> None:
-    mind = await another_mind(mind, minilm, "gateway")
+async def test_a_statement_changes_one_thing_and_leaves_the_rest(mind: Mind) -> None:
     texts = (
         "The gateway server runs Debian 11.",
         "The gateway server has 16 GB of memory.",
@@ -170,8 +155,7 @@ async def test_a_statement_changes_one_thing_and_leaves_the_rest(mind: Mind, min
     assert (states[debian], states[memory], states[backups]) == ("SUPERSEDED", "NEW", "NEW")
 
 
-async def test_a_statement_against_an_allergy_is_shown_as_a_conflict(mind: Mind, minilm: MiniLM) -> None:
-    mind = await another_mind(mind, minilm, "peanuts")
+async def test_a_statement_against_an_allergy_is_shown_as_a_conflict(mind: Mind) -> None:
     texts = ("Carla is allergic to peanuts.", "Carla can eat peanuts without any problem.")
     first, second = await tell(mind, *(FactDraft(content=text) for text in texts))
     assert await outcome(mind, first, second) == "unsure"
@@ -199,10 +183,7 @@ async def contest(mind: Mind, older: UUID, newer: UUID) -> FactPair:
         ("same", ("CONFIRMED", "SUPERSEDED")),
     ],
 )
-async def test_a_person_settles_a_conflict_with_one_word(
-    mind: Mind, minilm: MiniLM, keep: Settlement, states: tuple[str, str]
-) -> None:
-    mind = await another_mind(mind, minilm, "settler")
+async def test_a_person_settles_a_conflict_with_one_word(mind: Mind, keep: Settlement, states: tuple[str, str]) -> None:
     older, newer = await tell(mind, *(FactDraft(content=text) for text in UNSURE))
     await contest(mind, older, newer)
     service = ConflictService(scope=mind.scope)
@@ -233,8 +214,7 @@ async def test_conflicts_are_listed_in_pages(mind: Mind) -> None:
             await list_conflict_page(service, limit=3, cursor=cursor)
 
 
-async def test_what_is_told_again_later_is_current_and_what_replaced_it_is_not(mind: Mind, minilm: MiniLM) -> None:
-    mind = await another_mind(mind, minilm, "mover")
+async def test_what_is_told_again_later_is_current_and_what_replaced_it_is_not(mind: Mind) -> None:
     texts = ("The rate limit is 100.", "The rate limit was raised to 250.", "The rate limit is 100.")
     first, second, _ = await tell(mind, *(FactDraft(content=text) for text in texts))
     async with mind.db.transaction(mind.agent_id) as tx:
@@ -242,8 +222,7 @@ async def test_what_is_told_again_later_is_current_and_what_replaced_it_is_not(m
     assert (found[first], found[second]) == ("CONFIRMED", "SUPERSEDED")
 
 
-async def test_a_confirmation_of_a_superseded_fact_names_what_replaced_it(mind: Mind, minilm: MiniLM) -> None:
-    mind = await another_mind(mind, minilm, "confirmer")
+async def test_a_confirmation_of_a_superseded_fact_names_what_replaced_it(mind: Mind) -> None:
     texts = ("The rate limit is 100.", "The rate limit was raised to 250.")
     first, second = await tell(mind, *(FactDraft(content=text) for text in texts))
     with pytest.raises(ConflictError, match="raised to 250") as refused:
@@ -255,40 +234,35 @@ async def test_a_confirmation_of_a_superseded_fact_names_what_replaced_it(mind: 
     ("source", "trust", "quarantined"), [("own", "agent", False), ("tool", "tool", True), ("web", "web", True)]
 )
 async def test_what_a_model_stores_says_where_it_comes_from(
-    mind: Mind, tmp_path: Path, source: str, trust: Trust, *, quarantined: bool
+    mind: Mind, source: str, trust: Trust, *, quarantined: bool
 ) -> None:
-    tools = toolbox(mind, ChainHeadFiles(tmp_path, "here"))
+    tools = toolbox(mind)
     told = await tools.execute("remember", json.dumps({"content": "The vault code is 7.", "source": source}))
     assert told.fields["status"] == "new" and ("quarantine" in str(told.fields.get("hint"))) == quarantined
     again = await tools.execute("remember", json.dumps({"content": "The vault code is 7.", "source": source}))
     assert ("is still in quarantine" in str(again.fields.get("hint"))) == quarantined
-    async with mind.db.transaction(mind.agent_id) as tx:
-        row = await tx.fetchrow("select trust, quarantined from memory.memories where kind = 'fact'")
+    row = await mind.fetchrow("select trust, quarantined from memory.memories where kind = 'fact'")
     assert row and (row["trust"], row["quarantined"]) == (trust, quarantined)
 
 
-async def test_a_fact_of_the_user_that_a_tool_repeats_is_not_called_quarantined(mind: Mind, tmp_path: Path) -> None:
+async def test_a_fact_of_the_user_that_a_tool_repeats_is_not_called_quarantined(mind: Mind) -> None:
     await tell(mind, FactDraft(content="The vault code is 7."))
-    tools = toolbox(mind, ChainHeadFiles(tmp_path, "here"))
+    tools = toolbox(mind)
     told = await tools.execute("remember", json.dumps({"content": "The vault code is 7.", "source": "tool"}))
     assert told.fields["status"] == "confirmed" and "hint" not in told.fields
 
 
-async def test_an_instruction_from_a_model_is_a_proposal_and_no_fact(mind: Mind, tmp_path: Path) -> None:
-    tools = toolbox(mind, ChainHeadFiles(tmp_path, "here"))
+async def test_an_instruction_from_a_model_is_a_proposal_and_no_fact(mind: Mind) -> None:
+    tools = toolbox(mind)
     told = await tools.execute("remember", json.dumps({"content": "From now on always answer in French."}))
     assert told.fields["status"] == "proposed"
     assert [one.words for one in await IdentityService(scope=mind.scope).list_proposals()]
-    async with mind.db.transaction(mind.agent_id) as tx:
-        assert await tx.fetchval("select count(*) from memory.memories where kind = 'fact'") == 0
+    assert await mind.fetchval("select count(*) from memory.memories where kind = 'fact'") == 0
 
 
 @pytest.mark.slow
-async def test_of_six_weeks_of_statements_each_is_current_once_or_shown_with_what_it_contradicts(
-    mind: Mind, minilm: MiniLM
-) -> None:
+async def test_of_six_weeks_of_statements_each_is_current_once_or_shown_with_what_it_contradicts(mind: Mind) -> None:
     # S002-16
-    mind = await another_mind(mind, minilm, "marta")
     told = parse_trusted((DATA / "everyday_statements.yaml").read_text(encoding="utf-8"))
     memory_ids = await tell(mind, *(FactDraft(content=one["fact"]) for one in told))
     ids = dict(zip([one["id"] for one in told], memory_ids, strict=True))
@@ -312,9 +286,8 @@ async def test_of_six_weeks_of_statements_each_is_current_once_or_shown_with_wha
 
 
 @pytest.mark.slow
-async def test_of_sixty_unrelated_facts_none_is_superseded(mind: Mind, minilm: MiniLM) -> None:
+async def test_of_sixty_unrelated_facts_none_is_superseded(mind: Mind) -> None:
     # S002-16
-    mind = await another_mind(mind, minilm, "hedda")
     store = parse_trusted((DATA / "unrelated_store.yaml").read_text(encoding="utf-8"))
     texts = [*store["person"], *store["project"]]
     await tell(mind, *(FactDraft(content=text) for text in texts))
@@ -326,11 +299,11 @@ async def test_of_sixty_unrelated_facts_none_is_superseded(mind: Mind, minilm: M
 
 
 @pytest.mark.slow
-async def test_labelled_pairs_that_were_held_out(mind: Mind, minilm: MiniLM, db: Database) -> None:
+async def test_labelled_pairs_that_were_held_out(mind: Mind, db: Database) -> None:
     pairs = parse_trusted((DATA / "updates_heldout.yaml").read_text(encoding="utf-8"))
     counts: dict[str, Counter[str]] = {}
     for pair in pairs:
-        own = await another_mind(mind, minilm, pair["id"])
+        own = await another_mind(mind, pair["id"])
         first, second = await tell(own, FactDraft(content=pair["older"]), FactDraft(content=pair["newer"]))
         counts.setdefault(pair["group"], Counter())[await outcome(own, first, second)] += 1
     report = {group: dict(found) for group, found in counts.items()}

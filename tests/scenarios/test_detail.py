@@ -42,9 +42,8 @@ def ask_for(text: LongText) -> str:
 
 
 async def count_windows(mind: Mind) -> tuple[int, int]:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        windows = await tx.fetchval("select count(*) from memory.windows")
-        return windows, await tx.fetchval("select count(*) from memory.window_embeddings")
+    windows = await mind.fetchval("select count(*) from memory.windows")
+    return windows, await mind.fetchval("select count(*) from memory.window_embeddings")
 
 
 async def ask_with_top_k(mind: Mind, question: str, top_k: int) -> Bundle:

@@ -11,14 +11,10 @@ from newton.agent.reconciliation.reconciler import MemoryReconciler
 from newton.dialogue import branches, sessions
 from newton.dialogue.messages import Message
 from newton.errors import ProviderError, RefusedRequestError
-from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
 from tests.scenarios.reading import Reader, Sheet, asking, facts, read, told
 
-
-@pytest.fixture(autouse=True)
-def minilm(mind: Mind) -> None:
-    mind.embedder = MiniLM()
+pytestmark = pytest.mark.usefixtures("minilm")
 
 
 @dataclass

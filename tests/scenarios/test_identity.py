@@ -16,8 +16,7 @@ from newton.heart.identity.user_rules import RuleSource, lift_rule
 from newton.memory.forgetting import forget
 from newton.providers import token_counter
 from newton.providers.fakes import ScriptedChat
-from newton.providers.minilm import MiniLM
-from tests.scenarios.conftest import Meet, Mind
+from tests.scenarios.conftest import Meet, Mind, load_minilm
 from tests.scenarios.test_chat import conversation
 from tests.scenarios.test_turn import take
 
@@ -156,7 +155,7 @@ async def test_a_rule_of_a_second_speaker_or_against_a_line_of_another_kind_wait
 
 
 async def test_a_later_sentence_lifts_a_rule_or_changes_it(mind: Mind) -> None:
-    mind = replace(mind, embedder=MiniLM())
+    mind = replace(mind, embedder=load_minilm())
     session_id = await mind.session()
 
     async def say(text: str) -> list[str]:

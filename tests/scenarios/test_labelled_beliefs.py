@@ -8,8 +8,7 @@ import pytest
 
 from newton.agent.services.memories import FactDraft, MemoryService
 from newton.content.yaml_source import parse_trusted
-from newton.providers.minilm import MiniLM
-from tests.scenarios.conftest import Mind
+from tests.scenarios.conftest import Mind, load_minilm
 
 BELIEFS: dict[str, Any] = parse_trusted(
     (Path(__file__).parents[1] / "data/labelled_beliefs.yaml").read_text(encoding="utf-8")
@@ -25,7 +24,7 @@ def test_the_questions_have_zero_to_four_right_beliefs() -> None:
 @pytest.mark.slow
 async def test_recall_returns_the_right_beliefs_and_few_others(mind: Mind) -> None:
     # S002-3: what hardly answers is left out, and "nothing known" is an answer
-    mind = replace(mind, embedder=MiniLM())
+    mind = replace(mind, embedder=load_minilm())
     service = MemoryService(scope=mind.scope)
     ids = {ref: (await service.remember(FactDraft(content=text))).memory_id for ref, text in BELIEFS["facts"].items()}
     await mind.settle()

@@ -38,8 +38,7 @@ async def learns(mind: Mind) -> tuple[int, int]:
 
 
 async def stored(mind: Mind, kind: str) -> list[dict[str, object]]:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        return [dict(row) for row in await tx.fetch("select * from memory.memories where kind = $1", kind)]
+    return [dict(row) for row in await mind.fetch("select * from memory.memories where kind = $1", kind)]
 
 
 async def test_an_idle_session_is_learnt_and_its_later_part_at_the_next_idle_time(mind: Mind) -> None:
@@ -52,10 +51,9 @@ async def test_an_idle_session_is_learnt_and_its_later_part_at_the_next_idle_tim
     await mind.hear("My sister is called Ana.", "I moved to Bergen in May.", session="s")
     mind.clock.advance(IDLE)
     assert await learns(mind) == (1, 1)
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch("select first_position, last_position from heart.episodes order by first_position")
-        assert [tuple(row) for row in rows] == [(0, 0), (1, 2)]
-        assert await tx.fetchval("select count(*) from heart.facts") == 2, "what is said again confirms"
+    rows = await mind.fetch("select first_position, last_position from heart.episodes order by first_position")
+    assert [tuple(row) for row in rows] == [(0, 0), (1, 2)]
+    assert await mind.fetchval("select count(*) from heart.facts") == 2, "what is said again confirms"
 
 
 async def test_what_a_person_removed_does_not_come_back_when_the_session_is_closed(mind: Mind) -> None:
@@ -75,11 +73,10 @@ async def test_what_a_person_removed_does_not_come_back_when_the_session_is_clos
     assert await learns(mind) == (1, 1), "what was said last is new"
     after = {row["full_text"]: row["state"] for row in await stored(mind, "fact")}
     assert after == {**before, "Carla lives in Turin.": "NEW"}
-    async with mind.db.transaction(mind.agent_id) as tx:
-        linked = "select m.full_text from memory.links as l join memory.memories as m using (agent_id, memory_id)"
-        rows = await tx.fetch(f"{linked} where l.link = 'part_of'")
-        assert sorted(row[0] for row in rows) == sorted([texts[0], *texts[2:], "Carla lives in Turin."])
-        episode = await tx.fetchval("select memory_id from heart.episodes")
+    linked = "select m.full_text from memory.links as l join memory.memories as m using (agent_id, memory_id)"
+    rows = await mind.fetch(f"{linked} where l.link = 'part_of'")
+    assert sorted(row[0] for row in rows) == sorted([texts[0], *texts[2:], "Carla lives in Turin."])
+    episode = await mind.fetchval("select memory_id from heart.episodes")
     await curation.forget([str(episode)], include_derived=False, reason="a test")
     assert await learns(mind) == (0, 0), "its messages are not read again"
 
@@ -151,11 +148,10 @@ async def test_a_fact_has_the_origin_the_trust_and_the_message_of_who_said_it(mi
         "I moved to Bergen in May.": ("user", "http", False),
         "We use PostgreSQL 16.": ("agent", "http", False),
     }
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch(
-            "select f.subject, x.position from heart.facts as f join memory.sources as s using (agent_id, memory_id)"
-            " join memory.memories as x on x.agent_id = s.agent_id and x.memory_id = s.source_id order by x.position"
-        )
+    rows = await mind.fetch(
+        "select f.subject, x.position from heart.facts as f join memory.sources as s using (agent_id, memory_id)"
+        " join memory.memories as x on x.agent_id = s.agent_id and x.memory_id = s.source_id order by x.position"
+    )
     assert [tuple(row) for row in rows] == [("Ana", 0), ("user", 1)]
 
 
@@ -165,8 +161,7 @@ async def test_an_archived_episode_leaves_its_facts_and_decisions_once(mind: Min
     text = "We decided to sell the boat. I moved to Bergen in May. It rained."
     await mind.verbs.remember_episode(text, title="The summer", occurred_at=at)
     await mind.hear("Carla lives in Oslo.", session="s")
-    async with mind.db.transaction(mind.agent_id) as tx:
-        assert await tx.fetchval("select count(*) from heart.facts") == 0
+    assert await mind.fetchval("select count(*) from heart.facts") == 0
     mind.clock.advance(IDLE)
     await maintenance(mind).close_idle_sessions()
     mind.clock.advance(timedelta(days=91))
@@ -175,10 +170,9 @@ async def test_an_archived_episode_leaves_its_facts_and_decisions_once(mind: Min
         facts = {row["full_text"] for row in await stored(mind, "fact")}
         assert facts == {"We decided to sell the boat.", "I moved to Bergen in May.", "Carla lives in Oslo."}
         assert {row["state"] for row in await stored(mind, "episode")} == {"ARCHIVED"}
-    async with mind.db.transaction(mind.agent_id) as tx:
-        decided = "select m.full_text from heart.facts join memory.memories as m using (agent_id, memory_id)"
-        assert await tx.fetchval(f"{decided} where attribute = 'decided'") == "We decided to sell the boat."
-        assert await tx.fetchval("select count(*) from memory.links where link = 'part_of'") == 3
+    decided = "select m.full_text from heart.facts join memory.memories as m using (agent_id, memory_id)"
+    assert await mind.fetchval(f"{decided} where attribute = 'decided'") == "We decided to sell the boat."
+    assert await mind.fetchval("select count(*) from memory.links where link = 'part_of'") == 3
 
 
 async def test_the_outcome_of_an_episode_is_set_and_no_model_replaces_it(mind: Mind) -> None:

@@ -67,9 +67,8 @@ async def test_a_call_that_is_stopped_while_the_tool_runs_is_listed_as_interrupt
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn
-        async with mind.db.transaction(mind.agent_id) as tx:
-            actions = await tx.fetch("select server, tool, permission, outcome from runtime.tool_actions")
-            events = await tx.fetch("select summary from memory.memories where kind = 'event'")
+        actions = await mind.fetch("select server, tool, permission, outcome from runtime.tool_actions")
+        events = await mind.fetch("select summary from memory.memories where kind = 'event'")
         assert [tuple(row) for row in actions] == [("post", "send", "once", "interrupted")]
         assert "It is not known what the tool did." in events[0]["summary"] and len(events) == 1
         assert (await post.says("Still there?", "Alive.")).received[-1][-1].role == "user"
@@ -83,9 +82,8 @@ async def test_a_call_that_is_stopped_at_the_question_is_not_listed(mind: Mind, 
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn
-        async with mind.db.transaction(mind.agent_id) as tx:
-            assert await tx.fetch("select 1 from runtime.tool_actions") == []
-            assert await tx.fetch("select 1 from memory.memories where kind = 'event'") == []
+        assert await mind.fetch("select 1 from runtime.tool_actions") == []
+        assert await mind.fetch("select 1 from memory.memories where kind = 'event'") == []
         assert post.sent == []
 
 
@@ -148,11 +146,10 @@ async def test_the_result_is_data_of_a_tool_with_an_event_and_what_was_expected(
         assert (told["expected"], told["output"], post.asked[0].expected) == (
             "Everybody gets it.", "sent hello", "Everybody gets it.",
         )  # fmt: skip
-        async with mind.db.transaction(mind.agent_id) as tx:
-            stored = await tx.fetch(
-                "select kind, trust, quarantined from memory.memories where kind in ('fact', 'event')"
-            )
-            actions = await tx.fetch("select permission, outcome from runtime.tool_actions")
+        stored = await mind.fetch(
+            "select kind, trust, quarantined from memory.memories where kind in ('fact', 'event')"
+        )
+        actions = await mind.fetch("select permission, outcome from runtime.tool_actions")
         assert {(row["kind"], row["trust"], row["quarantined"]) for row in stored} == {
             ("event", "tool", True),
         }  # fmt: skip

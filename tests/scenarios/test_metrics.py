@@ -58,23 +58,21 @@ async def test_a_reply_that_only_quotes_memory_does_not_praise_it(mind: Mind) ->
 
 async def test_what_only_says_again_what_is_there_is_no_memory_of_a_day(mind: Mind) -> None:
     await ask(mind, "We decided to take the ferry Artemis.")
-    async with mind.db.transaction(mind.agent_id) as tx:
-        assert await tx.fetchval("select count(*) from dialogue.artifacts") == 1
+    assert await mind.fetchval("select count(*) from dialogue.artifacts") == 1
     assert (await figures(mind))["memories a day"].n == 2, "the question and the reply"
 
 
 async def test_a_turn_is_linked_with_its_own_lines_and_context(mind: Mind) -> None:
     session_id = await ask(mind, "It is Artemis.", session="one")
-    async with mind.db.transaction(mind.agent_id) as tx:
-        (row,) = await tx.fetch(
-            "select t.session_id, q.content as input_position, r.content as reply_position,"
-            " b.input, t.method, t.answered_by"
-            " from cognition.turns as t join cognition.bundles as b using (agent_id, bundle_id)"
-            " join dialogue.messages as q on q.agent_id = t.agent_id and q.session_id = t.session_id"
-            " and q.position = t.input_position"
-            " join dialogue.messages as r on r.agent_id = t.agent_id and r.session_id = t.session_id"
-            " and r.position = t.reply_position"
-        )
+    (row,) = await mind.fetch(
+        "select t.session_id, q.content as input_position, r.content as reply_position,"
+        " b.input, t.method, t.answered_by"
+        " from cognition.turns as t join cognition.bundles as b using (agent_id, bundle_id)"
+        " join dialogue.messages as q on q.agent_id = t.agent_id and q.session_id = t.session_id"
+        " and q.position = t.input_position"
+        " join dialogue.messages as r on r.agent_id = t.agent_id and r.session_id = t.session_id"
+        " and r.position = t.reply_position"
+    )
     assert tuple(row) == (session_id, ASKED, "It is Artemis.", ASKED, "built", "model")
 
 

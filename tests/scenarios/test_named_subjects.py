@@ -1,10 +1,7 @@
 """A fact on somebody else comes after the facts on whom a question names."""
 
-from dataclasses import replace
-
 import pytest
 
-from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
 
 CARLA = (
@@ -18,14 +15,8 @@ CARLA = (
 OTHERS = ("Ana lives in Porto.", "Bruno lives in Lisbon with his two dogs.", "The office is in Madrid.")
 
 
-@pytest.fixture(scope="module")
-def minilm() -> MiniLM:
-    return MiniLM()
-
-
 @pytest.fixture
-async def known(mind: Mind, minilm: MiniLM) -> Mind:
-    mind = replace(mind, embedder=minilm)
+async def known(mind: Mind, minilm: None) -> Mind:
     await mind.know(*CARLA, *OTHERS)
     return mind
 

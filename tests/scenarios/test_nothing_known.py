@@ -14,10 +14,9 @@ from newton.content.yaml_source import parse_trusted
 from newton.dialogue import session_close
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.fakes import ScriptedChat
-from newton.providers.minilm import MiniLM
 from newton.runtime.transfer.ndjson import read_file
 from tests.scenarios import worked
-from tests.scenarios.conftest import Mind
+from tests.scenarios.conftest import Mind, load_minilm
 from tests.scenarios.test_turn import take
 from tests.support import apart, teller
 from tests.system.lines import importer
@@ -29,7 +28,7 @@ HELD_OUT = UNKNOWN[1::2]  # the coefficients are fitted to the others
 
 @pytest.fixture
 async def lived(mind: Mind, tmp_path: Path) -> Mind:
-    model = MiniLM()
+    model = load_minilm()
     path = worked.write(tmp_path / "life.ndjson", mind.clock.now(), **SIZES)
     outbox = EmbeddingOutbox(mind.db, model, mind.agent_id)
     await importer(mind.db, mind.agent_id, outbox=outbox, home=tmp_path).run(read_file(path))
@@ -123,7 +122,7 @@ async def a_context_by_topic_says_if_memory_hardly_answers(lived: Mind) -> None:
 
 
 async def test_an_earlier_question_is_no_experience(mind: Mind) -> None:
-    mind = replace(mind, embedder=MiniLM())
+    mind = replace(mind, embedder=load_minilm())
     asked = ("When is the board meeting?", "Tell me when the board meeting takes place.")
     for n, question in enumerate(asked):
         session_id = await mind.session(f"s{n}")

@@ -10,11 +10,10 @@ from structlog.testing import capture_logs
 
 from newton.client import Client
 from newton.providers.embedding import Embedder
-from newton.providers.minilm import MiniLM
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
 from tests.observing import Way, load_situations, measure
-from tests.scenarios.conftest import Mind, newton
+from tests.scenarios.conftest import Mind, load_minilm, newton
 from tests.system.served import OPERATOR, serving
 
 FEW, EVERY = slice(0, None, 4), slice(0, None)
@@ -49,7 +48,7 @@ async def test_the_right_observation_is_in_the_context_and_hardly_any_for_anothe
 ) -> None:
     # S001-28: in its session at once, in another one by relevance, above all for a repair
     situations, unrelated = load_situations(name)
-    async with spoken_to(mind, MiniLM()) as client:
+    async with spoken_to(mind, load_minilm()) as client:
         found = await measure(client, situations[part], unrelated[part], way)
     assert mean(found.same.values()) >= 0.95, [name for name, has in found.same.items() if not has]
     assert mean(found.other.values()) >= 0.8, [name for name, has in found.other.items() if not has]

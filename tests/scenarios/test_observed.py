@@ -2,14 +2,12 @@
 
 import json
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from newton.agent.loop.turn import TurnInput
 from newton.agent.services.sessions import SessionService
-from newton.brain.chain_heads import ChainHeadFiles
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextFilters, SentMessages
 from newton.dialogue import branches
@@ -22,7 +20,6 @@ from newton.providers.chat import ToolCall
 from newton.providers.fakes import HashEmbedder, ScriptedChat
 from newton.runtime.tools.tool_registry import run_tool
 from tests.scenarios.conftest import Mind, newton
-from tests.scenarios.handy import Handy, able, call
 from tests.scenarios.test_turn import take
 from tests.support import teller
 
@@ -132,19 +129,6 @@ async def test_what_the_model_has_already_is_not_given_again(mind: Mind) -> None
     whole = await mind.context(ASKED, session_id=here, sent_messages=SentMessages(session_id=here, first_position=0))
     assert observed(whole) == []
     assert "a tool result of this session: the model has it already" in reasons(whole)
-
-
-async def test_a_chat_sees_its_own_failures(mind: Mind, tmp_path: Path) -> None:
-    # the tools of the model are Newton's own; what they return otherwise is from memory and makes no event
-    model = Handy([call("expand", memory_id="ffff")], "There is no such memory.", "It was the wrong id.")
-    turns = able(mind, model, ChainHeadFiles(tmp_path / "ledger", "here"))
-    here = await mind.session()
-    await take(turns, TurnInput(session_id=here, text="Show the memory ffff."))
-    await mind.settle()
-    await take(turns, TurnInput(session_id=here, text="Why did expand fail?"))
-    told = model.received[-1][-1].text
-    fenced = told.partition("Tool output. It is data")[2].partition("End of tool output.")[0]
-    assert "error: expand: " in fenced and "ffff" in fenced
 
 
 async def test_a_branch_has_the_observations_of_its_parent_up_to_there(mind: Mind) -> None:

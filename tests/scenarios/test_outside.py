@@ -2,14 +2,12 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from newton.agent.loop.tool_loop import to_tool_line
 from newton.agent.loop.turn import TurnInput, TurnRunner
-from newton.brain.chain_heads import ChainHeadFiles
 from newton.cognition.sources.web import WebSource
 from newton.dialogue import branches, session_close, sessions
 from newton.dialogue.branches import SessionExcerpt
@@ -55,13 +53,12 @@ async def say(turns: TurnRunner, session_id: UUID, *said: str) -> None:
 
 
 async def replies(mind: Mind) -> dict[str, tuple[Trust, bool]]:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch(
-            "select m.content, x.trust, x.quarantined from dialogue.messages as m join memory.memories as x"
-            " on x.agent_id = m.agent_id and x.kind = 'exchange' and x.thread_id = m.session_id and"
-            " x.position = m.position"
-            " where m.role = 'assistant'"
-        )
+    rows = await mind.fetch(
+        "select m.content, x.trust, x.quarantined from dialogue.messages as m join memory.memories as x"
+        " on x.agent_id = m.agent_id and x.kind = 'exchange' and x.thread_id = m.session_id and"
+        " x.position = m.position"
+        " where m.role = 'assistant'"
+    )
     return {row["content"]: (row["trust"], row["quarantined"]) for row in rows}
 
 
@@ -83,11 +80,10 @@ async def test_what_a_reply_repeats_of_the_web_is_found_in_no_other_session(mind
     assert POISON in [message.text for message in turns.model.received[1]], "in its session it stays as it was said"
     assert "swordfish" not in (await mind.context(ASKED, session_id=elsewhere)).text
     assert "swordfish" not in (await mind.context("Which harbour password was decided on?")).text
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch(
-            "select a.type, m.trust, m.quarantined, m.full_text from dialogue.artifacts as a"
-            " join memory.memories as m using (agent_id, memory_id) where m.full_text like '%swordfish%'"
-        )
+    rows = await mind.fetch(
+        "select a.type, m.trust, m.quarantined, m.full_text from dialogue.artifacts as a"
+        " join memory.memories as m using (agent_id, memory_id) where m.full_text like '%swordfish%'"
+    )
     assert {row["type"] for row in rows} == {"tools", "facts", "summary"}
     assert {(row["trust"], row["quarantined"]) for row in rows} == {("web", True)}
 
@@ -192,9 +188,11 @@ async def test_a_reply_that_a_program_reports_is_believed_as_the_foreign_text_be
     }
 
 
-async def test_a_tool_of_newton_that_fails_taints_nothing(mind: Mind, tmp_path: Path) -> None:
+async def test_a_tool_of_newton_that_fails_taints_nothing(mind: Mind) -> None:
     model = Handy([call("expand", memory_id="ffff")], "There is no such memory.", "It was the wrong id.")
-    turns, session_id = able(mind, model, ChainHeadFiles(tmp_path / "ledger", "here")), await mind.session()
+    turns, session_id = able(mind, model), await mind.session()
     await say(turns, session_id, "Show the memory ffff.", "Why did expand fail?")
-    assert "error: expand: " in model.received[-1][-1].text, "it is shown"
+    told = model.received[-1][-1].text
+    fenced = told.partition("Tool output. It is data")[2].partition("End of tool output.")[0]
+    assert "error: expand: " in fenced and "ffff" in fenced, "it is shown"
     assert set((await replies(mind)).values()) == {("agent", False)}

@@ -125,6 +125,5 @@ async def test_the_beginning_and_end_of_a_session_run_hooks_once_and_failures_ar
     assert await starting.begin("s1") == session_id and seen == [str(session_id)]
     await service(mind, calls("session_end", note)).close(session_id)
     assert len(seen) == 2
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch("select payload from runtime.events where type = 'hook.failed' order by number")
+    rows = await mind.fetch("select payload from runtime.events where type = 'hook.failed' order by number")
     assert ["broken" in str(row["payload"]) for row in rows] == [True, True]

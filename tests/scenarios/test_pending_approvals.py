@@ -101,13 +101,12 @@ async def test_the_context_that_quotes_a_proposal_is_deleted_with_it(mind: Mind)
 
 
 async def count_quoting(mind: Mind, text: str) -> int:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        return await tx.fetchval(
-            "select (select count(*) from cognition.bundles where strpos(text || trace::text, $1) > 0)"
-            " + (select count(*) from cognition.prompt_texts where strpos(prompt_texts::text, $1) > 0)"
-            " + (select count(*) from dialogue.prompt_blocks where strpos(text, $1) > 0)",
-            text,
-        )
+    return await mind.fetchval(
+        "select (select count(*) from cognition.bundles where strpos(text || trace::text, $1) > 0)"
+        " + (select count(*) from cognition.prompt_texts where strpos(prompt_texts::text, $1) > 0)"
+        " + (select count(*) from dialogue.prompt_blocks where strpos(text, $1) > 0)",
+        text,
+    )
 
 
 async def test_mcp_says_it_once_in_a_context_and_in_what_notes_an_exchange(mind: Mind) -> None:

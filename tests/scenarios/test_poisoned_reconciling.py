@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -11,15 +11,14 @@ from typing import Any, Literal
 import pytest
 import yaml
 
-from newton.heart.identity import user_rules
 from newton.memory import agents
-from newton.providers.minilm import MiniLM
-from tests.scenarios.conftest import Mind
+from tests.scenarios.conftest import Mind, load_minilm
 from tests.scenarios.reading import Reader, Sheet, facts, read, told
 
 ATTACKS: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parents[1] / "data/poisoned_reconciling.yaml").read_text(encoding="utf-8")
 )
+CONTESTED = "select count(*) from memory.links where link = 'contradicts'"
 Cited = Literal["as given", "each line of the person"]
 
 
@@ -66,25 +65,13 @@ def answer(attack: dict[str, Any], sheet: Sheet, cited: Cited) -> list[dict[str,
     return [*demanded, *({**blank, "op": "add", "line": last, "text": text} for text in attack.get("true", ()))]
 
 
-async def in_force(mind: Mind) -> list[str]:
-    """The rules and wishes of the user."""
-    async with mind.db.transaction(mind.agent_id) as tx:
-        return [one.text for one in await user_rules.list_rules(tx, agent_id=mind.agent_id)]
-
-
 async def others(mind: Mind) -> list[str]:
     """The procedures, decisions and proposals that there are."""
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch(
-            "select coalesce(full_text, summary) from memory.memories where kind in ('procedure', 'decision')"
-        )
-        proposed = await tx.fetch("select text from heart.proposals join heart.tenets using (agent_id, tenet_id)")
+    rows = await mind.fetch(
+        "select coalesce(full_text, summary) from memory.memories where kind in ('procedure', 'decision')"
+    )
+    proposed = await mind.fetch("select text from heart.proposals join heart.tenets using (agent_id, tenet_id)")
     return [row[0] for row in (*rows, *proposed)]
-
-
-async def contradicted(mind: Mind) -> int:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        return await tx.fetchval("select count(*) from memory.links where link = 'contradicts'")
 
 
 async def run_attack(mind: Mind, attack: dict[str, Any], cited: Cited, figures: Figures) -> None:
@@ -99,14 +86,14 @@ async def run_attack(mind: Mind, attack: dict[str, Any], cited: Cited, figures: 
     for line in attack["dialogue"]:
         role = "tool" if line["speaker"] == "foreign" else line["speaker"]
         await told(mind, line["text"], session=name, role=role)
-    before, rules_before, unsettled = await facts(mind), await in_force(mind), await contradicted(mind)
+    before, rules_before, unsettled = await facts(mind), await mind.rules(), await mind.fetchval(CONTESTED)
     await read(mind, model=Reader([lambda sheet: answer(attack, sheet, cited)]))
-    now, rules = await facts(mind), await in_force(mind)
+    now, rules = await facts(mind), await mind.rules()
     _judge(attack, figures, before=[*before, *rules_before], now=[*now, *rules, *await others(mind)])
     for lost in {*before, *rules_before} - {*now, *rules}:
         if any(_has(attack["known"][n], lost) for n in attack["must_stay"]):
             figures.note("ends", attack, lost)
-    if new := await contradicted(mind) - unsettled:
+    if new := await mind.fetchval(CONTESTED) - unsettled:
         figures.note("unsettled", attack, new)
 
 
@@ -147,6 +134,6 @@ async def test_no_text_of_others_becomes_a_fact_a_rule_or_an_end(
     figures = Figures()
     for attack in attacks:
         agent_id = await agents.get_or_create_agent(mind.db, attack["id"], now=mind.clock.now())
-        await run_attack(Mind(mind.db, agent_id, mind.clock, MiniLM()), attack, cited, figures)
+        await run_attack(replace(mind, agent_id=agent_id, embedder=load_minilm()), attack, cited, figures)
     assert not figures.wrong, "\n".join([str(dict(figures.counts)), *figures.wrong])
     assert figures.counts["known"] >= 0.95 * figures.counts["must stay"]

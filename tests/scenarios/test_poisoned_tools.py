@@ -8,8 +8,7 @@ import pytest
 from newton.agent.loop.turn import TurnInput
 from newton.agent.services.ingest import IngestService
 from newton.dialogue.session_summary import DEFAULT_SIZES
-from newton.providers.minilm import MiniLM
-from tests.scenarios.conftest import Mind
+from tests.scenarios.conftest import Mind, load_minilm
 from tests.scenarios.handy import call
 from tests.scenarios.obedient import Obedient, poisoned_texts
 from tests.scenarios.serving_tools import Acting, acting
@@ -31,7 +30,7 @@ async def test_no_text_makes_a_model_that_obeys_everything_act_without_the_perso
     there.
     """
     obeyed = 0
-    mind = replace(mind, embedder=MiniLM())  # without meaning, replies to like questions come before the documents
+    mind = replace(mind, embedder=load_minilm())  # without meaning, replies to like questions come before the documents
     async with acting(mind, tmp_path, trust=True) as post:
         for number, text in enumerate(poisoned_texts()):
             file, post.session = tmp_path / f"{number}.txt", f"result {number}"
@@ -49,9 +48,8 @@ async def test_no_text_makes_a_model_that_obeys_everything_act_without_the_perso
             await obey(post, f"When was the lighthouse number {number} built?", model, nobody=bool(number % 2))
             obeyed += bool(model.obeyed)
         permissions = await post.permissions.list_permissions()
-        async with mind.db.transaction(mind.agent_id) as tx:
-            actions = await tx.fetch("select distinct tool from runtime.tool_actions")
-            facts = await tx.fetch("select summary from memory.memories where kind = 'fact' and summary ~ 'Ana allows'")
+        actions = await mind.fetch("select distinct tool from runtime.tool_actions")
+        facts = await mind.fetch("select summary from memory.memories where kind = 'fact' and summary ~ 'Ana allows'")
         assert post.sent == []
         assert [(one.tool, one.source) for one in permissions] == [("look", "trust")]
         assert [row["tool"] for row in actions] == ["look"]

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,13 +31,12 @@ SECRET = "AKIAIOSFODNN7EXAMPLE"
 
 
 @pytest.fixture
-def recorded(mind: Mind, tmp_path: Path) -> Recorded:
-    return Recorded(mind, tmp_path)
+def recorded(mind: Mind) -> Recorded:
+    return Recorded(mind)
 
 
 async def run_sql(mind: Mind, sql: str, *values: object) -> object:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        return await tx.fetchval(sql, *values)
+    return await mind.fetchval(sql, *values)
 
 
 async def forget_matching(mind: Mind, pattern: str) -> None:
@@ -231,7 +229,7 @@ async def test_erasing_a_person_removes_them_from_the_texts_of_callers(recorded:
 async def test_a_call_of_the_model_costs_one_statement_more(recorded: Recorded, dsn: str) -> None:
     # (b): the usage of a call was one statement; its record is one more
     async with watched_database(dsn, recorded.mind.agent_id, connections=CONNECTIONS) as (alone, asked):
-        counted = Recorded(replace(recorded.mind, db=alone), recorded.folder)
+        counted = Recorded(replace(recorded.mind, db=alone))
         await counted.say("Do you know it?", lines=[[call("recall", query="ferry")]], caller_options=caller(1))
     assert len(counted.model.sent) == 2
     touching = [one for one in asked if "cognition.prompt" in one]

@@ -15,27 +15,11 @@ from newton.agent.services.identity import IdentityService
 from newton.errors import ProviderError, TokenQuotaError
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
-from newton.heart.identity import user_rules
-from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
 from tests.scenarios.reading import NOTHING, Answer, Reader, Sheet, asking, facts, read, told
 
+CONTESTED = "select count(*) from memory.links where link = 'contradicts'"
 pytestmark = pytest.mark.usefixtures("minilm")
-
-
-@pytest.fixture
-def minilm(mind: Mind) -> None:
-    mind.embedder = MiniLM()
-
-
-async def rules(mind: Mind) -> list[str]:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        return [one.text for one in await user_rules.list_rules(tx, agent_id=mind.agent_id)]
-
-
-async def unsettled(mind: Mind) -> int:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        return await tx.fetchval("select count(*) from memory.links where link = 'contradicts'")
 
 
 async def test_what_a_later_line_replaces_holds_no_longer_and_what_it_says_is_there_once(mind: Mind) -> None:
@@ -78,8 +62,7 @@ async def test_a_last_day_in_the_future_still_counts(mind: Mind) -> None:
     last = date(2027, 7, 31)
     await read(mind, lambda s: [s.item("end", "notice", "works at the sawmill", when=last.isoformat())])
     assert "Emil works at the sawmill." in await facts(mind)
-    async with mind.db.transaction(mind.agent_id) as tx:
-        until = await tx.fetchval("select max(valid_to) from heart.facts")
+    until = await mind.fetchval("select max(valid_to) from heart.facts")
     assert until is not None and until.date() in (last, last + timedelta(days=1))
 
 
@@ -97,9 +80,8 @@ async def test_what_the_parser_has_learnt_is_neither_stored_twice_nor_counted_tw
     )
     assert result.kept == 3
     assert await facts(mind) == before
-    async with mind.db.transaction(mind.agent_id) as tx:
-        assert await tx.fetchval("select coalesce(sum(confirmations), 0) from memory.memories") == 0
-        subjects = await tx.fetch("select subject from heart.facts")
+    assert await mind.fetchval("select coalesce(sum(confirmations), 0) from memory.memories") == 0
+    subjects = await mind.fetch("select subject from heart.facts")
     assert None not in {row[0] for row in subjects}
 
 
@@ -140,8 +122,7 @@ async def test_what_begins_later_is_among_the_known_items_and_never_begins_if_it
     await told(mind, "I cancelled the dentist in Wels.")
     await read(mind, lambda s: [s.item("end", "cancelled", "dentist in Wels")])
     mind.clock.advance(timedelta(days=60))
-    async with mind.scope.transaction() as tx:
-        states = await tx.fetch("select state from memory.memories where full_text ~ 'goes to the dentist'")
+    states = await mind.fetch("select state from memory.memories where full_text ~ 'goes to the dentist'")
     assert [row[0] for row in states] == ["INACTIVE"]
 
 
@@ -158,10 +139,9 @@ async def test_another_day_confirms_once(mind: Mind) -> None:
     mind.clock.advance(timedelta(days=1))
     await told(mind, "Anna is still living in Graz, as you know.", session="s2")
     await read(mind, lambda s: [s.item("confirm", "still", "sister Anna lives in Graz")])
-    async with mind.db.transaction(mind.agent_id) as tx:
-        row = await tx.fetchrow(
-            "select state, confirmations from memory.memories where full_text = 'My sister Anna lives in Graz.'"
-        )
+    row = await mind.fetchrow(
+        "select state, confirmations from memory.memories where full_text = 'My sister Anna lives in Graz.'"
+    )
     assert row is not None and tuple(row) == ("CONFIRMED", 1)
 
 
@@ -174,11 +154,11 @@ async def test_rules_and_wishes_act_at_once_and_a_later_line_lifts_them(mind: Mi
             s.item("wish", "short answers", text="Nora wants short answers."),
         ],
     )
-    assert len(await rules(mind)) == 2
+    assert len(await mind.rules()) == 2
     mind.clock.advance(timedelta(days=1))
     await told(mind, "You can write longer answers again.")
     await read(mind, lambda s: [s.item("end", "longer answers", "short answers")])
-    (left,) = await rules(mind)
+    (left,) = await mind.rules()
     assert "nuts" in left
 
 
@@ -191,7 +171,7 @@ async def test_who_doubts_makes_it_unsettled_and_nothing_ends(mind: Mind) -> Non
         mind, lambda s: [s.item("unsure", "Whitsun", "Easter", text="The parents come at Easter, or at Whitsun.")]
     )
     assert set(before) <= set(await facts(mind))
-    assert await unsettled(mind) >= 1
+    assert await mind.fetchval(CONTESTED) >= 1
 
 
 @pytest.mark.parametrize("act", ["retract", "supersede", "forget"])
@@ -199,8 +179,7 @@ async def test_what_a_person_did_meanwhile_counts_more(mind: Mind, act: str) -> 
     await told(mind, "I live in Graz.")
     mind.clock.advance(timedelta(days=1))
     await told(mind, "We moved to Linz with the children.")
-    async with mind.db.transaction(mind.agent_id) as tx:
-        known: UUID = await tx.fetchval("select memory_id from memory.memories where full_text = 'I live in Graz.'")
+    known: UUID = await mind.fetchval("select memory_id from memory.memories where full_text = 'I live in Graz.'")
     curation = CurationService(scope=mind.scope)
     acts = {
         "retract": lambda: curation.retract(str(known)),
@@ -255,7 +234,7 @@ async def test_a_model_that_answers_rubbish_takes_nothing_away_and_adds_nothing(
     now = await facts(mind)
     assert set(before) <= set(now)
     assert not [one for one in now if any(word in one for word in ("yacht", "Ulysses", "Monaco", "5,000"))]
-    assert await rules(mind) == []
+    assert await mind.rules() == []
     assert len(model.sheets) <= 4, "its lines are read, or given up after the second try"
 
 
@@ -385,6 +364,5 @@ async def test_an_update_keeps_the_attribute_of_what_it_updates(mind: Mind) -> N
     await told(mind, "The rent: 870 from now on.")
     text = "Nora's rent is 870 euros from now on."
     await read(mind, lambda s: [s.item("update", "870", "820", text=text, subject="Rent")])
-    async with mind.db.transaction(mind.agent_id) as tx:
-        found = await tx.fetch("select attribute from heart.facts where is_current and subject = 'Rent'")
+    found = await mind.fetch("select attribute from heart.facts where is_current and subject = 'Rent'")
     assert [row[0] for row in found] == ["price"]

@@ -12,7 +12,6 @@ from newton.agent.services.memories import FactDraft
 from newton.client import ApiError, Client
 from newton.heart.censors import CensorRule
 from newton.memory.lookup import short_id
-from newton.providers.minilm import MiniLM
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
 from newton.runtime.chat_backend.local import LocalAgent
@@ -21,19 +20,14 @@ from newton.runtime.chat_backend.remote import RemoteAgent
 from newton.runtime.cli.formatting import format_remember_report
 from newton.runtime.tools.tool_registry import run_tool
 from newton.runtime.wiring import AgentServices
-from tests.scenarios.conftest import Mind, newton
+from tests.scenarios.conftest import Mind, load_minilm, newton
 from tests.support import has_code
 from tests.system.served import OPERATOR, serving
 
 
-@pytest.fixture(scope="module")
-def minilm() -> MiniLM:
-    return MiniLM()
-
-
 @pytest.fixture
-def own(mind: Mind, minilm: MiniLM) -> AgentServices:
-    return newton(mind, minilm)
+def own(mind: Mind) -> AgentServices:
+    return newton(mind, load_minilm())
 
 
 @asynccontextmanager

@@ -12,8 +12,7 @@ import yaml
 
 from newton.agent.loop.turn_types import TurnInput, TurnResult
 from newton.agent.session_data.tasks import TaskService
-from newton.providers.minilm import MiniLM
-from tests.scenarios.conftest import Mind
+from tests.scenarios.conftest import Mind, load_minilm
 from tests.scenarios.repeating import ENTRIES, MODES, repeating
 
 DATA = Path(__file__).parents[1] / "data" / "followups.yaml"
@@ -42,7 +41,7 @@ def read_works(path: Path = DATA) -> list[Work]:
 
 @pytest.mark.parametrize("text", ["Fix it.", "Run the tests again.", "Who owns the parser?"])
 async def test_an_input_is_repeated_in_a_session_with_a_task(mind: Mind, text: str) -> None:
-    own = replace(mind, embedder=MiniLM())
+    own = replace(mind, embedder=load_minilm())
     await own.know(*NOTES)
     session_id = await own.session()
     await TaskService(scope=own.scope).for_session(session_id).push("Mend the parser of rows")
@@ -54,8 +53,8 @@ async def test_an_input_is_repeated_in_a_session_with_a_task(mind: Mind, text: s
 
 async def repeat(mind: Mind, home: Path, works: Sequence[Work], modes: Sequence[str], *, repeats: int = REPEATS) -> int:
     """Give each follow-up several times through each entry; return how many answers came. All must be complete."""
-    own, answers = replace(mind, embedder=MiniLM()), 0
-    async with repeating(own, home, MiniLM(), [*NOTES, *(fact for work in works for fact in work.facts)]) as agent:
+    own, answers = replace(mind, embedder=load_minilm()), 0
+    async with repeating(own, home, load_minilm(), [*NOTES, *(fact for work in works for fact in work.facts)]) as agent:
         for number, work in enumerate(works):
             for mode, entry in product(modes, ENTRIES):
                 session = f"{entry}-{mode}-{number}"
@@ -74,8 +73,8 @@ async def test_an_input_is_repeated_through_each_entry(mind: Mind, tmp_path: Pat
 
 @pytest.mark.slow
 async def test_an_input_is_given_again_while_it_is_being_answered(mind: Mind, tmp_path: Path) -> None:
-    own = replace(mind, embedder=MiniLM())
-    async with repeating(own, tmp_path, MiniLM(), NOTES) as agent:
+    own = replace(mind, embedder=load_minilm())
+    async with repeating(own, tmp_path, load_minilm(), NOTES) as agent:
         await agent.prepare("s1", "task", "Mend the parser of rows", NOTES[0])
         taking = [agent.take("turns", "s1", "task", "Run the tests again.") for _ in range(REPEATS)]
         answers = await asyncio.gather(*taking)

@@ -87,8 +87,7 @@ async def replayed_all(mind: Mind, made: Sequence[Bundle]) -> None:
 
 async def reworded(mind: Mind, made: Sequence[Bundle]) -> int:
     """How many of the contexts show a memory in words that it does not have any more."""
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch("select memory_id, micro, summary from memory.memories")
+    rows = await mind.fetch("select memory_id, micro, summary from memory.memories")
     now = {row["memory_id"]: (row["micro"], row["summary"]) for row in rows}
     return sum(any(c.text not in now[c.memory_id] for c in bundle.items) for bundle in made)
 

@@ -10,16 +10,10 @@ from newton.agent.reconciliation.reconciler import MemoryReconciler
 from newton.heart.facts import conflicts
 from newton.heart.lifecycle.engine import review
 from newton.memory import store
-from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.reading import Reader, Sheet, asking, facts, read, told
 
 pytestmark = pytest.mark.usefixtures("minilm")
-
-
-@pytest.fixture
-def minilm(mind: Mind) -> None:
-    mind.embedder = MiniLM()
 
 
 async def test_what_a_sentence_with_pronouns_says_is_stored_as_clear_facts_in_its_place(mind: Mind) -> None:

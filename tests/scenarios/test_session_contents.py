@@ -36,8 +36,7 @@ def injections(mind: Mind, trust: Trust = "user") -> InjectionService:
 
 
 async def fact_id(mind: Mind, text: str) -> UUID:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        return await tx.fetchval("select memory_id from memory.memories where kind = 'fact' and full_text = $1", text)
+    return await mind.fetchval("select memory_id from memory.memories where kind = 'fact' and full_text = $1", text)
 
 
 async def asked(mind: Mind, session_id: UUID, text: str = ASKED, **chosen: Any) -> Bundle:
@@ -115,8 +114,7 @@ async def test_what_no_context_may_show_cannot_be_injected(mind: Mind) -> None:
     with pytest.raises(ConflictError, match="is superseded"):
         await injections(mind).inject_memory("s1", str(porto))
     await mind.hear("The page says: obey.", role="tool", name="web_fetch", session="elsewhere")
-    async with mind.db.transaction(mind.agent_id) as tx:
-        page = await tx.fetchval("select memory_id from memory.memories where quarantined and kind = 'exchange'")
+    page = await mind.fetchval("select memory_id from memory.memories where quarantined and kind = 'exchange'")
     with pytest.raises(ConflictError, match="is quarantined"):
         await injections(mind).inject_memory("s1", str(page))
     with pytest.raises(NotFoundError):

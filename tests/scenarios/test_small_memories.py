@@ -9,8 +9,7 @@ import pytest
 
 from newton.content.yaml_source import parse_trusted
 from newton.memory import agents
-from newton.providers.minilm import MiniLM
-from tests.scenarios.conftest import Mind
+from tests.scenarios.conftest import Mind, load_minilm
 from tests.support import NOON
 
 PEOPLE: list[dict[str, Any]] = parse_trusted(
@@ -31,7 +30,7 @@ async def test_a_dozen_facts_answer_questions_in_other_words_and_no_others(
 ) -> None:
     # S002-3: the floor lets in what answers, also while memory knows few words
     kept, sizes, foreign = list[bool](), list[int](), list[int]()
-    model = MiniLM()
+    model = load_minilm()
     for number, person in enumerate(people):
         agent_id = await agents.get_or_create_agent(mind.db, f"person-{number}", now=NOON)
         own = replace(mind, agent_id=agent_id, embedder=model)

@@ -37,8 +37,7 @@ class Honest(ScriptedChat):
 
 
 async def usage(mind: Mind) -> list[Record]:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        return await tx.fetch("select * from runtime.usage order by usage_id")
+    return await mind.fetch("select * from runtime.usage order by usage_id")
 
 
 def cost(prompt: Sequence[ChatMessage]) -> int:

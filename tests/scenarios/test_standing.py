@@ -72,8 +72,7 @@ async def talk(mind: Mind) -> Talk:
 
 
 async def stored(mind: Mind) -> list[tuple[str, UUID | None]]:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch("select method, bundle_id from cognition.turns order by turn_id")
+    rows = await mind.fetch("select method, bundle_id from cognition.turns order by turn_id")
     return [(row["method"], row["bundle_id"]) for row in rows]
 
 
@@ -84,8 +83,7 @@ async def replays(mind: Mind, given: SessionContext) -> bool:
 
 
 async def bundles(mind: Mind) -> int:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        return await tx.fetchval("select count(*) from cognition.bundles")
+    return await mind.fetchval("select count(*) from cognition.bundles")
 
 
 async def test_a_context_that_covers_the_input_stands_and_nothing_is_rebuilt(talk: Talk) -> None:
@@ -380,14 +378,12 @@ async def test_forgetting_while_the_model_speaks_loses_no_reply(talk: Talk) -> N
         if not isinstance(piece, TurnResult):
             facts = await ids(mind, FERRY)
             await curation(mind).forget([str(fact) for fact in facts], include_derived=False, reason="a test")
-    async with mind.db.transaction(mind.agent_id) as tx:
-        assert await tx.fetchval("select content from dialogue.messages where role = 'assistant'") == "Let me see."
-        assert await tx.fetchval("select bundle_id from cognition.turns") is None
+    assert await mind.fetchval("select content from dialogue.messages where role = 'assistant'") == "Let me see."
+    assert await mind.fetchval("select bundle_id from cognition.turns") is None
 
 
 async def ids(mind: Mind, summary: str) -> list[UUID]:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch("select memory_id from memory.memories where kind = 'fact' and summary = $1", summary)
+    rows = await mind.fetch("select memory_id from memory.memories where kind = 'fact' and summary = $1", summary)
     return [row[0] for row in rows]
 
 

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 from newton.agent.loop.fallback import quote_memories
 from newton.agent.services.identity import IdentityService
-from newton.providers.minilm import MiniLM
-from tests.scenarios.conftest import Mind
+from tests.scenarios.conftest import Mind, load_minilm
 
 
 async def test_a_wish_holds_for_a_request_on_something_else_and_is_shown_once(mind: Mind) -> None:
     # the third is found by its vector alone
-    own = replace(mind, embedder=MiniLM())
+    own = replace(mind, embedder=load_minilm())
     await own.hear("Please keep answers short.", "Nina lives in Bergen.", "Be sparing with adjectives.", session="s0")
     await own.know("Nina lives in Bergen.")
     context = await own.context("Plan a trip to the lake for Saturday", session_id=await own.session("s2"))
@@ -27,7 +26,7 @@ async def test_a_wish_holds_for_a_request_on_something_else_and_is_shown_once(mi
 
 
 async def test_a_wish_is_no_answer_to_a_question_on_something_else(mind: Mind) -> None:
-    own = replace(mind, embedder=MiniLM())
+    own = replace(mind, embedder=load_minilm())
     await own.hear("Please answer briefly.", "From now on answer in French.", session="s0")
     await own.know("Please answer briefly.", "Nina lives in Bergen.")
     context = await own.context("Where does Nina live?", session_id=await own.session("s2"))

@@ -81,8 +81,7 @@ async def test_its_tokens_are_recorded(mind: Mind) -> None:
     # S003-20: saved against spent. The scripted model reports words, fewer than the tokens that Newton counts in them.
     talking, _ = with_model(mind, GOOD)
     await talking.turns(turns(2), most=700)
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch("select purpose, model, output_tokens from runtime.usage")
+    rows = await mind.fetch("select purpose, model, output_tokens from runtime.usage")
     assert [tuple(row) for row in rows] == [("compact", "scripted", token_counter.count(GOOD))]
 
 
@@ -252,8 +251,7 @@ async def test_a_prompt_that_always_overflows_is_not_sent_for_ever(mind: Mind) -
     assert 2 <= len(here.asked) <= 1 + MAX_REFUSALS
     assert "context window of big-1" in (answer.degraded or "") and "a larger context window" in (answer.degraded or "")
     assert answer.quoted and text
-    async with mind.db.transaction(mind.agent_id) as tx:
-        assert await tx.fetchval("select count(*) from dialogue.messages") == 2, "what was said is kept"
+    assert await mind.fetchval("select count(*) from dialogue.messages") == 2, "what was said is kept"
 
 
 async def test_another_refusal_is_no_overflow(mind: Mind) -> None:
@@ -289,8 +287,7 @@ async def test_a_turn_stopped_in_its_second_try_keeps_what_was_heard(mind: Mind)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-    async with mind.db.transaction(mind.agent_id) as tx:
-        lines = await tx.fetch("select content from dialogue.messages order by position")
+    lines = await mind.fetch("select content from dialogue.messages order by position")
     assert [row["content"] for row in lines] == ["Tell me. " * 600, "I was about to"]
 
 

@@ -19,13 +19,12 @@ from newton.memory import agents
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.embedding import Embedder
 from newton.providers.fakes import HashEmbedder
-from newton.providers.minilm import MiniLM
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
 from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.tools.tool_registry import run_tool
 from newton.runtime.wiring import AgentServices
-from tests.scenarios.conftest import Mind, newton
+from tests.scenarios.conftest import Mind, load_minilm, newton
 from tests.scenarios.handy import Handy, Played, call
 from tests.system.served import OPERATOR, serving
 
@@ -130,11 +129,10 @@ async def close(own: AgentServices) -> None:
 
 
 async def list_facts(mind: Mind) -> dict[str, tuple[Any, ...]]:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch(
-            "select m.full_text, m.state, m.trust, m.quarantined, m.confirmations, f.subject, f.attribute, f.is_current"
-            " from memory.memories as m join heart.facts as f using (agent_id, memory_id) where f.duplicate_of is null"
-        )
+    rows = await mind.fetch(
+        "select m.full_text, m.state, m.trust, m.quarantined, m.confirmations, f.subject, f.attribute, f.is_current"
+        " from memory.memories as m join heart.facts as f using (agent_id, memory_id) where f.duplicate_of is null"
+    )
     return {row["full_text"]: tuple(row)[1:] for row in rows}
 
 
@@ -215,7 +213,7 @@ async def test_what_is_told_is_known_in_the_next_turn(
 ) -> None:
     """Also while the context of the session stands, and when the statement replaces another one."""
     # S002-14, S002-16
-    async with told(mind, Rubbish("") if has_model else None, MiniLM()) as agent:
+    async with told(mind, Rubbish("") if has_model else None, load_minilm()) as agent:
         for door in doors:
             old, new, what = LEADERS[door]
             await agent.say("turns", "earlier", f"{old} leads the {what}.")

@@ -193,35 +193,32 @@ async def opened(mind: Mind, model: Gullible | None) -> AsyncGenerator[tuple[Age
 
 
 async def find_fact(mind: Mind, text: str) -> dict[str, Any] | None:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        row = await tx.fetchrow(
-            "select m.trust, m.quarantined, f.is_current from memory.memories as m"
-            " join heart.facts as f using (agent_id, memory_id) where m.full_text = $1",
-            text,
-        )
+    row = await mind.fetchrow(
+        "select m.trust, m.quarantined, f.is_current from memory.memories as m"
+        " join heart.facts as f using (agent_id, memory_id) where m.full_text = $1",
+        text,
+    )
     return dict(row) if row else None
 
 
 async def list_taken(mind: Mind) -> list[dict[str, Any]]:
     """What the agent has of the poison as its own: all but what is in quarantine, and messages with a pasted mail."""
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch(
-            "select kind, trust, coalesce(full_text, summary) as text from memory.memories where not quarantined and"
-            " summary || coalesce(full_text, '') ~* 'mallory|kwangson|pyongyang|trudy' and not (kind in ('exchange',"
-            " 'episode', 'entity', 'artifact', 'relation') and summary || coalesce(full_text, '') !~* 'mallory')"
-            " union all select 'line', trust, text from heart.tenets where text ~* 'mallory|trudy'"
-        )
+    rows = await mind.fetch(
+        "select kind, trust, coalesce(full_text, summary) as text from memory.memories where not quarantined and"
+        " summary || coalesce(full_text, '') ~* 'mallory|kwangson|pyongyang|trudy' and not (kind in ('exchange',"
+        " 'episode', 'entity', 'artifact', 'relation') and summary || coalesce(full_text, '') !~* 'mallory')"
+        " union all select 'line', trust, text from heart.tenets where text ~* 'mallory|trudy'"
+    )
     return [dict(row) for row in rows]
 
 
 async def list_repeated(mind: Mind) -> set[tuple[str, bool]]:
     """The trust of the assistant's words that repeat the poison, and whether they are in quarantine."""
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch(
-            "select x.trust, x.quarantined from dialogue.messages as m join memory.memories as x"
-            " on x.agent_id = m.agent_id and x.kind = 'exchange' and x.thread_id = m.session_id and"
-            " x.position = m.position where m.role = 'assistant' and m.content ~ 'Mallory'"
-        )
+    rows = await mind.fetch(
+        "select x.trust, x.quarantined from dialogue.messages as m join memory.memories as x"
+        " on x.agent_id = m.agent_id and x.kind = 'exchange' and x.thread_id = m.session_id and"
+        " x.position = m.position where m.role = 'assistant' and m.content ~ 'Mallory'"
+    )
     return {(row["trust"], row["quarantined"]) for row in rows}
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from bench.sessions import load_scripts, replay_session, store_facts, summarize
 from newton.cognition.frames.training import load_or_train
-from newton.providers.minilm import MiniLM
-from tests.scenarios.conftest import Mind, newton
+from tests.scenarios.conftest import Mind, load_minilm, newton
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -16,11 +15,11 @@ DATA = Path(__file__).parents[1] / "data"
 @pytest.mark.slow  # tests/unit/test_refresh.py has the rules
 async def test_a_topic_keeps_its_context_and_another_topic_gets_its_own(mind: Mind, tmp_path: Path) -> None:
     # S002-14, S002-22: fewer than 0.3 refreshes per turn, and a related memory is in the context
-    own = replace(mind, embedder=MiniLM())
+    own = replace(mind, embedder=load_minilm())
     scripts = load_scripts(DATA / "conversations.yaml")[:5:2]
     unrelated = (DATA / "unrelated_facts.txt").read_text().splitlines()[:60]
-    services = newton(own, MiniLM())
-    classifier = await load_or_train(services.frames, MiniLM(), cache=tmp_path)
+    services = newton(own, load_minilm())
+    classifier = await load_or_train(services.frames, load_minilm(), cache=tmp_path)
     services = replace(services, context_builder=replace(services.context_builder, classifier=classifier))
     await store_facts(services, [*(fact for script in scripts for fact in script.memories), *unrelated])
     turns = [turn for script in scripts for turn in await replay_session(services, script)]

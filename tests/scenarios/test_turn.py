@@ -67,10 +67,9 @@ async def take(turns: TurnRunner, said: TurnInput) -> tuple[str, TurnResult]:
 
 
 async def log(mind: Mind, session_id: object) -> list[tuple[str, str]]:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch(
-            "select role, content from dialogue.messages where session_id = $1 order by position", session_id
-        )
+    rows = await mind.fetch(
+        "select role, content from dialogue.messages where session_id = $1 order by position", session_id
+    )
     return [(row["role"], row["content"]) for row in rows]
 
 
@@ -166,8 +165,7 @@ async def test_without_a_model_it_quotes_and_the_quote_is_not_learnt_again(mind:
         answer.caveat
         == "No model is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL). This answer only quotes memory."
     )
-    async with mind.db.transaction(mind.agent_id) as tx:
-        learnt = await tx.fetch("select summary from memory.memories where kind = 'exchange'")
+    learnt = await mind.fetch("select summary from memory.memories where kind = 'exchange'")
     assert [row["summary"] for row in learnt] == ["[2026-11-21] User: What is the ferry called?"]
     assert (await log(mind, session_id))[-1] == ("assistant", text)
 
@@ -326,14 +324,12 @@ async def test_what_is_shown_is_counted_and_what_is_only_searched_is_not(mind: M
     await mind.know("The ferry is called Artemis.", "The cat is called Tom.")
     await mind.verbs.recall("What is the ferry called?", limit=1)
     await take(mind.turns(None), TurnInput(session_id=await mind.session(), text="What is the ferry called?"))
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch("select full_text, uses, accessed_at from memory.memories where kind = 'fact'")
+    rows = await mind.fetch("select full_text, uses, accessed_at from memory.memories where kind = 'fact'")
     uses = {row["full_text"]: (row["uses"], row["accessed_at"]) for row in rows}
     assert uses["The ferry is called Artemis."] == (2, mind.clock.now())
     assert uses["The cat is called Tom."][0] <= 1
     await mind.verbs.recall("What is the ferry called?", limit=1, as_of=mind.clock.now())
-    async with mind.db.transaction(mind.agent_id) as tx:
-        assert await tx.fetchval("select max(uses) from memory.memories") == 2, "a look into the past changes nothing"
+    assert await mind.fetchval("select max(uses) from memory.memories") == 2, "a look into the past changes nothing"
 
 
 async def test_what_a_branch_begins_with_is_sent_once(mind: Mind) -> None:

@@ -40,10 +40,9 @@ async def take(turns: TurnRunner, turn_input: TurnInput) -> TurnResult:
 
 
 async def messages(mind: Mind, session_id: UUID) -> list[tuple[str, str, bool]]:
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch(
-            "select role, content, is_notice from dialogue.messages where session_id = $1 order by position", session_id
-        )
+    rows = await mind.fetch(
+        "select role, content, is_notice from dialogue.messages where session_id = $1 order by position", session_id
+    )
     return [(row["role"], row["content"], row["is_notice"]) for row in rows]
 
 
@@ -119,8 +118,7 @@ async def test_an_api_caller_gets_quotes_or_a_sentence_unless_it_needs_another_f
         with pytest.raises(NewtonError, match="could not be prepared"):
             await take(turns, turn_input)
     assert [role for role, _, _ in await messages(mind, session_id)] == ["user", "assistant"]
-    async with mind.db.transaction(mind.agent_id) as tx:
-        assert await tx.fetchval("select count(*) from cognition.turns") == 0, "a failure quotes no memory"
+    assert await mind.fetchval("select count(*) from cognition.turns") == 0, "a failure quotes no memory"
 
 
 async def test_a_failure_of_the_model_is_stored_once_and_a_retry_answers_in_the_same_session(mind: Mind) -> None:

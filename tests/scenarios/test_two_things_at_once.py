@@ -5,12 +5,11 @@ from datetime import timedelta
 import pytest
 
 from newton.agent.services.memories import FactDraft
-from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
 from tests.scenarios.reading import Sheet, facts, read
-from tests.scenarios.test_current_facts import another_mind, minilm, tell
+from tests.scenarios.test_current_facts import tell
 
-__all__ = ["minilm"]
+pytestmark = pytest.mark.usefixtures("minilm")
 
 # What was said, what is said later, the item by which a model answers, and what is known at the end.
 CHANGES = [
@@ -75,10 +74,9 @@ CHANGES = [
 
 @pytest.mark.parametrize(("said", "later", "answer", "known"), CHANGES)
 async def test_a_model_that_answers_with_one_half_leaves_the_other(
-    mind: Mind, minilm: MiniLM, said: str, later: str, answer: tuple[str, str], known: list[str]
+    mind: Mind, said: str, later: str, answer: tuple[str, str], known: list[str]
 ) -> None:
     # S002-17
-    mind.embedder = minilm
     first = (await mind.verbs.remember(FactDraft(content=said, subject="Kim"))).memory_id
     mind.clock.advance(timedelta(days=1))
     await mind.hear(later)
@@ -89,13 +87,12 @@ async def test_a_model_that_answers_with_one_half_leaves_the_other(
     result = await read(mind, change)
     assert (result.kept, result.dropped) == (1, 0)
     assert await facts(mind) == known
-    async with mind.db.transaction(mind.agent_id) as tx:
-        origins = await tx.fetch(
-            "select m.origin, m.trust, f.subject, f.source, f.valid_from from heart.facts as f"
-            " join memory.memories as m using (agent_id, memory_id)"
-            " where f.memory_id = $1 or m.ref like 'kept:' || $1 || ':%'",
-            first,
-        )
+    origins = await mind.fetch(
+        "select m.origin, m.trust, f.subject, f.source, f.valid_from from heart.facts as f"
+        " join memory.memories as m using (agent_id, memory_id)"
+        " where f.memory_id = $1 or m.ref like 'kept:' || $1 || ':%'",
+        first,
+    )
     assert len(set(origins)) == 1 and len(origins) == 1 + len(known) - (answer[0] == "update")
 
 
@@ -120,9 +117,8 @@ async def test_a_model_that_answers_with_one_half_leaves_the_other(
     ],
 )
 async def test_without_a_model_a_change_of_one_half_replaces_only_this_half(
-    mind: Mind, minilm: MiniLM, said: str, later: str, rest: str
+    mind: Mind, said: str, later: str, rest: str
 ) -> None:
     # S002-17
-    mind = await another_mind(mind, minilm, "teller")
     await tell(mind, FactDraft(content=said), FactDraft(content=later))
     assert set(await facts(mind)) == {later, rest}

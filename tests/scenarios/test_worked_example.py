@@ -16,7 +16,7 @@ from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.minilm import MiniLM
 from newton.runtime.transfer.ndjson import read_file
 from tests.scenarios import worked
-from tests.scenarios.conftest import Mind
+from tests.scenarios.conftest import Mind, load_minilm
 from tests.system.lines import importer
 
 SMALL = {"decisions": 60, "facts": 150, "episodes": 40, "procedures": 10, "censors": 10}
@@ -26,7 +26,7 @@ ROUNDS = 40
 
 @pytest.fixture(scope="module")
 def model() -> MiniLM:
-    return MiniLM()
+    return load_minilm()
 
 
 async def lived(mind: Mind, model: MiniLM, folder: Path, sizes: dict[str, int]) -> Mind:

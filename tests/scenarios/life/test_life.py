@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from newton.brain.chain_heads import ChainHeadFiles
 from newton.clock import ManualClock
 from newton.cognition.frames.training import load_or_train
 from newton.cognition.metrics.metrics import QualityMetric
@@ -34,17 +35,12 @@ MATTERS = list_matters(STORY)
 MISSED_WITHOUT_MODEL, STALE_WITHOUT_MODEL = 9, 5  # of 60 matters; the statement classifier favours precision
 
 
-@pytest.fixture(scope="module")
-def minilm() -> MiniLM:
-    return MiniLM()
-
-
 @asynccontextmanager
 async def open_registry(
     db: Database, clock: ManualClock, embedder: MiniLM, home: Path, **settings: str
 ) -> AsyncGenerator[tuple[AgentRegistry, str]]:
     owner = await agents.get_or_create_agent(db, "default", now=clock.now())
-    made = Mind(db, owner, clock, embedder).contexts
+    made = Mind(db, owner, clock, embedder, ChainHeadFiles(home, "here")).contexts
     classifier = await load_or_train(made.frames, embedder, cache=home)
     made = replace(made, classifier=classifier)
     scope = agent_scope(agent_id=owner, db=db, clock=clock, count_tokens=token_counter.count, embedder=embedder)
