@@ -22,7 +22,7 @@ from newton.providers.embedding import Vector
 from newton.providers.fakes import HashEmbedder, ScriptedChat
 from newton.runtime.tools.tool_registry import CallOptions, run_tool
 from tests.scenarios.conftest import Mind, newton
-from tests.scenarios.test_choosing import UNCLEAR
+from tests.scenarios.test_question_kinds import UNCLEAR
 from tests.scenarios.test_sources import QUESTION, Sleeper, happen, introduce, locked
 
 SLOW_SECONDS = 1.5  # as a source may take on a busy machine; more than each fixed deadline of single sources was

@@ -1,13 +1,19 @@
-"""How observations get into contexts that stand, how they leave, and what may not become of them."""
+"""Observations in contexts: the right one for a question, how they enter and leave, and what may not become of them."""
 
 import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
+from statistics import mean
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from newton.agent.loop.turn import TurnInput
 from newton.agent.services.sessions import SessionService
+from newton.client import Client
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextFilters, SentMessages
 from newton.dialogue import branches
@@ -17,11 +23,16 @@ from newton.heart.events.event_types import validate_event
 from newton.memory.forgetting import forget
 from newton.providers import token_counter
 from newton.providers.chat import ToolCall
+from newton.providers.embedding import Embedder
 from newton.providers.fakes import HashEmbedder, ScriptedChat
+from newton.runtime.agent_registry import AgentRegistry
+from newton.runtime.api.app import create_app
 from newton.runtime.tools.tool_registry import run_tool
-from tests.scenarios.conftest import Mind, newton
+from tests.observing import Way, load_situations, measure
+from tests.scenarios.conftest import Mind, load_minilm, newton
 from tests.scenarios.test_turn import take
 from tests.support import teller
+from tests.system.served import OPERATOR, serving
 
 ERROR = {"message": "ModuleNotFoundError: No module named 'orders.models'", "stack": 'File "views.py", line 3'}
 SHOWN = "error: ModuleNotFoundError: No module named 'orders.models'"
@@ -187,3 +198,43 @@ async def test_it_is_not_shown_in_working_memory_nor_in_a_context_without_events
     assert observed(others) == []
     shown = await run_tool(newton(mind, HashEmbedder()), "working_memory", {"session": "s1"})
     assert "orders.models" not in str(shown.fields["text"])
+
+
+FEW, EVERY = slice(0, None, 4), slice(0, None)
+
+
+@asynccontextmanager
+async def spoken_to(mind: Mind, embedder: Embedder) -> AsyncGenerator[Client]:
+    """The mind behind the HTTP API, with this embedder."""
+    minds = AgentRegistry(newton(replace(mind, embedder=embedder), embedder))
+    with capture_logs():
+        async with (
+            serving(create_app(minds, operator_token=OPERATOR)) as url,
+            Client(url, token=OPERATOR, max_attempts=1) as client,
+        ):
+            yield client
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "way"),
+    [
+        pytest.param("observations", FEW, "events", marks=pytest.mark.slow),
+        ("observations_last", FEW, "messages"),
+        *(
+            pytest.param(name, EVERY, way, marks=pytest.mark.slow)
+            for name in ("observations", "observations_last")
+            for way in ("events", "messages")
+        ),
+    ],
+)
+async def test_the_right_observation_is_in_the_context_and_hardly_any_for_another_question(
+    mind: Mind, name: str, part: slice, way: Way
+) -> None:
+    # S001-28: in its session at once, in another one by relevance, above all for a repair
+    situations, unrelated = load_situations(name)
+    async with spoken_to(mind, load_minilm()) as client:
+        found = await measure(client, situations[part], unrelated[part], way)
+    assert mean(found.same.values()) >= 0.95, [name for name, has in found.same.items() if not has]
+    assert mean(found.other.values()) >= 0.8, [name for name, has in found.other.items() if not has]
+    assert mean(many <= 1 for many in found.unrelated_same) >= 0.9, found.unrelated_same
+    assert mean(many <= 1 for many in found.unrelated_other) >= 0.9, found.unrelated_other

@@ -1,16 +1,26 @@
-"""Questions that no single memory answers, and requests to which earlier instructions apply."""
+"""Kinds of inputs: the kind of a question in several languages, and the frame, with a model to break a tie."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
+import pytest
+
+from newton.agent.llm.structured import StructuredLLM
 from newton.agent.services.bundles import BundleService
 from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message, Role
+from newton.memory import store
 from newton.memory.forgetting import forget
+from newton.memory.recall import recall
+from newton.memory.search_types import MemorySearch, SearchLimits
+from newton.providers.embedding import Vector
+from newton.providers.fakes import HashEmbedder, ScriptedChat
 from tests.scenarios.conftest import Mind
 from tests.support import NOON, agent_scope, teller
 
@@ -100,3 +110,109 @@ async def test_a_long_procedure_leaves_room_for_three_facts(mind: Mind) -> None:
     await mind.settle()
     bundle = await ask(mind, "What does the release of May need?", tokens=300, fill=True)
     assert -1 not in lines(bundle, *facts)
+
+
+TOLD = {
+    "de": ("Die Verträge liegen im grauen Ordner.", "Wo ist der Vertrag?"),
+    "fr": ("Nous avons réparé les vélos dans la cave.", "Où réparer un velo ?"),
+    "ru": ("Запасные ключи лежат под цветочными горшками.", "Где запасной ключ?"),
+    "zh": ("备用钥匙放在蓝色花盆下面。", "钥匙在哪里？"),
+    "ja": ("予備の鍵は青い植木鉢の下にあります。", "鍵はどこですか？"),
+}
+OTHER = "The deployment of the budget page was late again on day {day}."
+
+
+async def find_by_words(mind: Mind, text: str) -> list[str]:
+    """Return what the search by words alone finds."""
+    search = MemorySearch(db=mind.db, agent_id=mind.agent_id, limits={"exchange": SearchLimits(9, 9)})
+    found = await recall(text, embedder=None, search=search)
+    return [one.spoken_text for one in found.memories if one.lexical > 0]
+
+
+@pytest.mark.parametrize("code", TOLD)
+async def test_words_are_found_by_their_stems_in_the_language_of_the_text(mind: Mind, code: str) -> None:
+    told, asked = TOLD[code]
+    await say(mind, NOON - timedelta(days=9), told)
+    for day in range(6):
+        await say(mind, NOON - timedelta(days=day), OTHER.format(day=day))
+    await mind.settle()
+    bundle = await ask(mind, asked)
+    assert lines(bundle, told) != [-1]
+    assert await find_by_words(mind, asked) == [told]
+    async with mind.db.transaction(mind.agent_id) as tx:
+        counts = await store.count_by_language(tx, agent_id=mind.agent_id)
+    assert counts == {"en": 6, code: 1}
+
+
+async def test_names_are_found_across_languages(mind: Mind) -> None:
+    await say(mind, NOON - timedelta(days=3), "Charles hat die Unterlagen mit nach Hause genommen.")
+    for day in range(3):
+        await say(mind, NOON - timedelta(days=day), OTHER.format(day=day))
+    await mind.settle()
+    assert await find_by_words(mind, "What did Charles do?") == ["Charles hat die Unterlagen mit nach Hause genommen."]
+
+
+UNCLEAR, CLEAR = "zzz <input>", "Should we use tabs or spaces?"
+
+
+class Listening(HashEmbedder):
+    """Keeps the texts it was given."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        self.heard += texts
+        return await super().embed(texts)
+
+
+def asking(mind: Mind, model: ScriptedChat, per_day: int = 10_000) -> ContextBuilder:
+    asker = StructuredLLM(
+        model=model,
+        tokens_per_day=per_day,
+        scope=mind.scope,
+    )
+    return replace(mind.contexts, tiebreak=asker.pick_frame)
+
+
+async def built(contexts: ContextBuilder, mind: Mind, text: str) -> Bundle:
+    return await contexts.build(ContextBuildRequest(agent_id=mind.agent_id, input=text, tokens=2_000))
+
+
+async def test_a_model_breaks_a_tie_among_the_close_frames(mind: Mind) -> None:
+    model = ScriptedChat('{"frame": "creative"}')
+    choice = (await built(asking(mind, model), mind, UNCLEAR)).frame_choice
+    assert (choice.frame, choice.unsure) == ("creative", False)
+    assert choice.reason == "a model chose it from conversation, creative, debug"
+    ((asked,),) = model.received
+    assert "- creative: " in asked.text
+    assert "zzz ‹input›" in asked.text
+    assert await mind.fetchval("select purpose from runtime.usage") == "frame"
+
+
+async def test_a_model_is_not_asked_when_the_frame_is_clear(mind: Mind) -> None:
+    model = ScriptedChat('{"frame": "creative"}')
+    assert (await built(asking(mind, model), mind, CLEAR)).frame_choice.frame == "decision"
+    assert model.received == []
+
+
+async def test_a_model_that_fails_or_answers_something_else_changes_nothing(mind: Mind) -> None:
+    plain = (await built(mind.contexts, mind, UNCLEAR)).frame_choice
+    assert plain.unsure
+    for model in (ScriptedChat(), ScriptedChat("Sure!"), ScriptedChat('{"frame": "task"}')):
+        assert (await built(asking(mind, model), mind, UNCLEAR)).frame_choice == plain
+    spent = ScriptedChat('{"frame": "creative"}')
+    assert (await built(asking(mind, spent, per_day=1), mind, UNCLEAR)).frame_choice == plain
+    assert spent.received == []
+
+
+async def test_the_frame_is_chosen_by_what_stands_behind_the_opening(mind: Mind) -> None:
+    mind.embedder = embedder = Listening()
+    await mind.context("Hello, which ferry goes to Split?")
+    assert sorted(embedder.heard) == ["Hello, which ferry goes to Split?", "which ferry goes to Split?"]
+    embedder.heard.clear()
+    await mind.context("Which ferry goes to Split?")
+    assert embedder.heard == ["Which ferry goes to Split?"]
+    embedder.heard.clear()
+    await mind.context("Hello, which ferry goes to Split?", frame="question")
+    assert embedder.heard == ["Hello, which ferry goes to Split?"]

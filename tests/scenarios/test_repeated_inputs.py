@@ -1,19 +1,173 @@
 """The same input again and again, through each entry of a turn, in sessions of each kind."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+import io
+import json
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, redirect_stdout
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import httpx2
 import pytest
 import yaml
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from pydantic import BaseModel
+from structlog.testing import capture_logs
 
 from newton.agent.loop.turn_types import TurnInput, TurnResult
+from newton.agent.services.memories import FactDraft
 from newton.agent.session_data.tasks import TaskService
-from tests.scenarios.conftest import Mind, load_minilm
-from tests.scenarios.repeating import ENTRIES, MODES, repeating
+from newton.providers.chat import ChatMessage, ChatReply
+from newton.providers.embedding import Embedder
+from newton.providers.fakes import ScriptedChat
+from newton.runtime.agent_registry import AgentRegistry
+from newton.runtime.api.app import create_app
+from newton.runtime.cli.talk.ask import ask
+from newton.runtime.cli.talk.chat import chat
+from tests.scenarios.conftest import Mind, load_minilm, newton
+from tests.system.served import OPERATOR, serving
+
+ENTRIES = ("turns", "chat_completions", "responses", "mcp", "ask", "chat")
+MODES = ("plain", "task", "injection", "filter", "overrides", "frame", "artifact")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The text of a reply, and the parts of the turn that failed; an embedder that is not used is not among them."""
+
+    text: str
+    missing: Mapping[str, str]
+
+
+class ReadyChat(ScriptedChat):
+    """A model that says the same to every request."""
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
+    ) -> AsyncIterator[str | ChatReply]:
+        self._lines = ["I will see to it."]
+        async for piece in super().stream(messages, max_tokens=max_tokens, schema=schema):
+            yield piece
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeating:
+    """An agent with all its interfaces, in this process. `home` has the token for commands."""
+
+    url: str
+    home: Path
+    http: httpx2.AsyncClient
+    mcp: Client
+
+    async def prepare(self, session: str, mode: str, goal: str, fact: str) -> None:
+        """Set up a session in which the same input is given several times."""
+        await self._post(f"/v1/sessions/{session}/messages", messages=[{"role": "user", "content": goal}])
+        match mode:
+            case "task":
+                await self._post("/v1/tasks", session=session, goal=goal)
+            case "injection":
+                await self._post(f"/v1/sessions/{session}/injections", text=fact)
+            case "artifact":
+                await self._post("/v1/artifacts", session=session, name="notes.txt", content=f"{goal}\n{fact}")
+            case _:
+                return
+
+    async def take(self, entry: str, session: str, mode: str, text: str) -> Answer:
+        """Give an input through an entry, with what the mode asks for; return the answer."""
+        frame = "task" if mode == "frame" else None
+        if mode == "filter":  # a context of the same session that differs from that of the turn
+            await self._post("/v1/context", input=text, session=session, kinds=["fact", "exchange"])
+        if mode == "overrides":
+            await self._post("/v1/context", input=text, session=session, overrides={"weights": {"recency": 0.4}})
+        return await getattr(self, f"_take_{entry}")(session, text, frame)
+
+    async def _post(self, path: str, **body: object) -> dict[str, Any]:
+        response = await self.http.post(path, json=body)
+        assert response.status_code < 300, response.text
+        return response.json()
+
+    async def _take_turns(self, session: str, text: str, frame: str | None) -> Answer:
+        response = await self.http.post(f"/v1/sessions/{session}/turns", json={"input": text, "frame": frame})
+        assert response.status_code == 200, response.text
+        (result,) = [one for one in response.text.split("\n\n") if one.startswith("event: result\n")]
+        view = json.loads(result.partition("\ndata: ")[2])
+        return Answer(view["text"], view["missing"])
+
+    async def _take_chat_completions(self, session: str, text: str, frame: str | None) -> Answer:
+        body = {"model": "newton", "messages": [{"role": "user", "content": text}]}
+        response = await self.http.post("/v1/chat/completions", json=body, headers={"X-Newton-Session": session})
+        assert response.status_code == 200, response.text
+        found = response.json()
+        return Answer(found["choices"][0]["message"]["content"], found["newton"]["missing"])
+
+    async def _take_responses(self, session: str, text: str, frame: str | None) -> Answer:
+        body = {"model": "newton", "input": text}
+        response = await self.http.post("/v1/responses", json=body, headers={"X-Newton-Session": session})
+        assert response.status_code == 200, response.text
+        found = response.json()
+        texts = [part["text"] for item in found["output"] for part in item.get("content", ())]
+        return Answer("".join(texts), found["newton"]["missing"])
+
+    async def _take_mcp(self, session: str, text: str, frame: str | None) -> Answer:
+        arguments = {"input": text, "session": session, **({"frame": frame} if frame else {})}
+        context = await self._call("context", arguments)
+        noted = await self._call("note_exchange", {"user": text, "assistant": "Done.", "session": session})
+        assert noted
+        return Answer(context["text"], context.get("missing", {}))
+
+    async def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        result = await self.mcp.call_tool(name, arguments)
+        assert not result.is_error, result.content
+        return result.structured_content
+
+    async def _take_ask(self, session: str, text: str, frame: str | None) -> Answer:
+        shown = await self._type(partial(ask, text, json=True), session, frame)
+        answer = json.loads(shown)
+        return Answer(answer["text"], answer["missing"])
+
+    async def _take_chat(self, session: str, text: str, frame: str | None) -> Answer:
+        shown = await self._type(chat, session, frame, typed=f"{text}\n")
+        return Answer(shown, {line: line for line in shown.splitlines() if "not available" in line})
+
+    async def _type(
+        self, command: Callable[..., Awaitable[int]], session: str, frame: str | None, *, typed: str = ""
+    ) -> str:
+        """Run a command in this process, with the daemon's address and this input; return what it prints."""
+        screen, token_file = io.StringIO(), self.home / "operator.token"
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(screen):
+            patch.setenv("NEWTON_DATA_DIR", str(self.home))
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed.encode())))
+            patch.setattr(sys, "stderr", screen if typed else sys.stderr)
+            status = await command(session=session, frame=frame, daemon=self.url, token_file=token_file)
+        assert status == 0, screen.getvalue()
+        return screen.getvalue()
+
+
+@asynccontextmanager
+async def repeating(mind: Mind, home: Path, embedder: Embedder, facts: Sequence[str]) -> AsyncGenerator[Repeating]:
+    """Serve the agent, which knows the facts."""
+    own = newton(mind, embedder, ReadyChat())
+    for fact in facts:
+        await own.fact_intake("test").store(FactDraft(content=fact))
+    await own.maintenance("test").process_pending(limit=None)
+    (home / "operator.token").write_text(OPERATOR, encoding="utf-8")
+    app = create_app(AgentRegistry(own), operator_token=OPERATOR)
+    headers = {"Authorization": f"Bearer {OPERATOR}"}
+    with capture_logs():  # what the commands print is read
+        async with (
+            serving(app) as url,
+            httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as http,
+            httpx2.AsyncClient(headers=headers, timeout=60) as plain,
+            Client(streamable_http_client(f"{url}/mcp", http_client=plain)) as mcp,
+        ):
+            yield Repeating(url=url, home=home, http=http, mcp=mcp)
+
 
 DATA = Path(__file__).parents[1] / "data" / "followups.yaml"
 REPEATS = 3

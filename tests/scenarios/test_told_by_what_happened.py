@@ -1,4 +1,4 @@
-"""What happened replaces what was told, without a word that announces a change and without an LLM."""
+"""What happened replaces what was told, or a half of it, without a word that announces a change and without an LLM."""
 
 from datetime import timedelta
 
@@ -9,6 +9,7 @@ from newton.agent.services.memories import FactDraft
 from newton.dialogue import session_close, sessions
 from newton.dialogue.messages import Message
 from tests.scenarios.conftest import Mind
+from tests.scenarios.reading import Sheet, facts, read
 from tests.scenarios.test_changed_facts import compare_all
 from tests.scenarios.test_current_facts import another_mind, outcome, tell
 
@@ -77,3 +78,116 @@ async def test_the_part_of_a_message_that_replaces_a_fact_becomes_a_fact(mind: M
     mind.clock.advance(timedelta(hours=1))
     await compare_all(mind)
     assert set(await mind.facts()) == {"Rent went up to 950."}
+
+
+# What was said, what is said later, the item by which a model answers, and what is known at the end.
+CHANGES = [
+    pytest.param(
+        "Marta is a nurse on ward 4 and moves to the night team on Monday.",
+        "Marta moves to the night team on Wednesday instead.",
+        ("update", "Marta moves to the night team on Wednesday."),
+        ["Marta is a nurse on ward 4.", "Marta moves to the night team on Wednesday."],
+        id="ward",
+    ),
+    pytest.param(
+        "Our van is white, does 28 mpg and is insured until March.",
+        "The van is insured until June now.",
+        ("update", "Nora's van is insured until June."),
+        ["Nora's van is insured until June.", "Our van does 28 mpg.", "Our van is white."],
+        id="courier",
+    ),
+    pytest.param(
+        "I have two sisters, Ana in Porto and Rita in Leeds.",
+        "Rita lives in York now.",
+        ("update", "Nora's sister Rita lives in York."),
+        ["Ana is in Porto.", "Nora's sister Rita lives in York."],
+        id="sisters",
+    ),
+    pytest.param(
+        "Luna is a beagle, weighs 12 kg and gets Apoquel twice a day.",
+        "Luna is off the Apoquel.",
+        ("end", ""),
+        ["Luna is a beagle.", "Luna weighs 12 kg."],
+        id="vet",
+    ),
+    pytest.param(
+        "Staging runs Postgres 15 and the backups go to S3 every night.",
+        "We upgraded staging to Postgres 16, and the backups go to Hetzner since then.",
+        ("update", "Staging runs Postgres 16."),
+        ["Staging runs Postgres 16."],
+        id="what the line changes too goes",
+    ),
+    pytest.param(
+        "I live in Leeds and work as a joiner at Hale's.",
+        "I moved from Leeds to York.",
+        ("update", "Nora moved from Leeds to York."),
+        ["I work as a joiner at Hale's.", "Nora moved from Leeds to York."],
+        id="what is contradicted goes",
+    ),
+    pytest.param(
+        "I live in Leeds and work as a joiner at Hale's.",
+        "I moved to York, still at Hale's.",
+        ("update", "Nora moved to York and still works at Hale's."),
+        ["Nora moved to York and still works at Hale's."],
+        id="nothing stays where it is not sure",
+    ),
+    pytest.param(
+        "Pekel is a grey cat and sleeps in the basket by the stove.",
+        "Pekel died in her basket.",
+        ("end", ""),
+        [],
+        id="who is gone",
+    ),
+]
+
+
+@pytest.mark.parametrize(("said", "later", "answer", "known"), CHANGES)
+async def test_a_model_that_answers_with_one_half_leaves_the_other(
+    mind: Mind, said: str, later: str, answer: tuple[str, str], known: list[str]
+) -> None:
+    # S002-17
+    first = (await mind.verbs.remember(FactDraft(content=said, subject="Kim"))).memory_id
+    mind.clock.advance(timedelta(days=1))
+    await mind.hear(later)
+
+    def change(sheet: Sheet) -> list[dict[str, object]]:
+        return [sheet.item(answer[0], later, said, text=answer[1])]
+
+    result = await read(mind, change)
+    assert (result.kept, result.dropped) == (1, 0)
+    assert await facts(mind) == known
+    origins = await mind.fetch(
+        "select m.origin, m.trust, f.subject, f.source, f.valid_from from heart.facts as f"
+        " join memory.memories as m using (agent_id, memory_id)"
+        " where f.memory_id = $1 or m.ref like 'kept:' || $1 || ':%'",
+        first,
+    )
+    assert len(set(origins)) == 1 and len(origins) == 1 + len(known) - (answer[0] == "update")
+
+
+@pytest.mark.parametrize(
+    ("said", "later", "rest"),
+    [
+        (
+            "The gym is on Mill Street and costs 30 a month.",
+            "The gym costs 35 a month now.",
+            "The gym is on Mill Street.",
+        ),
+        (
+            "The choir meets on Tuesdays and Lena has the key.",
+            "The choir meets on Thursdays now instead of Tuesdays.",
+            "Lena has the key.",
+        ),
+        (
+            "The shop opens at 9 but the post counter opens at 10.",
+            "The post counter opens at half past nine now.",
+            "The shop opens at 9.",
+        ),
+    ],
+)
+async def test_without_a_model_a_change_of_one_half_replaces_only_this_half(
+    mind: Mind, said: str, later: str, rest: str
+) -> None:
+    # S002-17
+    await tell(mind, FactDraft(content=said), FactDraft(content=later))
+    assert set(await facts(mind)) == {later, rest}
