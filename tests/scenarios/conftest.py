@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import httpx2
 import pytest
 from structlog.testing import capture_logs
 
@@ -220,10 +221,23 @@ async def here(mind: Mind, model: ChatModel | None) -> AsyncGenerator[ChatBacken
 
 @asynccontextmanager
 async def behind(mind: Mind, model: ChatModel | None) -> AsyncGenerator[ChatBackend]:
-    minds = AgentRegistry(newton(mind, HashEmbedder(), model))
-    with capture_logs():  # what a person sees is looked at
+    async with serve_client(newton(mind, HashEmbedder(), model)) as client:
+        yield RemoteAgent(client=client, token_info=await client.get_token_info())
+
+
+@asynccontextmanager
+async def serve_http(own: AgentServices) -> AsyncGenerator[httpx2.AsyncClient]:
+    """The agent behind its HTTP API, spoken to with all rights. What is logged does not get on the screen of a test."""
+    with capture_logs():
         async with (
-            serving(create_app(minds, operator_token=OPERATOR)) as url,
-            Client(url, token=OPERATOR, max_attempts=1) as client,
+            serving(create_app(AgentRegistry(own), operator_token=OPERATOR)) as url,
+            httpx2.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {OPERATOR}"}, timeout=60) as http,
         ):
-            yield RemoteAgent(client=client, token_info=await client.get_token_info())
+            yield http
+
+
+@asynccontextmanager
+async def serve_client(own: AgentServices) -> AsyncGenerator[Client]:
+    """The same for the client of Python programs."""
+    async with serve_http(own) as http, Client(str(http.base_url), token=OPERATOR, max_attempts=1) as client:
+        yield client

@@ -1,9 +1,12 @@
 """A model that calls tools as it is told to, and a mind whose turns have them."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
+
+from pydantic import BaseModel
 
 from newton.agent.inventory.artifacts import ArtifactService
 from newton.agent.loop.tools import AgentToolset
@@ -20,10 +23,57 @@ from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import upkeep
 
 Played = str | list[ToolCall]
+Act = Callable[[], Awaitable[object]]
 
 
 def call(name: str, **arguments: object) -> ToolCall:
     return ToolCall("call_1", name, json.dumps(arguments))
+
+
+class StagedChat(ScriptedChat):
+    """Does something before each of its lines, the last of which it says again and again.
+
+    With `end`, a reply does not end after its line: something else happens, such as an error.
+    """
+
+    def __init__(self, *lines: str, before: Act | None = None, end: Act | None = None) -> None:
+        super().__init__(*lines)
+        self.before, self.end = before, end
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
+    ) -> AsyncIterator[str | ChatReply]:
+        if self.before:
+            await self.before()
+        self._lines += self._lines if len(self._lines) == 1 else []
+        async for piece in super().stream(messages, max_tokens=max_tokens, schema=schema):
+            if self.end is None or isinstance(piece, str):
+                yield piece
+        if self.end:
+            await self.end()
+
+
+class Endless(StagedChat):
+    """Says something and then thinks for ever."""
+
+    def __init__(self, line: str = "") -> None:
+        super().__init__(line, end=self.think)
+        self.thinking = asyncio.Event()
+
+    async def think(self) -> None:
+        self.thinking.set()
+        await asyncio.Event().wait()
+
+
+class BrokenChat(StagedChat):
+    """Says something and then raises an error: one that no provider declares, unless another is given."""
+
+    def __init__(self, line: str = "", *, error: Exception | None = None) -> None:
+        super().__init__(line, end=self.fail)
+        self.error = error or RuntimeError("a defect")
+
+    async def fail(self) -> None:
+        raise self.error
 
 
 class Handy(ScriptedChat):
@@ -33,6 +83,9 @@ class Handy(ScriptedChat):
         super().__init__()
         self._played = list(played)
         self.offered: list[list[str]] = []
+
+    def plays(self, *played: Played) -> None:
+        self._played = list(played)
 
     async def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from datetime import timedelta
 from pathlib import Path
@@ -14,7 +14,6 @@ from newton.agent.services.memories import FactDraft
 from newton.client import Client
 from newton.errors import DatabaseError
 from newton.memory.outbox import read_backlog
-from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.embedding import Vector
 from newton.providers.fakes import HashEmbedder, ScriptedChat
 from newton.runtime.chat_backend.local import LocalAgent
@@ -26,6 +25,7 @@ from newton.runtime.cli.talk.slash_commands import run_slash_command
 from newton.runtime.cli.talk.tool_commands import TOOL_COMMANDS
 from tests.endpoint import Wire, endpoint
 from tests.scenarios.conftest import Meet, Mind, newton
+from tests.scenarios.handy import StagedChat
 from tests.scenarios.test_turn import log
 from tests.support import apart, until
 
@@ -194,34 +194,18 @@ async def test_every_command_does_and_says_the_same_through_either_door(
     assert [content for role, content in await log(mind, await mind.session("third")) if role == "user"] == []
 
 
-class Endless(ScriptedChat):
-    """Begins an answer, another each time, and never ends it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ferries = iter(("It is Artemis", "It is Boreas"))
-
-    async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: object = None
-    ) -> AsyncGenerator[str | ChatReply]:
-        yield next(self.ferries)
-        await asyncio.Event().wait()
-
-
 async def test_who_leaves_stops_the_answer_and_what_was_said_is_kept(mind: Mind, meet: Meet) -> None:
     # S002-16
-    logged = [
-        *(("user", "Which ferry?"), ("assistant", "It is Artemis")),
-        *(("user", "And the other?"), ("assistant", "It is Boreas")),
-    ]
+    asked = {"Which ferry?": "Artemis", "And the other?": "Boreas"}
+    logged = [line for text, name in asked.items() for line in (("user", text), ("assistant", name))]
 
     async def kept() -> bool:
         return await log(mind, await mind.session()) == logged
 
-    async with meet(Endless()) as partner:
-        for _, question in logged[::2]:
+    async with meet(StagedChat(*asked.values(), end=asyncio.Event().wait)) as partner:
+        for question, name in asked.items():
             async with aclosing(partner.run_turn("s1", question)) as pieces, asyncio.timeout(60):
-                assert "It is" in str(await anext(pieces))
+                assert name in str(await anext(pieces))
         await until(kept)
 
 

@@ -21,27 +21,13 @@ from newton.providers.fakes import ScriptedChat
 from newton.providers.token_counter import count
 from newton.providers.windows.context_windows import ContextWindow
 from tests.scenarios.conftest import Mind
+from tests.scenarios.handy import StagedChat
 from tests.scenarios.talking import Talking
 from tests.scenarios.test_summarizing import GOOD, asking, turns
 from tests.support import teller, until
 from tests.talks import calls, gives, says, turn
 
 NEVER = 1_000_000.0  # seconds
-
-
-class Gated(ScriptedChat):
-    """Answers when its gate is opened."""
-
-    def __init__(self, *answers: str) -> None:
-        super().__init__(*answers)
-        self.gate = asyncio.Event()
-
-    async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
-    ) -> AsyncIterator[str | ChatReply]:
-        await self.gate.wait()
-        async for piece in super().stream(messages, max_tokens=max_tokens, schema=schema):
-            yield piece
 
 
 async def prepared(mind: Mind, *, idle_seconds: float = NEVER, **chosen: object) -> tuple[Talking, int]:
@@ -101,15 +87,15 @@ async def test_a_turn_gets_a_cut_made_without_the_model_and_the_summary_follows(
     # S003-19
     monkeypatch.setattr(service, "TURN_SECONDS", 0.2)
     model, _ = asking(mind)
-    gated = Gated(*[GOOD] * 20)
-    talking, tokens = await prepared(mind, model=replace(model, model=gated))
+    gate = asyncio.Event()
+    talking, tokens = await prepared(mind, model=replace(model, model=StagedChat(GOOD, before=gate.wait)))
     session_id = await mind.session()
     view = await talking.compacting.load_view(session_id, max_tokens=tokens)
-    assert not gated.gate.is_set() and count_view_tokens(view) < 0.8 * tokens, "it is cut, and nobody has answered"
+    assert not gate.is_set() and count_view_tokens(view) < 0.8 * tokens, "it is cut, and nobody has answered"
     assert view[0].text.startswith("[SUMMARIZED]") and not await made(talking)
     second = asyncio.create_task(talking.compacting.load_view(session_id, max_tokens=tokens))
     assert count_view_tokens(await second) == count_view_tokens(view), "the next turn waits for nothing"
-    gated.gate.set()
+    gate.set()
     await talking.compacting.background.finish(seconds=60)
     assert "scripted" in {one.entry.model for one in await talking.doors.list_entries("s1")}
     view = await talking.compacting.load_view(session_id, max_tokens=tokens)
@@ -128,8 +114,8 @@ async def test_two_turns_at_once_compact_a_session_once(mind: Mind) -> None:
 
 async def test_what_runs_at_the_end_of_a_process_is_waited_for_or_cancelled(mind: Mind) -> None:
     model, _ = asking(mind)
-    gated = Gated(*[GOOD] * 20)
-    talking, tokens = await prepared(mind, model=replace(model, model=gated))
+    gate = asyncio.Event()
+    talking, tokens = await prepared(mind, model=replace(model, model=StagedChat(GOOD, before=gate.wait)))
     background, session_id = talking.compacting.background, await mind.session()
     view = (await talking.doors.get_view("s1")).view
     talking.compacting.compact_ahead(session_id, view, new_tokens=0, max_tokens=tokens)
@@ -137,7 +123,7 @@ async def test_what_runs_at_the_end_of_a_process_is_waited_for_or_cancelled(mind
     await background.cancel()
     held = await mind.fetchval("select count(*) from dialogue.leases where expires_at > now()")
     assert held == 0, "the session is free for the next process"
-    gated.gate.set()
+    gate.set()
     talking.compacting.compact_ahead(session_id, view, new_tokens=0, max_tokens=tokens)
     await background.finish(seconds=60)
     assert await made(talking)
@@ -233,18 +219,12 @@ async def test_the_right_is_held_anew_with_each_account_that_is_kept(mind: Mind)
     session_id = await imported(mind, 30)
     left: list[float] = []
 
-    class Watching(ScriptedChat):
-        async def stream(
-            self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
-        ) -> AsyncIterator[str | ChatReply]:
-            async with mind.db.transaction(mind.agent_id) as tx:
-                left.append(await tx.fetchval("select extract(epoch from expires_at - now()) from dialogue.leases"))
-                await tx.execute("update dialogue.leases set expires_at = now() + interval '9 seconds'")
-            async for piece in super().stream(messages, max_tokens=max_tokens, schema=schema):
-                yield piece
+    async def watch() -> None:
+        left.append(await mind.fetchval("select extract(epoch from expires_at - now()) from dialogue.leases"))
+        await mind.execute("update dialogue.leases set expires_at = now() + interval '9 seconds'")
 
     ask, _ = asking(mind)
-    model = replace(ask, model=Watching(*[GOOD] * MAX_CALLS))
+    model = replace(ask, model=StagedChat(GOOD, before=watch))
     await replace(mind.compacting("threshold"), model=model).compact(session_id, max_tokens=4_000)
     assert len(left) == MAX_CALLS and all(seconds > 0.9 * LEASE_SECONDS for seconds in left)
 

@@ -9,7 +9,6 @@ from statistics import mean
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from newton.agent.loop.turn import TurnInput
 from newton.agent.services.sessions import SessionService
@@ -25,14 +24,11 @@ from newton.providers import token_counter
 from newton.providers.chat import ToolCall
 from newton.providers.embedding import Embedder
 from newton.providers.fakes import HashEmbedder, ScriptedChat
-from newton.runtime.agent_registry import AgentRegistry
-from newton.runtime.api.app import create_app
 from newton.runtime.tools.tool_registry import run_tool
 from tests.observing import Way, load_situations, measure
-from tests.scenarios.conftest import Mind, load_minilm, newton
+from tests.scenarios.conftest import Mind, load_minilm, newton, serve_client
 from tests.scenarios.test_turn import take
 from tests.support import teller
-from tests.system.served import OPERATOR, serving
 
 ERROR = {"message": "ModuleNotFoundError: No module named 'orders.models'", "stack": 'File "views.py", line 3'}
 SHOWN = "error: ModuleNotFoundError: No module named 'orders.models'"
@@ -206,13 +202,8 @@ FEW, EVERY = slice(0, None, 4), slice(0, None)
 @asynccontextmanager
 async def spoken_to(mind: Mind, embedder: Embedder) -> AsyncGenerator[Client]:
     """The mind behind the HTTP API, with this embedder."""
-    minds = AgentRegistry(newton(replace(mind, embedder=embedder), embedder))
-    with capture_logs():
-        async with (
-            serving(create_app(minds, operator_token=OPERATOR)) as url,
-            Client(url, token=OPERATOR, max_attempts=1) as client,
-        ):
-            yield client
+    async with serve_client(newton(replace(mind, embedder=embedder), embedder)) as client:
+        yield client
 
 
 @pytest.mark.parametrize(

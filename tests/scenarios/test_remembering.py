@@ -1,7 +1,5 @@
 """What storing a fact answers, alike over every interface: what it replaced, what it contests, and what warns of it."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -9,34 +7,22 @@ import pytest
 
 from newton.agent.services.fact_intake import RememberReport
 from newton.agent.services.memories import FactDraft
-from newton.client import ApiError, Client
+from newton.client import ApiError
 from newton.heart.censors import CensorRule
 from newton.memory.lookup import short_id
-from newton.runtime.agent_registry import AgentRegistry
-from newton.runtime.api.app import create_app
 from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.remote import RemoteAgent
 from newton.runtime.cli.formatting import format_remember_report
 from newton.runtime.tools.tool_registry import run_tool
 from newton.runtime.wiring import AgentServices
-from tests.scenarios.conftest import Mind, load_minilm, newton
+from tests.scenarios.conftest import Mind, load_minilm, newton, serve_client
 from tests.support import has_code
-from tests.system.served import OPERATOR, serving
 
 
 @pytest.fixture
 def own(mind: Mind) -> AgentServices:
     return newton(mind, load_minilm())
-
-
-@asynccontextmanager
-async def client_of(own: AgentServices) -> AsyncGenerator[Client]:
-    async with (
-        serving(create_app(AgentRegistry(own), operator_token=OPERATOR)) as url,
-        Client(url, token=OPERATOR, max_attempts=1) as client,
-    ):
-        yield client
 
 
 def shown(report: RememberReport) -> list[str]:
@@ -53,7 +39,7 @@ async def tell(mind: Mind, partner: ChatBackend, *said: str) -> list[RememberRep
 
 async def test_what_a_fact_replaced_and_contests_is_named_over_every_interface(mind: Mind, own: AgentServices) -> None:
     here = LocalAgent(newton=own, turn_runner=own.turn_runner(None))
-    async with client_of(own) as client:
+    async with serve_client(own) as client:
         there = RemoteAgent(client=client, token_info=await client.get_token_info())
         homes = ("The shop closes at six.", "The shop now closes at eight.")
         days = ("The book club meets on Mondays.", "The book club now meets on Thursdays.")
@@ -96,7 +82,7 @@ async def test_a_person_is_warned_where_a_model_is_refused(mind: Mind, own: Agen
     await own.censors("cli").add(rule)
     text = "We never deploy on Fridays."
     here = LocalAgent(newton=own, turn_runner=own.turn_runner(None))
-    async with client_of(own) as client:
+    async with serve_client(own) as client:
         there = RemoteAgent(client=client, token_info=await client.get_token_info())
         for partner in (here, there):
             (report,) = await tell(mind, partner, text)
@@ -120,7 +106,7 @@ async def test_what_a_host_read_is_quarantined_unless_it_says_that_the_user_said
 
 
 async def test_a_fact_of_a_machine_with_a_fast_clock_is_current_at_once(mind: Mind, own: AgentServices) -> None:
-    async with client_of(own) as client:
+    async with serve_client(own) as client:
         old = await client.remember("The tea is in the left cupboard.", subject="tea", attribute="lives in")
         ahead = mind.clock.now() + timedelta(minutes=2)
         new = await client.remember("It is in the drawer.", subject="tea", attribute="lives in", at=ahead.isoformat())
@@ -139,6 +125,6 @@ async def test_a_replaced_fact_comes_after_the_new_one_in_a_search_and_is_marked
     texts = [str(item["text"]) for item in items if item["kind"] == "fact"]
     wanted = ["Ana lives in Bergen since May.", "superseded: Ana lives in Oslo near the harbour."]
     assert texts == wanted
-    async with client_of(own) as client:
+    async with serve_client(own) as client:
         items = (await client.recall("where does Ana live in Oslo", min_relevance=0))["items"]
     assert [item["text"] for item in items if item["kind"] == "fact"] == wanted

@@ -4,7 +4,7 @@ import asyncio
 import io
 import json
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,21 +17,16 @@ import pytest
 import yaml
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
-from pydantic import BaseModel
-from structlog.testing import capture_logs
 
 from newton.agent.loop.turn_types import TurnInput, TurnResult
 from newton.agent.services.memories import FactDraft
 from newton.agent.session_data.tasks import TaskService
-from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.embedding import Embedder
-from newton.providers.fakes import ScriptedChat
-from newton.runtime.agent_registry import AgentRegistry
-from newton.runtime.api.app import create_app
 from newton.runtime.cli.talk.ask import ask
 from newton.runtime.cli.talk.chat import chat
-from tests.scenarios.conftest import Mind, load_minilm, newton
-from tests.system.served import OPERATOR, serving
+from tests.scenarios.conftest import Mind, load_minilm, newton, serve_http
+from tests.scenarios.handy import StagedChat
+from tests.system.served import OPERATOR
 
 ENTRIES = ("turns", "chat_completions", "responses", "mcp", "ask", "chat")
 MODES = ("plain", "task", "injection", "filter", "overrides", "frame", "artifact")
@@ -43,17 +38,6 @@ class Answer:
 
     text: str
     missing: Mapping[str, str]
-
-
-class ReadyChat(ScriptedChat):
-    """A model that says the same to every request."""
-
-    async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
-    ) -> AsyncIterator[str | ChatReply]:
-        self._lines = ["I will see to it."]
-        async for piece in super().stream(messages, max_tokens=max_tokens, schema=schema):
-            yield piece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,18 +136,15 @@ class Repeating:
 @asynccontextmanager
 async def repeating(mind: Mind, home: Path, embedder: Embedder, facts: Sequence[str]) -> AsyncGenerator[Repeating]:
     """Serve the agent, which knows the facts."""
-    own = newton(mind, embedder, ReadyChat())
+    own = newton(mind, embedder, StagedChat("I will see to it."))
     for fact in facts:
         await own.fact_intake("test").store(FactDraft(content=fact))
     await own.maintenance("test").process_pending(limit=None)
     (home / "operator.token").write_text(OPERATOR, encoding="utf-8")
-    app = create_app(AgentRegistry(own), operator_token=OPERATOR)
-    headers = {"Authorization": f"Bearer {OPERATOR}"}
-    with capture_logs():  # what the commands print is read
+    async with serve_http(own) as http:
+        url = str(http.base_url).rstrip("/")
         async with (
-            serving(app) as url,
-            httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as http,
-            httpx2.AsyncClient(headers=headers, timeout=60) as plain,
+            httpx2.AsyncClient(headers=http.headers, timeout=60) as plain,
             Client(streamable_http_client(f"{url}/mcp", http_client=plain)) as mcp,
         ):
             yield Repeating(url=url, home=home, http=http, mcp=mcp)

@@ -1,6 +1,5 @@
 """What the model costs and how it fails: every call is recorded, and none is made that could pass the day's ceiling."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -29,9 +28,10 @@ from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.fakes import ScriptedChat
 from newton.runtime.jobs.memories import to_learning_outcome
 from tests.scenarios.conftest import Mind
+from tests.scenarios.handy import Endless, StagedChat
 from tests.scenarios.reading import NOTHING
 from tests.scenarios.reading import asking as asking_of
-from tests.scenarios.test_turn import Endless, stopped, take
+from tests.scenarios.test_turn import stopped, take
 from tests.statements import watched_database
 from tests.support import NOON
 
@@ -39,7 +39,9 @@ ASKED = "Count to three for me please."
 
 
 class Honest(ScriptedChat):
-    """Uses all it may say, and is paid for what it heard and said."""
+    """Uses all it may say, and is paid for what it heard and said, of which it reports a share."""
+
+    share = 1
 
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
@@ -49,7 +51,8 @@ class Honest(ScriptedChat):
         text = token_counter.truncate("one two three " * max_tokens, max_tokens=max_tokens)
         yield text
         heard = sum(token_counter.count(message.text) + MESSAGE_TOKENS for message in messages)
-        yield ChatReply(text=text, model=self.name, input_tokens=heard, output_tokens=token_counter.count(text))
+        reported = token_counter.count(text) * self.share
+        yield ChatReply(text=text, model=self.name, input_tokens=heard * self.share, output_tokens=reported)
 
 
 async def usage(mind: Mind) -> list[Record]:
@@ -68,44 +71,33 @@ async def test_what_the_model_reports_is_recorded(mind: Mind) -> None:
     assert (row["model"], row["purpose"], row["input_tokens"], row["output_tokens"]) == ("scripted", "turn", heard, 3)
 
 
-class Cheap(Honest):
-    """Says that it was sent nothing and said nothing."""
-
-    async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
-    ) -> AsyncIterator[str | ChatReply]:
-        async for piece in super().stream(messages, max_tokens=max_tokens, schema=schema):
-            yield piece if isinstance(piece, str) else replace(piece, input_tokens=0, output_tokens=0)
-
-
 async def test_a_call_costs_what_was_sent_at_least_whatever_the_endpoint_reports(mind: Mind) -> None:
     # R11
-    for model in (Honest("x"), Cheap("x")):
+    for share in (1, 0):
+        model = Honest()
+        model.share = share
         await take(mind.turns(model), TurnInput(session_id=await mind.session(), text=ASKED))
     honest, cheap = await usage(mind)
     assert cheap["input_tokens"] >= 0.6 * honest["input_tokens"] and cheap["estimated"]
     assert cheap["output_tokens"] >= 0.6 * honest["output_tokens"] and not honest["estimated"]
 
 
-@pytest.mark.parametrize("pieces", [(), ("The ferry ", "is called ")])
-async def test_a_turn_that_is_stopped_costs_what_was_asked_and_heard(mind: Mind, pieces: tuple[str, ...]) -> None:
-    model = Endless(*pieces)
+@pytest.mark.parametrize("said", ["", "The ferry is called "])
+async def test_a_turn_that_is_stopped_costs_what_was_asked_and_heard(mind: Mind, said: str) -> None:
+    model = Endless(said)
     await stopped(mind, model, session_id=await mind.session())
     (row,) = await usage(mind)
     assert (row["model"], row["estimated"]) == ("scripted", True)
-    assert (row["input_tokens"], row["output_tokens"]) == (
-        cost(model.received[0]),
-        token_counter.count("".join(pieces)),
-    )
+    assert (row["input_tokens"], row["output_tokens"]) == (cost(model.received[0]), token_counter.count(said))
 
 
 async def test_a_reply_nobody_listens_to_any_more_is_recorded_too(mind: Mind) -> None:
-    model = Endless("The ferry ", "is called ")
+    model = Endless("Artemis it is called")
     turn = mind.turns(model).run(TurnInput(session_id=await mind.session(), text=ASKED))
-    assert await anext(turn) == "The ferry "
+    assert await anext(turn) == "Artemis "
     await turn.aclose()
     (row,) = await usage(mind)
-    assert (row["input_tokens"], row["output_tokens"]) == (cost(model.received[0]), token_counter.count("The ferry "))
+    assert (row["input_tokens"], row["output_tokens"]) == (cost(model.received[0]), token_counter.count("Artemis "))
 
 
 async def test_a_model_that_cannot_be_reached_costs_nothing(mind: Mind) -> None:
@@ -180,30 +172,15 @@ def asking(mind: Mind, *replies: str, per_day: int = 1_000_000) -> StructuredLLM
     return asking_of(mind, ScriptedChat(*replies), per_day=per_day)
 
 
-class FailingChat(ScriptedChat):
+def failing_chat(*errors: ProviderError | None, reply: str = GOOD) -> StagedChat:
     """A model whose calls raise these errors in turn, None for a reply."""
+    left = iter(errors)
 
-    def __init__(self, *errors: ProviderError | None, reply: str = GOOD) -> None:
-        super().__init__(*[reply] * len(errors))
-        self.errors = list(errors)
-
-    async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
-    ) -> AsyncIterator[str | ChatReply]:
-        if error := self.errors.pop(0):
+    async def fail() -> None:
+        if error := next(left):
             raise error
-        async for piece in super().stream(messages, max_tokens=max_tokens, schema=schema):
-            yield piece
 
-
-class SilentChat(ScriptedChat):
-    """A model that never answers."""
-
-    async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
-    ) -> AsyncIterator[str | ChatReply]:
-        await asyncio.Event().wait()
-        yield ""
+    return StagedChat(reply, before=fail)
 
 
 def refused() -> ProviderError:
@@ -229,7 +206,7 @@ async def read_events(mind: Mind) -> list[tuple[str, object]]:
 async def test_a_model_that_fails_is_named_once_and_until_it_answers(
     mind: Mind, caplog: pytest.LogCaptureFixture
 ) -> None:
-    llm = replace(asking(mind), model=FailingChat(refused(), refused(), refused(), None, None, refused()))
+    llm = replace(asking(mind), model=failing_chat(refused(), refused(), refused(), None, None, refused()))
     for minutes in range(3):
         with pytest.raises(ProviderError):
             await ask(llm)
@@ -255,42 +232,32 @@ async def test_a_model_that_fails_is_named_once_and_until_it_answers(
 
 async def test_one_that_is_silent_or_answers_nothing_usable_fails_too(mind: Mind) -> None:
     for reply in ("null", "{}", '{"words": ""}', '{"error": {"message": "busy"}}', '{"words": "'):
-        await ask(replace(asking(mind), model=FailingChat(None, reply=reply)))
+        await ask(replace(asking(mind), model=failing_chat(None, reply=reply)))
         assert [one.failure for one in await read_failing(mind)] == [UNUSABLE_ANSWER], reply
-        await ask(replace(asking(mind), model=FailingChat(None)))
+        await ask(replace(asking(mind), model=failing_chat(None)))
         assert await read_failing(mind) == []
     with pytest.raises(ProviderError):
-        await ask(replace(asking(mind), model=SilentChat()), seconds=0.01)
+        await ask(replace(asking(mind), model=Endless()), seconds=0.01)
     (failing,) = await read_failing(mind)
     assert "did not answer in" in failing.failure
-
-
-class DisconnectingChat(FailingChat):
-    """A model whose calls end the connections to a database, and then do what they would have done."""
-
-    def __init__(self, db: Database, *errors: ProviderError | None, reply: str = GOOD) -> None:
-        super().__init__(*errors, reply=reply)
-        self.db = db
-
-    async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
-    ) -> AsyncIterator[str | ChatReply]:
-        self.db.terminate()
-        async for piece in super().stream(messages, max_tokens=max_tokens, schema=schema):
-            yield piece
 
 
 async def test_that_a_failure_cannot_be_recorded_does_not_hide_it(mind: Mind, dsn: str) -> None:
     db = await Database.open(dsn, size=1)
     llm = asking(replace(mind, db=db))
+
+    async def disconnect() -> None:
+        db.terminate()
+        raise refused()
+
     with pytest.raises(ProviderError, match="HTTP status 500"):
-        await ask(replace(llm, model=DisconnectingChat(db, refused())))
+        await ask(replace(llm, model=StagedChat(GOOD, before=disconnect)))
     assert await read_failing(mind) == []
 
 
 async def test_a_call_that_succeeds_after_another_writes_only_its_tokens(mind: Mind, dsn: str) -> None:
     async with watched_database(dsn, mind.agent_id) as (db, sent):
-        await ask(replace(asking(replace(mind, db=db)), model=FailingChat(None)))
+        await ask(replace(asking(replace(mind, db=db)), model=failing_chat(None)))
     assert [one for one in sent if WRITE_PATTERN.search(one)] == [SQL["record_usage"].sql]
 
 
@@ -303,7 +270,7 @@ async def test_a_used_up_daily_limit_is_no_fault_of_the_model(mind: Mind) -> Non
 async def test_the_job_counts_the_conversations_that_the_model_failed(mind: Mind) -> None:
     await mind.hear("My sister Liv works at the harbour.")
     await mind.hear("Our rent was raised to 950 euros.", session="s2")
-    llm = replace(asking(mind), model=FailingChat(refused(), None, reply=NOTHING))
+    llm = replace(asking(mind), model=failing_chat(refused(), None, reply=NOTHING))
     result = await MemoryReconciler(llm=llm).reconcile(10)
     assert result == ReconciliationResult(calls=1, failed=1)
     outcome = to_learning_outcome(LearningReport(0, ExtractionResult(), result))

@@ -10,7 +10,6 @@ from typing import Any, Literal, get_args
 import httpx2
 import pytest
 from pydantic import BaseModel
-from structlog.testing import capture_logs
 
 from newton.agent.loop.prompt import INPUT_HEADER
 from newton.dialogue.messages import Message
@@ -19,14 +18,11 @@ from newton.memory import agents
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.embedding import Embedder
 from newton.providers.fakes import HashEmbedder
-from newton.runtime.agent_registry import AgentRegistry
-from newton.runtime.api.app import create_app
 from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.tools.tool_registry import run_tool
 from newton.runtime.wiring import AgentServices
-from tests.scenarios.conftest import Mind, load_minilm, newton
+from tests.scenarios.conftest import Mind, load_minilm, newton, serve_http
 from tests.scenarios.handy import Handy, Played, call
-from tests.system.served import OPERATOR, serving
 
 DoorName = Literal["openai", "responses", "turns", "mcp", "chat"]
 PAST = re.compile("changed since| Now: ")  # a message, or a fact with the one in its place
@@ -56,9 +52,6 @@ class Rubbish(Handy):
         super().__init__(*(played or ("Fine.",)))
         self.text = text
 
-    def plays(self, *played: Played) -> None:
-        self._played = list(played)
-
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
@@ -74,22 +67,21 @@ class Told:
 
     own: AgentServices
     http: httpx2.AsyncClient
-    model: Rubbish | None
+    model: Handy | None
 
     async def say(self, door: DoorName, session: str, text: str) -> None:
         """Send a message of the person; without a model, over an interface that needs none."""
         if door == "mcp":
-            said = {"user": text, "assistant": "Fine.", "session": session}
-            assert not (await run_tool(self.own, "note_exchange", said)).is_error
+            await self.note(session, text, "Fine.")
         elif self.model is None:
-            await self._post(f"/v1/sessions/{session}/messages", {"messages": [{"role": "user", "content": text}]})
+            await self.post(f"/v1/sessions/{session}/messages", {"messages": [{"role": "user", "content": text}]})
         elif door == "openai":
             body = {"messages": [{"role": "user", "content": text}]}
-            await self._post("/v1/chat/completions", body, **{"X-Newton-Session": session})
+            await self.post("/v1/chat/completions", body, **{"X-Newton-Session": session})
         elif door == "responses":
-            await self._post("/v1/responses", {"input": text}, **{"X-Newton-Session": session})
+            await self.post("/v1/responses", {"input": text}, **{"X-Newton-Session": session})
         elif door == "turns":
-            await self._post(f"/v1/sessions/{session}/turns", {"input": text})
+            await self.post(f"/v1/sessions/{session}/turns", {"input": text})
         else:
             agent = LocalAgent(newton=self.own, turn_runner=self.own.turn_runner(self.model))
             assert [piece async for piece in agent.run_turn(session, text)]
@@ -101,11 +93,16 @@ class Told:
             return str((await run_tool(self.own, "context", {"input": text, "session": session})).fields["text"])
         if self.model is None:
             await self.say(door, session, "Hello there.")  # a context is of a session that exists
-            return (await self._post("/v1/context", {"input": text, "session": session})).json()["text"]
+            return (await self.post("/v1/context", {"input": text, "session": session})).json()["text"]
         await self.say(door, session, text)
         return self.model.received[-1][-1].text.rpartition(INPUT_HEADER)[0]
 
-    async def _post(self, path: str, body: object, **headers: str) -> httpx2.Response:
+    async def note(self, session: str, text: str, reply: str, tools: Sequence[dict[str, Any]] = ()) -> None:
+        """Report an exchange, as an MCP host does."""
+        said = {"user": text, "assistant": reply, "tools": list(tools), "session": session}
+        assert not (await run_tool(self.own, "note_exchange", said)).is_error
+
+    async def post(self, path: str, body: object, **headers: str) -> httpx2.Response:
         answer = await self.http.post(path, json=body, headers=headers)
         assert answer.is_success, answer.text
         return answer
@@ -114,11 +111,8 @@ class Told:
 @asynccontextmanager
 async def told(mind: Mind, model: Rubbish | None, embedder: Embedder) -> AsyncGenerator[Told]:
     own = newton(replace(mind, embedder=embedder), embedder, model)
-    with capture_logs():
-        async with serving(create_app(AgentRegistry(own), operator_token=OPERATOR)) as url:
-            shown = {"Authorization": f"Bearer {OPERATOR}"}
-            async with httpx2.AsyncClient(base_url=url, headers=shown, timeout=60) as http:
-                yield Told(own, http, model)
+    async with serve_http(own) as http:
+        yield Told(own, http, model)
 
 
 async def close(own: AgentServices) -> None:

@@ -19,8 +19,8 @@ from newton.heart.censors import CensorRule
 from newton.ids import new_id
 from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind
-from tests.scenarios.handy import Handy, able, call, toolbox
-from tests.scenarios.test_turn import Endless, log, stopped, take
+from tests.scenarios.handy import Endless, Handy, able, call, toolbox
+from tests.scenarios.test_turn import log, stopped, take
 
 BASE_TOOLS = ("recall", "correct", "forget", "rule")
 

@@ -24,30 +24,13 @@ from newton.memory.lookup import short_id
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind
+from tests.scenarios.handy import BrokenChat, Endless, StagedChat
 from tests.statements import watched_database
 from tests.support import NOON, apart, teller
 
 # The most statements of a turn before the model is called and in all, by how it got its context. One that is built
 # after a comparison with the last one takes most.
 MOST_STATEMENTS = {"stood": (56, 79), "updated": (60, 84), "built": (85, 110)}
-
-
-class Endless(ScriptedChat):
-    """Says something and then thinks for ever."""
-
-    def __init__(self, *pieces: str) -> None:
-        super().__init__()
-        self._pieces = pieces
-        self.thinking = asyncio.Event()
-
-    async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
-    ) -> AsyncIterator[str | ChatReply]:
-        self.received.append(messages)
-        for piece in self._pieces:
-            yield piece
-        self.thinking.set()
-        await asyncio.Event().wait()
 
 
 async def stopped(mind: Mind, model: Endless, *, session_id: UUID) -> None:
@@ -115,15 +98,10 @@ async def test_a_turn_is_a_few_statements_before_the_model_is_called_and_in_all(
     session_id, before = await mind.session(), list[int]()
     async with watched_database(dsn, mind.agent_id) as (alone, sent):
 
-        class Counting(ScriptedChat):
-            async def stream(
-                self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
-            ) -> AsyncIterator[str | ChatReply]:
-                before.append(len(sent))
-                async for piece in super().stream(messages, max_tokens=max_tokens):
-                    yield piece
+        async def count_statements() -> None:
+            before.append(len(sent))
 
-        turns = replace(mind, db=alone).turns(Counting("Artemis.", "On Mondays.", "Berta.", "Amber."))
+        turns = replace(mind, db=alone).turns(StagedChat("Artemis.", before=count_statements))
         made: list[tuple[str, int, int]] = []
         for text in (
             "What is the ferry called?",
@@ -193,16 +171,9 @@ async def test_a_turn_stopped_halfway_keeps_what_was_said(mind: Mind) -> None:
 
 async def test_a_reply_that_breaks_off_is_kept_and_not_called_a_quote(mind: Mind) -> None:
     await mind.know("The ferry is called Artemis.")
-
-    class Broken(ScriptedChat):
-        async def stream(
-            self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
-        ) -> AsyncIterator[str | ChatReply]:
-            yield "It is "
-            raise ProviderError("The model went away.", hint="Ask again.")
-
-    session_id = await mind.session()
-    text, answer = await take(mind.turns(Broken()), TurnInput(session_id=session_id, text="What is the ferry called?"))
+    session_id, gone = await mind.session(), ProviderError("The model went away.", hint="Ask again.")
+    model = BrokenChat("It is ", error=gone)
+    text, answer = await take(mind.turns(model), TurnInput(session_id=session_id, text="What is the ferry called?"))
     assert (text, answer.text, answer.quoted) == ("It is ", "It is ", False)
     assert answer.caveat == "The model went away. Ask again. The answer is incomplete."
     assert (await log(mind, session_id))[-1] == ("assistant", "It is")

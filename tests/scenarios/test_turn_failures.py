@@ -1,12 +1,10 @@
 """A turn without the answer of a model, or with an error in one of its parts: what was said stays, and is said why."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel
 
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.loop.prompt import ACKNOWLEDGMENT
@@ -19,28 +17,13 @@ from newton.fault_isolation import count_failures
 from newton.heart.censors import CensorRule
 from newton.memory.forgetting import forget
 from newton.providers import token_counter
-from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.fakes import HashEmbedder, ScriptedChat
 from tests.planting import PlantedParts
 from tests.scenarios.conftest import Mind, newton
-from tests.scenarios.test_turn import Endless, log, take
+from tests.scenarios.handy import BrokenChat, Endless
+from tests.scenarios.test_turn import log, take
 from tests.support import apart, teller
 from tests.talks import calls, gives
-
-
-class BrokenChat(ScriptedChat):
-    """Says its texts, and then raises an error: one that no provider declares, unless another is given."""
-
-    def __init__(self, *texts: str, error: Exception | None = None) -> None:
-        super().__init__()
-        self._texts, self._error = texts, error or RuntimeError("a defect")
-
-    async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
-    ) -> AsyncIterator[str | ChatReply]:
-        for text in self._texts:
-            yield text
-        raise self._error
 
 
 async def taken(turns: TurnRunner, turn_input: TurnInput) -> TurnResult:
@@ -103,11 +86,11 @@ async def test_an_input_that_cannot_be_checked_is_refused_if_there_are_censors(
 
 
 @pytest.mark.failing_parts("reply")
-@pytest.mark.parametrize("said", [(), ("It is ",)])
-async def test_a_model_client_with_a_defect_costs_the_rest_of_the_reply(mind: Mind, said: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("said", ["", "It is "])
+async def test_a_model_client_with_a_defect_costs_the_rest_of_the_reply(mind: Mind, said: str) -> None:
     await mind.know("The ferry is called Artemis.")
     session_id = await mind.session()
-    result = await taken(mind.turns(BrokenChat(*said)), TurnInput(session_id=session_id, text="Which ferry?"))
+    result = await taken(mind.turns(BrokenChat(said)), TurnInput(session_id=session_id, text="Which ferry?"))
     assert result.degraded == "The reply of the model ended early: internal error (RuntimeError)." and result.failed
     assert result.text == "It is " if said else "Artemis" in result.text
     assert [role for role, _, _ in await messages(mind, session_id)] == ["user", "assistant"]
