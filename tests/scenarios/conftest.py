@@ -29,11 +29,13 @@ from newton.cognition.request import ContextBuildRequest
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.db.pool import Database
-from newton.dialogue import sessions
+from newton.dialogue import branches, sessions
 from newton.dialogue.compaction.presets import parse_preset
 from newton.dialogue.messages import Message
+from newton.dialogue.session_close import close_session
 from newton.heart.identity import user_rules
 from newton.heart.statements.standing_model import find_standing_by_vector
+from newton.memory.forgetting import forget
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers import token_counter
 from newton.providers.chat import ChatModel
@@ -126,13 +128,27 @@ class Mind:
         async with self.db.transaction(self.agent_id) as tx:
             return [one.text for one in await user_rules.list_rules(tx, agent_id=self.agent_id)]
 
-    def turns(self, model: ChatModel | None, *, per_day: int = 1_000_000) -> TurnRunner:
+    async def forget(self, *ids: UUID, derived: bool = False) -> None:
+        async with self.scope.write("user") as (tx, ctx):
+            await forget(tx, ids, derived=derived, reason="a test", ctx=ctx)
+
+    async def branch(self, ref: str, *, of: UUID, at: int | None = None) -> UUID:
+        async with self.scope.write("user") as (tx, ctx):
+            return await branches.create_branch(tx, ref, parent_id=of, from_position=at, ctx=ctx)
+
+    async def close(self, session_id: UUID) -> int:
+        """End a session; return the number of the episodes that it becomes."""
+        async with self.scope.write("user") as (tx, ctx):
+            return await close_session(tx, session_id=session_id, ctx=ctx)
+
+    def turns(self, model: ChatModel | None, **limits: int) -> TurnRunner:
+        usual = {"context": 2_000, "conversation": 1_000, "reply": 200, "per_day": 1_000_000}
         return TurnRunner(
             contexts=self.contexts,
             compaction=self.compacting(),
             gate=self.gate,
             model=model,
-            limits=TokenLimits(context=2_000, conversation=1_000, reply=200, per_day=per_day),
+            limits=TokenLimits(**{**usual, **limits}),
             scope=self.scope,
         )
 

@@ -123,5 +123,4 @@ def toolbox(mind: Mind) -> AgentToolset:
 
 def able(mind: Mind, model: Handy) -> TurnRunner:
     """Turns in which the model has our tools."""
-    turns = mind.turns(model)
-    return replace(turns, tools=toolbox(mind), limits=replace(turns.limits, window=64_000))
+    return replace(mind.turns(model, window=64_000), tools=toolbox(mind))

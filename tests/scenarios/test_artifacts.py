@@ -16,13 +16,11 @@ from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.cognition.sources.web import WebSource
 from newton.errors import InputError
-from newton.memory.forgetting import forget
 from newton.providers import token_counter
 from newton.providers.fakes import ScriptedChat
 from newton.providers.web_search import WebSearch
 from tests.endpoint import Wire, endpoint, fails
 from tests.scenarios.conftest import Mind
-from tests.support import teller
 
 LAYER = "session"
 SAID = "We decided that the ferry Artemis carries the lorries of company {0}, and the harbour office knows of it."
@@ -154,11 +152,8 @@ async def test_what_a_tool_said_is_shown_in_its_session_as_what_it_is_and_goes_w
     (item,) = [c for c in artifacts(shown) if c.detail]
     assert item.text.startswith("[2026-11-21] output of a tool (harbour): error: the crane of pier 4")
     assert item.scored.found.trust == "tool"
-    async with mind.db.transaction(mind.agent_id) as tx:
-        line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
-        ctx = teller(mind.agent_id, trust="user", now=mind.clock.now())
-        await forget(tx, [line], derived=False, reason="a test", ctx=ctx)
-        assert await tx.fetchval("select count(*) from cognition.bundles") == 0
+    await mind.forget(await mind.fetchval("select memory_id from memory.memories where kind = 'exchange'"))
+    assert await mind.fetchval("select count(*) from cognition.bundles") == 0
     assert artifacts(await mind.context("Which crane of which pier is broken?", session_id=session_id)) == []
     assert await kept(mind, "tools") == 0
 

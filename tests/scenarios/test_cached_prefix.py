@@ -15,7 +15,6 @@ from newton.agent.prompting.memory_delta import INPUT_HEADER, MEMORY_HEADER, SYS
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft
 from newton.cognition.metrics.service import MetricsService
-from newton.dialogue import branches
 from newton.heart.identity import identity_store
 from newton.heart.identity.identity_store import IdentityEdit
 from newton.providers.chat import ChatMessage
@@ -177,8 +176,7 @@ async def test_an_inherited_input_is_answered_again_with_the_rules_of_now(record
     await recorded.say(text)
     await add_rule(recorded.mind, "never suggest nuts")
     parent = await recorded.mind.session("s1")
-    async with recorded.mind.scope.write() as (tx, ctx):
-        await branches.create_branch(tx, "again", parent_id=parent, from_position=2, ctx=ctx)
+    await recorded.mind.branch("again", of=parent, at=2)
     await recorded.say(text, session="again", already_stored=True, caller_options=caller(1))
     before, again = (one.messages[-1].text for one in recorded.model.sent[-2:])
     assert again.count("never suggest nuts") == again.count(INPUT_HEADER) == 1 and again.endswith(text)

@@ -15,12 +15,11 @@ from newton.dialogue.messages import Message, Role
 from newton.errors import ProviderError
 from newton.heart.shortening_prompt import build_shortening_prompt
 from newton.memory import store
-from newton.memory.forgetting import forget
 from newton.providers.fakes import ScriptedChat
 from newton.providers.token_counter import count
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import upkeep
-from tests.support import agent_scope, teller
+from tests.support import teller
 
 LONG = " ".join(f"On day {n} the harbour master wrote {n} ferries into the blue book." for n in range(60))
 SHORT = "The harbour master counted the ferries of sixty days in the blue book."
@@ -28,11 +27,7 @@ SHORT = "The harbour master counted the ferries of sixty days in the blue book."
 
 def asking(mind: Mind, *words: str, per_day: int = 1_000_000) -> StructuredLLM:
     model = ScriptedChat(*(json.dumps({"words": one}) for one in words))
-    return StructuredLLM(
-        model=model,
-        tokens_per_day=per_day,
-        scope=agent_scope(agent_id=mind.agent_id, db=mind.db, clock=mind.clock, count_tokens=count),
-    )
+    return StructuredLLM(model=model, tokens_per_day=per_day, scope=mind.scope)
 
 
 async def said(mind: Mind, content: str, *, role: Role = "user", session: str = "s1", shown: int = MIN_USES) -> UUID:
@@ -155,6 +150,5 @@ def test_the_prompt_says_who_spoke_when_and_how_many_words_are_asked_for(speaker
 async def test_what_is_forgotten_is_forgotten_in_its_short_form_too(mind: Mind) -> None:
     line = await said(mind, LONG)
     await summarize_lines(asking(mind, SHORT), teller(mind.agent_id, count_tokens=count), limit=10)
-    async with mind.db.transaction(mind.agent_id) as tx:
-        await forget(tx, [line], derived=False, reason="a test", ctx=teller(mind.agent_id, count_tokens=count))
-        assert await tx.fetchval("select count(*) from memory.line_summaries") == 0
+    await mind.forget(line)
+    assert await mind.fetchval("select count(*) from memory.line_summaries") == 0

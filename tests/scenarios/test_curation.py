@@ -14,20 +14,10 @@ from newton.agent.services.memories import FactDraft
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.facts.fact_comparison import SimilarityThresholds
 from tests.scenarios.conftest import Mind
-from tests.support import DEFAULT_THRESHOLDS, agent_scope, count
 
 
 def curation(mind: Mind) -> CurationService:
-    return CurationService(
-        scope=agent_scope(
-            agent_id=mind.agent_id,
-            origin="cli",
-            db=mind.db,
-            clock=mind.clock,
-            count_tokens=count,
-            thresholds=DEFAULT_THRESHOLDS,
-        )
-    )
+    return CurationService(scope=mind.scope.at("cli"))
 
 
 def upkeep(mind: Mind, *, bundle_retention_days: int = 90) -> MaintenanceService:
@@ -35,15 +25,7 @@ def upkeep(mind: Mind, *, bundle_retention_days: int = 90) -> MaintenanceService
         bundle_retention_days=bundle_retention_days,
         similarity_thresholds=SimilarityThresholds(duplicate_min_cosine=0.95, related_min_cosine=0.85),
         llm=None,
-        scope=agent_scope(
-            agent_id=mind.agent_id,
-            origin="job lifecycle",
-            db=mind.db,
-            clock=mind.clock,
-            count_tokens=count,
-            thresholds=DEFAULT_THRESHOLDS,
-            embedder=mind.embedder,
-        ),
+        scope=mind.scope.at("job lifecycle"),
     )
 
 
@@ -100,9 +82,7 @@ async def test_who_says_that_it_is_so_is_told_when_it_was_retracted(mind: Mind) 
 async def test_a_file_whose_name_is_no_text_is_refused_and_the_others_go_in(mind: Mind, tmp_path: Path) -> None:
     (tmp_path / "good.md").write_text("Tea is green.")
     (tmp_path / os.fsdecode(b"caf\xe9.md")).write_text("Coffee is black.")
-    ingest = IngestService(
-        scope=agent_scope(agent_id=mind.agent_id, origin="cli", db=mind.db, clock=mind.clock, count_tokens=count)
-    )
+    ingest = IngestService(scope=mind.scope.at("cli"))
     report = await ingest.ingest((await ingest.find_documents(tmp_path)).documents, trust="user")
     assert (report.documents, report.new) == (1, 1)
     (refused,) = report.refused
@@ -148,9 +128,7 @@ async def named(mind: Mind, words: str) -> str:
 
 
 async def test_a_document_that_is_gone_is_missed(mind: Mind, tmp_path: Path) -> None:
-    reader = IngestService(
-        scope=agent_scope(agent_id=mind.agent_id, origin="ingest", db=mind.db, clock=mind.clock, count_tokens=count)
-    )
+    reader = IngestService(scope=mind.scope.at("ingest"))
     for name in ("one", "two"):
         (tmp_path / f"{name}.md").write_text(f"This is {name}.", encoding="utf-8")
     await reader.ingest((await reader.find_documents(tmp_path)).documents, trust="user")

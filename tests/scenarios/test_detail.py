@@ -8,7 +8,6 @@ import pytest
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources.session_artifacts import ArtifactPolicy
-from newton.memory.forgetting import forget
 from newton.memory.lookup import item_id, read_memory, resolve_id
 from newton.memory.memory import past_reason
 from newton.memory.reembedding import reembed
@@ -18,7 +17,7 @@ from newton.providers.fakes import HashEmbedder
 from tests.long_texts import LongText, generate_long_texts, import_texts
 from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.test_replay import hindsight
-from tests.support import BEN, teller
+from tests.support import BEN
 
 TEXTS = 12  # half of them documents
 ROOMY, NARROW = 2_000, 450
@@ -137,12 +136,10 @@ async def test_windows_follow_the_embedding_model_and_are_forgotten_with_their_m
     assert result.is_active and await count_windows(mind) == (windows, windows)
     moved = replace(mind, embedder=OtherEmbedder())
     bundle = await moved.context(ask_for(texts[1]), budget=ROOMY)
-    ctx = teller(mind.agent_id, now=mind.clock.now())
-    async with mind.db.transaction(mind.agent_id) as tx:
-        shown = next(item.memory_id for item in bundle.items if item.kind == "fact")
-        await forget(tx, [shown], derived=True, reason="test", ctx=ctx)
-        assert not await tx.fetchval("select count(*) from memory.windows where memory_id = $1", shown)
-        assert not await tx.fetchval("select count(*) from memory.window_embeddings where memory_id = $1", shown)
+    shown = next(item.memory_id for item in bundle.items if item.kind == "fact")
+    await mind.forget(shown, derived=True)
+    assert not await mind.fetchval("select count(*) from memory.windows where memory_id = $1", shown)
+    assert not await mind.fetchval("select count(*) from memory.window_embeddings where memory_id = $1", shown)
 
 
 async def test_without_vectors_words_select_the_part(mind: Mind) -> None:

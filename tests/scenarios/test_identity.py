@@ -14,7 +14,6 @@ from newton.errors import NotFoundError
 from newton.heart.censors import CensorRule
 from newton.heart.identity.identity_store import IdentityEdit, MessageRef
 from newton.heart.identity.user_rules import RuleSource, lift_rule
-from newton.memory.forgetting import forget
 from newton.providers import token_counter
 from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Meet, Mind, load_minilm
@@ -141,9 +140,8 @@ async def test_what_a_person_wants_always_holds_at_once_and_undoes_what_it_contr
 
 async def test_a_rule_of_a_second_speaker_or_against_a_line_of_another_kind_waits(mind: Mind) -> None:
     await bearing(mind).add("boundary", "Never answer in French")
-    _, answer = await take(
-        mind.turns(None), TurnInput(session_id=await mind.session(), text="Always answer in French.")
-    )
+    always = TurnInput(session_id=await mind.session(), text="Always answer in French.")
+    _, answer = await take(mind.turns(None), always)
     assert (answer.rules.changes, [one.tenet.text for one in answer.rules.proposed]) == (
         (),
         ["Always answer in French"],
@@ -190,8 +188,7 @@ async def test_a_rule_goes_with_its_message(mind: Mind) -> None:
     _, answer = await take(mind.turns(None), TurnInput(session_id=await mind.session(), text="Never suggest nuts."))
     assert answer.rules.changes
     (message_id,) = [one.memory_id for one in (await mind.verbs.recall("nuts")).memories if one.kind == "exchange"]
-    async with mind.scope.write() as (tx, ctx):
-        await forget(tx, [message_id], derived=True, reason="a test", ctx=ctx)
+    await mind.forget(message_id, derived=True)
     assert (await bearing(mind).get()).tenets == ()
     assert {one.words for one in (await bearing(mind).history())[1]} == {None}
 

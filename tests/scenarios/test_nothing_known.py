@@ -12,7 +12,6 @@ from newton.agent.loop.turn import TurnInput
 from newton.cognition.assembly.assembler import AssemblyResult, assemble
 from newton.cognition.bundles.bundle import Bundle
 from newton.content.yaml_source import parse_trusted
-from newton.dialogue import session_close
 from newton.memory import agents
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.fakes import ScriptedChat
@@ -20,7 +19,7 @@ from newton.runtime.transfer.ndjson import read_file
 from tests.scenarios import worked
 from tests.scenarios.conftest import Mind, load_minilm
 from tests.scenarios.test_turn import take
-from tests.support import NOON, apart, teller
+from tests.support import NOON, apart
 from tests.system.lines import importer
 
 SIZES = {"decisions": 40, "facts": 120, "episodes": 30, "procedures": 5, "censors": 5}
@@ -130,8 +129,7 @@ async def test_an_earlier_question_is_no_experience(mind: Mind) -> None:
         session_id = await mind.session(f"s{n}")
         unknown = ScriptedChat("Sorry, I don't know when the board meeting is. Can you tell me?")
         await take(mind.turns(unknown), TurnInput(session_id=session_id, text=question))
-        async with mind.db.transaction(mind.agent_id) as tx:
-            await session_close.close_session(tx, session_id=session_id, ctx=teller(mind.agent_id))
+        await mind.close(session_id)
     await mind.settle()
     for question in (*asked, "When is the next board meeting held?"):
         for chosen in ({}, {"adaptive_budget": True}):

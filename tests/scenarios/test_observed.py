@@ -15,11 +15,9 @@ from newton.agent.services.sessions import SessionService
 from newton.client import Client
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextFilters, SentMessages
-from newton.dialogue import branches
 from newton.dialogue.messages import Message
 from newton.heart.events.event_store import NewEvent
 from newton.heart.events.event_types import validate_event
-from newton.memory.forgetting import forget
 from newton.providers import token_counter
 from newton.providers.chat import ToolCall
 from newton.providers.embedding import Embedder
@@ -28,7 +26,6 @@ from newton.runtime.tools.tool_registry import run_tool
 from tests.observing import Way, load_situations, measure
 from tests.scenarios.conftest import Mind, load_minilm, newton, serve_client
 from tests.scenarios.test_turn import take
-from tests.support import teller
 
 ERROR = {"message": "ModuleNotFoundError: No module named 'orders.models'", "stack": 'File "views.py", line 3'}
 SHOWN = "error: ModuleNotFoundError: No module named 'orders.models'"
@@ -141,9 +138,7 @@ async def test_what_the_model_has_already_is_not_given_again(mind: Mind) -> None
 async def test_a_branch_has_the_observations_of_its_parent_up_to_there(mind: Mind) -> None:
     await happens(mind)
     parent = await mind.hear("Let us try it in another way.")
-    ctx = teller(mind.agent_id, count_tokens=token_counter.count, now=mind.clock.now())
-    async with mind.db.transaction(mind.agent_id) as tx:
-        branch = await branches.create_branch(tx, "s1-branch", parent_id=parent, from_position=None, ctx=ctx)
+    branch = await mind.branch("s1-branch", of=parent)
     mind.clock.advance(timedelta(minutes=1))
     await happens(mind, message="No module named 'orders.models', in the parent and later")
     (own,) = [c for c in (await mind.context(ASKED, session_id=branch)).items if "views.py" in c.text]
@@ -155,11 +150,9 @@ async def test_a_branch_has_the_observations_of_its_parent_up_to_there(mind: Min
 async def test_an_observation_goes_with_the_message_of_which_it_was_made(mind: Mind) -> None:
     # S000-A: forget is explicit, and takes what was made of it
     session_id = await mind.hear("No module named 'orders.models'", role="tool", name="bash")
-    async with mind.db.transaction(mind.agent_id) as tx:
-        line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
-        assert await tx.fetchval("select count(*) from heart.events") == 1
-        await forget(tx, [line], derived=False, reason="a test", ctx=teller(mind.agent_id, now=mind.clock.now()))
-        assert await tx.fetchval("select count(*) from heart.events") == 0
+    assert await mind.fetchval("select count(*) from heart.events") == 1
+    await mind.forget(await mind.fetchval("select memory_id from memory.memories where kind = 'exchange'"))
+    assert await mind.fetchval("select count(*) from heart.events") == 0
     assert observed(await mind.context(ASKED, session_id=session_id)) == []
 
 

@@ -14,7 +14,7 @@ from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.origin_texts import FixedLine
 from newton.cognition.sources.web import WebSource
 from newton.content.skills import SkillFile
-from newton.dialogue import branches, session_close, sessions
+from newton.dialogue import branches, sessions
 from newton.dialogue.branches import SessionExcerpt
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.messages import Message
@@ -104,8 +104,7 @@ async def test_nothing_is_learnt_of_it_as_if_the_two_had_said_it(mind: Mind, the
     session_id = await mind.session()
     turns = speaking(mind, POISON, "Good.", there=there)
     await say(turns, session_id, ASKED, "Thank you very much.")
-    async with mind.db.transaction(mind.agent_id) as tx:
-        assert await session_close.close_session(tx, session_id=session_id, ctx=teller(mind.agent_id))
+    assert await mind.close(session_id)
     item: dict[str, object] = {
         "op": "add",
         "ids": [],

@@ -7,22 +7,19 @@ from datetime import datetime, timedelta
 import pytest
 
 from newton.agent.llm.structured import StructuredLLM
-from newton.agent.services.bundles import BundleService
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest
-from newton.content.frames import load_frames
-from newton.content.profiles import load_profiles
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message, Role
 from newton.memory import store
-from newton.memory.forgetting import forget
 from newton.memory.recall import recall
 from newton.memory.search_types import MemorySearch, SearchLimits
 from newton.providers.embedding import Vector
 from newton.providers.fakes import HashEmbedder, ScriptedChat
 from tests.scenarios.conftest import Mind
-from tests.support import NOON, agent_scope, teller
+from tests.scenarios.test_replay import hindsight
+from tests.support import NOON, teller
 
 TESTS = ("the login", "the budget page", "the export", "the deployment")
 
@@ -54,10 +51,7 @@ async def test_a_timeline_stands_in_the_order_of_time_and_is_replayed_so(mind: M
     places = lines(bundle, *TESTS)
     assert -1 not in places
     assert places == sorted(places)
-    service = BundleService(
-        frames=load_frames(), profiles=load_profiles(), scope=agent_scope(agent_id=mind.agent_id, db=mind.db)
-    )
-    assert (await service.replay(str(bundle.bundle_id))).identical
+    assert (await hindsight(mind).replay(str(bundle.bundle_id))).identical
 
 
 async def test_an_instruction_comes_with_a_request_of_its_domain_and_a_preference_with_requests_alone(
@@ -79,11 +73,9 @@ async def test_an_instruction_comes_with_a_request_of_its_domain_and_a_preferenc
 async def test_a_mark_is_forgotten_with_its_message_and_assistants_are_not_marked(mind: Mind) -> None:
     await say(mind, NOON, "Always answer in French.")
     await say(mind, NOON, "Always answer in German.", role="assistant")
-    async with mind.db.transaction(mind.agent_id) as tx:
-        marked = await tx.fetchval("select array_agg(memory_id) from memory.standing_statements")
-        assert len(marked) == 1
-        await forget(tx, marked, derived=False, reason="test", ctx=teller(mind.agent_id, now=NOON))
-        assert await tx.fetchval("select count(*) from memory.standing_statements") == 0
+    (marked,) = await mind.fetchval("select array_agg(memory_id) from memory.standing_statements")
+    await mind.forget(marked)
+    assert await mind.fetchval("select count(*) from memory.standing_statements") == 0
 
 
 async def test_a_question_asked_before_does_not_stand_above_its_answer(mind: Mind) -> None:
@@ -167,11 +159,7 @@ class Listening(HashEmbedder):
 
 
 def asking(mind: Mind, model: ScriptedChat, per_day: int = 10_000) -> ContextBuilder:
-    asker = StructuredLLM(
-        model=model,
-        tokens_per_day=per_day,
-        scope=mind.scope,
-    )
+    asker = StructuredLLM(model=model, tokens_per_day=per_day, scope=mind.scope)
     return replace(mind.contexts, tiebreak=asker.pick_frame)
 
 

@@ -17,7 +17,7 @@ from newton.agent.reconciliation import reconciler
 from newton.agent.reconciliation.readings import create_readings
 from newton.agent.reconciliation.reconciler import MemoryReconciler
 from newton.db.pool import Database
-from newton.dialogue import branches, session_close, sessions
+from newton.dialogue import sessions
 from newton.dialogue.messages import Message
 from newton.errors import ProviderError, RefusedRequestError
 from newton.heart import procedures
@@ -26,7 +26,7 @@ from newton.runtime.health.installation_checks import check_installation
 from newton.runtime.wiring import AgentServices
 from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.reading import NOTHING, Reader, Sheet, asking, facts, read, told
-from tests.support import teller, until
+from tests.support import until
 
 
 @pytest.fixture
@@ -76,8 +76,7 @@ async def test_above_its_share_of_the_tokens_an_open_session_waits_and_a_closed_
     mind.clock.advance(timedelta(minutes=1))
     assert (await reading.reconcile(9, only_due=True)).calls == 0
     session_id = await mind.session()
-    async with mind.db.transaction(mind.agent_id) as tx:
-        assert await session_close.close_session(tx, session_id=session_id, ctx=teller(mind.agent_id))
+    assert await mind.close(session_id)
     assert (await reading.reconcile(9, only_due=True)).calls == 1
 
 
@@ -132,8 +131,7 @@ async def test_all_kinds_of_items_are_stored_with_the_authority_of_their_line(mi
     assert mind.embedder
     own = newton(mind, mind.embedder, model).maintenance("test")
     session_id = await mind.session()
-    async with mind.db.transaction(mind.agent_id) as tx:
-        assert await session_close.close_session(tx, session_id=session_id, ctx=teller(mind.agent_id))
+    assert await mind.close(session_id)
     assert (await own.reconcile()).kept == 3
     assert "User: Nora" in model.sheets[0].text
     async with mind.db.transaction(mind.agent_id) as tx:
@@ -259,9 +257,7 @@ def is_new(sheet: Sheet, word: str) -> bool:
 @pytest.mark.slow
 async def test_a_branch_of_a_long_session_is_read_from_its_first_message(mind: Mind) -> None:
     parent_id = await mind.hear(*(f"Shelf {number} is empty." for number in range(100)), session="long")
-    async with mind.db.transaction(mind.agent_id) as tx:
-        ctx = mind.scope.write_context()
-        await branches.create_branch(tx, "branch", parent_id=parent_id, from_position=None, ctx=ctx)
+    await mind.branch("branch", of=parent_id)
     await told(mind, "My sister Anna lives in Graz.", session="branch")
     assert "My sister Anna lives in Graz." in await facts(mind), "it is known in the next turn"
     model = Reader()

@@ -22,25 +22,20 @@ from newton.cognition.bundles.explanation import LOST_TEXT
 from newton.cognition.request import SentMessages
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
-from newton.dialogue import session_close
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.heart import censors
 from newton.heart.censors import CensorRule
-from newton.memory.forgetting import forget
 from newton.memory.lookup import short_id
 from tests.db.deciding import REDIS, many, recorded, reviewed
 from tests.scenarios.conftest import Mind
 from tests.scenarios.living import PEOPLE, PLACES, THINGS, Living
 from tests.scenarios.test_curation import upkeep
-from tests.support import agent_scope, count, ground, teller
+from tests.support import count, teller
 
 BUDGETS = (60, 300, 1_500, 8_000)
 
 
 def hindsight(mind: Mind) -> BundleService:
-    return BundleService(
-        frames=load_frames(), profiles=load_profiles(), scope=agent_scope(agent_id=mind.agent_id, db=mind.db)
-    )
+    return BundleService(frames=load_frames(), profiles=load_profiles(), scope=mind.scope)
 
 
 def asked(chosen: random.Random) -> str:
@@ -135,20 +130,17 @@ async def test_a_context_goes_with_a_memory_that_it_looked_at_and_with_no_other(
     await mind.know("The kettle is blue")
     second = await mind.context("What is the ferry called?")
     kettle = next(c.memory_id for c in second.candidates if "kettle" in c.text)
-    async with mind.db.transaction(mind.agent_id) as tx:
-        await forget(tx, [kettle], derived=False, reason="a test", ctx=teller(mind.agent_id))
+    await mind.forget(kettle)
     assert not await let_go(mind, first)
     assert await let_go(mind, second)
 
 
 async def test_a_context_goes_with_a_censor_that_it_showed(mind: Mind) -> None:
-    rule = CensorRule(trigger="sink the ferry", reason="it is needed")
-    async with mind.db.transaction(mind.agent_id) as tx:
-        (censor,) = await censors.add_rules(tx, [rule], ctx=ground(teller(mind.agent_id)))
+    await mind.censors.add(CensorRule(trigger="sink the ferry", reason="it is needed"))
+    (censor,) = [one.memory_id for one in await mind.censors.list_censors()]
     shown = await mind.context("May I sink it?")
     assert "sink the ferry" in shown.text
-    async with mind.db.transaction(mind.agent_id) as tx:
-        await forget(tx, [censor], derived=False, reason="a test", ctx=teller(mind.agent_id))
+    await mind.forget(censor)
     assert await let_go(mind, shown)
 
 
@@ -274,8 +266,7 @@ async def test_what_two_contexts_do_not_share_is_told_with_the_reason(mind: Mind
 async def test_every_derived_item_names_what_it_was_made_from(mind: Mind) -> None:
     # S002-15
     session_id = await mind.hear(*(f"The ferry {n} leaves for Samos at {n}." for n in range(8)))
-    async with mind.db.transaction(mind.agent_id) as tx:
-        await session_close.close_session(tx, session_id=session_id, ctx=teller(mind.agent_id, trust="agent"))
+    await mind.close(session_id)
     await mind.settle()
     bundle = await mind.context("When does the ferry leave?")
     account = await hindsight(mind).explain(str(bundle.bundle_id))

@@ -14,7 +14,6 @@ from newton.cognition.request import ContextBuildRequest, ContextFilters, TaskSc
 from newton.cognition.session_context.service import SessionContextService
 from newton.dialogue.context_injections import AGENT_NOTE
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.memory.forgetting import forget
 from newton.memory.lookup import short_id
 from newton.memory.memory import Trust
 from newton.memory.ranking import RankingWeights
@@ -24,7 +23,6 @@ from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.test_curation import curation
 from tests.scenarios.test_replay import hindsight, replayed_all
 from tests.scenarios.test_standing import AGAIN, Talk
-from tests.support import teller
 
 FERRY, ROOF = "The ferry Artemis leaves the harbour at nine in the morning.", "Mira had her bicycle painted green."
 ASKED = "When does the ferry Artemis leave the harbour?"
@@ -126,9 +124,7 @@ async def test_a_forgotten_memory_is_injected_no_more(mind: Mind) -> None:
     await mind.know(ROOF)
     session_id, roof = await mind.session(), await fact_id(mind, ROOF)
     await injections(mind).inject_memory("s1", str(roof))
-    ctx = teller(mind.agent_id, count_tokens=token_counter.count, trust="user", now=mind.clock.now())
-    async with mind.db.transaction(mind.agent_id) as tx:
-        await forget(tx, [roof], derived=True, reason="asked for", ctx=ctx)
+    await mind.forget(roof, derived=True)
     assert await injections(mind).list_injections("s1") == []
     assert ROOF not in (await asked(mind, session_id)).text
 

@@ -9,13 +9,10 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from newton.agent.services.bundles import BundleService
 from newton.agent.services.memories import FactDraft
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.context_overrides import ContextOverrides
 from newton.cognition.request import ContextBuildRequest, ContextFilters
-from newton.content.frames import load_frames
-from newton.content.profiles import load_profiles
 from newton.content.skills import SkillFile
 from newton.db.pool import Database
 from newton.errors import DatabaseError
@@ -32,7 +29,8 @@ from newton.providers import token_counter
 from newton.providers.embedding import Vector
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from tests.scenarios.conftest import Mind
-from tests.support import NOON, agent_scope, ground, teller
+from tests.scenarios.test_replay import hindsight
+from tests.support import NOON, ground, teller
 
 QUESTION = "Where does Ana Berg work, and is the boat repaired?"
 
@@ -111,9 +109,7 @@ async def test_a_request_overrides_values_of_the_profile_and_the_frame(mind: Min
     assert stated.get("overrides") == overrides.as_json()
     flexible = sum(bundle.layers[name].share for name in ("decisions", "facts", "procedures", "episodes"))
     assert bundle.layers["episodes"].share == pytest.approx(flexible * 10 / 100, abs=1)
-    scope = agent_scope(agent_id=mind.agent_id, db=mind.db)
-    stored = BundleService(frames=load_frames(), profiles=load_profiles(), scope=scope)
-    replayed = await stored.replay(str(bundle.bundle_id))
+    replayed = await hindsight(mind).replay(str(bundle.bundle_id))
     assert (replayed.identical, replayed.changes_since) == (True, ())
 
 

@@ -130,9 +130,8 @@ async def test_the_first_call_is_made_if_it_fits_to_the_token_and_else_not(mind:
     whole = row["input_tokens"] + row["output_tokens"]
     for name, per_day in (("fits", whole), ("too-long", whole - 1), ("hardly", 1), ("never", 0)):
         other, model = await newborn(mind, name), Honest()
-        _, answer = await take(
-            other.turns(model, per_day=per_day), TurnInput(session_id=await other.session(), text=ASKED)
-        )
+        said = TurnInput(session_id=await other.session(), text=ASKED)
+        _, answer = await take(other.turns(model, per_day=per_day), said)
         asked = per_day == whole
         assert (len(model.received), answer.quoted) == (int(asked), not asked)
         assert (answer.degraded is None) == asked
@@ -157,9 +156,8 @@ async def test_no_day_costs_more_than_its_ceiling(mind: Mind) -> None:
 
 async def test_a_conversation_the_model_may_not_read_is_quoted(mind: Mind) -> None:
     session_id = await mind.hear("The ferry is called Artemis.")
-    text, answer = await take(
-        mind.turns(Honest(), per_day=230), TurnInput(session_id=session_id, text="What is the ferry called?")
-    )
+    said = TurnInput(session_id=session_id, text="What is the ferry called?")
+    text, answer = await take(mind.turns(Honest(), per_day=230), said)
     assert answer.quoted
     assert "Artemis" in text
 

@@ -24,7 +24,7 @@ from tests.db.deciding import choice, recorded
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import curation
 from tests.scenarios.test_replay import hindsight
-from tests.support import agent_scope, apart, teller
+from tests.support import apart, teller
 
 FERRY = "The ferry Artemis leaves the harbour at nine in the morning."
 ASKED = "When does the ferry Artemis leave the harbour?"
@@ -176,15 +176,7 @@ async def test_a_censor_that_came_or_went_counts_at_once(talk: Talk) -> None:
 
 async def test_an_identity_that_changed_counts_at_once(talk: Talk) -> None:
     await talk.given(ASKED)
-    bearing = IdentityService(
-        scope=agent_scope(
-            agent_id=talk.mind.agent_id,
-            origin="cli",
-            db=talk.mind.db,
-            clock=talk.mind.clock,
-            count_tokens=token_counter.count,
-        )
-    )
+    bearing = IdentityService(scope=talk.mind.scope.at("cli"))
     await bearing.add("boundary", "Never sail at night")
     given = await talk.given(AGAIN)
     assert (given.method, given.reason) == ("built", "stale: the identity changed")

@@ -29,7 +29,8 @@ from tests.endpoint import Wire, chunk, endpoint, hangs
 from tests.endpoint import says as streams
 from tests.scenarios.conftest import Mind
 from tests.scenarios.talking import Talking, words
-from tests.support import agent_scope, until
+from tests.scenarios.test_turn import take
+from tests.support import until
 from tests.talks import calls, gives, says, turn
 
 GOOD = json.dumps(
@@ -45,11 +46,7 @@ EMPTY = json.dumps({"asked": []})
 
 def asking(mind: Mind, *answers: str, per_day: int = 1_000_000) -> tuple[StructuredLLM, ScriptedChat]:
     model = ScriptedChat(*answers)
-    return StructuredLLM(
-        model=model,
-        tokens_per_day=per_day,
-        scope=agent_scope(agent_id=mind.agent_id, db=mind.db, clock=mind.clock, count_tokens=count),
-    ), model
+    return StructuredLLM(model=model, tokens_per_day=per_day, scope=mind.scope), model
 
 
 def with_model(mind: Mind, *answers: str, per_day: int = 1_000_000) -> tuple[Talking, ScriptedChat]:
@@ -220,12 +217,8 @@ async def overflows(wire: Wire) -> None:
 
 
 async def taken(mind: Mind, url: str, text: str, **limits: int) -> tuple[str, TurnResult]:
-    made = mind.turns(OpenAIChat(build_provider_upstream("openai", settings(url))))
-    made = replace(made, limits=replace(made.limits, **limits))
-    session_id = await mind.session()
-    pieces = [piece async for piece in made.run(TurnInput(session_id=session_id, text=text))]
-    assert isinstance(pieces[-1], TurnResult)
-    return "".join(piece for piece in pieces if isinstance(piece, str)), pieces[-1]
+    made = mind.turns(OpenAIChat(build_provider_upstream("openai", settings(url))), **limits)
+    return await take(made, TurnInput(session_id=await mind.session(), text=text))
 
 
 def size(body: dict[str, Sequence[dict[str, str]]]) -> int:
@@ -272,7 +265,7 @@ async def test_a_turn_stopped_in_its_second_try_keeps_what_was_heard(mind: Mind)
             await wire.event(chunk({"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]}))
         await hangs(wire)
 
-    async def take(url: str) -> None:
+    async def listen(url: str) -> None:
         made = mind.turns(OpenAIChat(build_provider_upstream("openai", settings(url))))
         async for piece in made.run(TurnInput(session_id=await mind.session(), text="Tell me. " * 600)):
             assert isinstance(piece, str)
@@ -282,7 +275,7 @@ async def test_a_turn_stopped_in_its_second_try_keeps_what_was_heard(mind: Mind)
         return "".join(heard) == "I was about to"
 
     async with endpoint(overflows, half) as here:
-        running = asyncio.create_task(take(here.url))
+        running = asyncio.create_task(listen(here.url))
         await until(begun)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):

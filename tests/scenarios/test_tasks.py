@@ -15,7 +15,6 @@ from newton.db.pool import Tx
 from newton.dialogue import log, sessions, tasks
 from newton.dialogue.messages import Message, Role
 from newton.dialogue.view import count_view_tokens
-from newton.memory.forgetting import forget
 from newton.memory.memory import WriteContext
 from newton.providers import token_counter
 from tests.scenarios.conftest import Mind
@@ -200,9 +199,7 @@ async def test_a_forgotten_task_takes_the_contexts_with_it_that_told_of_it(mind:
     secret = await acts.push("Call Priya at home")
     bundle = await mind.context("And now?", session_id=session_id)
     await acts.pop("she said no")
-    ctx = teller(mind.agent_id, count_tokens=token_counter.count, trust="user", now=mind.clock.now())
-    async with mind.db.transaction(mind.agent_id) as tx:
-        await forget(tx, [secret.task_id], derived=False, reason="private", ctx=ctx)
+    await mind.forget(secret.task_id)
     assert await let_go(mind, bundle)
     assert "Priya" not in (await mind.context("And now?", session_id=session_id)).text
 

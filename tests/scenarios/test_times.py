@@ -7,28 +7,25 @@ from datetime import datetime, timedelta
 import pytest
 
 from newton.agent.loop.fallback import NOTHING_FOUND
-from newton.agent.loop.turn_types import TurnInput, TurnResult
-from newton.agent.services.bundles import BundleService
+from newton.agent.loop.turn_types import TurnInput
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest, ContextFilters
-from newton.content.frames import load_frames
-from newton.content.profiles import load_profiles
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
-from newton.dialogue.session_close import close_session
 from newton.errors import InputError
 from newton.heart import episodes
 from newton.heart.episodes import NewEpisode
 from newton.heart.events import event_store
 from newton.heart.events.event_store import NewEvent
 from newton.heart.events.event_types import validate_event
-from newton.memory.forgetting import forget
 from newton.providers.fakes import ScriptedChat
 from tests.db.deciding import choice, recorded
 from tests.scenarios.conftest import Mind
+from tests.scenarios.test_replay import hindsight
 from tests.scenarios.test_sources import locked
-from tests.support import NOON, agent_scope, teller
+from tests.scenarios.test_turn import take
+from tests.support import NOON, teller
 
 DECIDED = "What did we decide last week?"
 HAPPENED = "What happened yesterday?"
@@ -74,12 +71,6 @@ def texts(items: Sequence[ScoredCandidate]) -> str:
     return "\n".join(item.text for item in items)
 
 
-def hindsight(mind: Mind) -> BundleService:
-    return BundleService(
-        frames=load_frames(), profiles=load_profiles(), scope=agent_scope(agent_id=mind.agent_id, db=mind.db)
-    )
-
-
 async def test_what_is_of_the_time_asked_for_comes_first_and_says_why(lived: Mind) -> None:
     # S001-12, S002-9: time expressions are a signal; S002-12: of each layer
     for profile in ("evidence", "newton", "coding", "support", "research"):
@@ -97,18 +88,14 @@ async def test_a_turn_loads_what_is_of_the_time_and_a_subject_still_counts(lived
     # S002-14: a context that stands is made for the times that it was made for
     turns, session_id = lived.turns(ScriptedChat("a", "b", "c", "d")), await lived.session("now")
 
-    async def take(text: str) -> Bundle:
-        (*_, answer) = [
-            piece async for piece in turns.run(TurnInput(session_id=session_id, text=text, frame="question"))
-        ]
-        assert isinstance(answer, TurnResult)
-        return answer.bundle
+    async def ask(text: str) -> Bundle:
+        return (await take(turns, TurnInput(session_id=session_id, text=text, frame="question")))[1].bundle
 
-    assert set(ages(await take(DECIDED), "decisions")) == set(WEEK)
-    assert set(ages(await take("And what was it yesterday?"), "decisions")) == {1}
-    about = await take("Which green did we decide to paint the bicycle last week, the office or the bicycle?")
+    assert set(ages(await ask(DECIDED), "decisions")) == set(WEEK)
+    assert set(ages(await ask("And what was it yesterday?"), "decisions")) == {1}
+    about = await ask("Which green did we decide to paint the bicycle last week, the office or the bicycle?")
     assert ages(about, "decisions")[0] == 7, "what is of the time, and of the subject"
-    assert ages(await take("How are you today?"), "decisions") == ages(about, "decisions"), "nobody asks for a time"
+    assert ages(await ask("How are you today?"), "decisions") == ages(about, "decisions"), "nobody asks for a time"
 
 
 async def test_what_a_memory_speaks_of_is_resolved_against_its_own_time(mind: Mind) -> None:
@@ -123,12 +110,10 @@ async def test_what_a_memory_speaks_of_is_resolved_against_its_own_time(mind: Mi
     assert "Ana: I went to the doctor yesterday.\n" in seventh.text, "shown word for word"
     assert "We moved in March" in texts((await mind.context("What did we do in March 2023?")).items[:1])
     assert "We moved in March" in texts((await mind.context("What was it like in 2022?")).items[:1])
-    at = NOON - timedelta(days=200)
-    async with mind.db.transaction(mind.agent_id) as tx:
-        rows = await tx.fetch("select memory_id from memory.mentioned_times order by starts_at")
-        assert len(rows) == 3
-        await forget(tx, [rows[0][0]], derived=True, reason="a test", ctx=teller(mind.agent_id, now=at))
-        left = await tx.fetchval("select count(*) from memory.mentioned_times")
+    rows = await mind.fetch("select memory_id from memory.mentioned_times order by starts_at")
+    assert len(rows) == 3
+    await mind.forget(rows[0][0], derived=True)
+    left = await mind.fetchval("select count(*) from memory.mentioned_times")
     assert left == 1, "with the memory, its times are gone"
 
 
@@ -157,8 +142,7 @@ async def test_nothing_of_the_time_is_told_and_not_answered_from_others(mind: Mi
     await say(mind, NOON - timedelta(days=3), "We decided to paint the boat.")
     for repetition in range(3):
         said = TurnInput(session_id=await mind.session(f"now {repetition}"), text=asked)
-        (*_, answer) = [piece async for piece in turns.run(said)]
-        assert isinstance(answer, TurnResult)
+        _, answer = await take(turns, said)
         assert answer.text == "Memory has nothing from that time (in 1999)."
         assert answer.bundle.as_json()["times"] == {"asked": ["in 1999"], "blank": True}
         assert "Memory has nothing from the requested time (in 1999)." in answer.bundle.text
@@ -166,8 +150,8 @@ async def test_nothing_of_the_time_is_told_and_not_answered_from_others(mind: Mi
         mind.clock.advance(timedelta(minutes=5))
     assert (await hindsight(mind).replay("latest")).identical
     about = TurnInput(session_id=await mind.session("about"), text="Who did we decide should paint the boat in 1999?")
-    (*_, answer) = [piece async for piece in turns.run(about)]
-    assert isinstance(answer, TurnResult) and "From other times:\n- " in answer.text, "it has a subject"
+    _, answer = await take(turns, about)
+    assert "From other times:\n- " in answer.text, "it has a subject"
 
 
 async def test_what_is_quoted_follows_the_times_of_the_context(mind: Mind) -> None:
@@ -176,10 +160,7 @@ async def test_what_is_quoted_follows_the_times_of_the_context(mind: Mind) -> No
         for day, what in ((9, "Paint the hull"), (8, "Buy the mast"), (30, "Sell it all")):
             await recorded(tx, choice(what, at=NOON - timedelta(days=day), ref=what), ctx=teller(mind.agent_id))
     await mind.settle()
-    (*_, answer) = [
-        piece async for piece in mind.turns(None).run(TurnInput(session_id=await mind.session("now"), text=DECIDED))
-    ]
-    assert isinstance(answer, TurnResult)
+    _, answer = await take(mind.turns(None), TurnInput(session_id=await mind.session("now"), text=DECIDED))
     assert "Paint the hull" in answer.text and "Buy the mast" in answer.text and "Sell it all" not in answer.text
     week = ContextFilters(
         since=NOON - timedelta(days=12), until=NOON - timedelta(days=5), kinds=frozenset({"decision"})
@@ -194,20 +175,16 @@ async def test_an_account_of_questions_is_not_made_and_the_question_is_not_quote
     # S002-9
     turns, session_id = mind.turns(None), await mind.session("asking")
     for text in ("Where are the keys?", "Who has the keys?", "Where is Ana?", "Is it late?", "Where are the keys?"):
-        async for _ in turns.run(TurnInput(session_id=session_id, text=text)):
-            pass
+        await take(turns, TurnInput(session_id=session_id, text=text))
         mind.clock.advance(timedelta(minutes=1))
+    assert await mind.close(session_id) == 0
+    asked = "User talked, 10 lines. They came back to this: Who has the keys? It ended with User: Where are the keys?"
+    lived = NewEpisode(ref="e", title="Where are the keys?", content=asked, started_at=NOON, ended_at=NOON)
     async with mind.db.transaction(mind.agent_id) as tx:
-        assert await close_session(tx, session_id=session_id, ctx=teller(mind.agent_id)) == 0
-        asked = (
-            "User talked, 10 lines. They came back to this: Who has the keys? It ended with User: Where are the keys?"
-        )
-        lived = NewEpisode(ref="e", title="Where are the keys?", content=asked, started_at=NOON, ended_at=NOON)
         await episodes.add_episodes(tx, [lived], ctx=teller(mind.agent_id))
     await mind.settle()
     said = TurnInput(session_id=await mind.session("later"), text="Where are the keys?")
-    (*_, answer) = [piece async for piece in turns.run(said)]
-    assert isinstance(answer, TurnResult) and answer.text == NOTHING_FOUND
+    assert (await take(turns, said))[0] == NOTHING_FOUND
 
 
 async def test_a_day_without_a_year_that_is_still_to_come_is_found_when_it_comes(mind: Mind) -> None:

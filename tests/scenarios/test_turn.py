@@ -15,7 +15,6 @@ from newton.agent.loop.turn_types import CallerOptions
 from newton.agent.prompting.system_prompt import TEMPLATE
 from newton.content.frames import load_frames
 from newton.db.pool import in_transaction
-from newton.dialogue import branches
 from newton.dialogue.messages import Message, Role
 from newton.errors import InputError, ProviderError
 from newton.heart.censors import CensorRule
@@ -221,9 +220,7 @@ async def test_a_line_too_long_to_be_sent_comes_into_focus(mind: Mind, history: 
     # S002-12: Current Focus
     session_id = await mind.hear("The plan is to paint the whole house blue, and then the garden fence as well.")
     model = ScriptedChat("The fence.")
-    turns = mind.turns(model)
-    turns = replace(turns, limits=replace(turns.limits, conversation=history))
-    await take(turns, TurnInput(session_id=session_id, text="What comes second?"))
+    await take(mind.turns(model, conversation=history), TurnInput(session_id=session_id, text="What comes second?"))
     known, spoken = apart(model.received[0])
     assert spoken == [("user", "What comes second?")]
     assert "## Current Focus\n- [2026-11-21] User: The plan is to paint the whole house blue" in known
@@ -238,8 +235,7 @@ async def test_the_model_is_told_nothing_of_memories_being_chosen(mind: Mind) ->
     await mind.hear("We took the ferry.", session="yesterday")
     for frame in load_frames():
         session_id, model = await mind.hear(*(f"Line {n}." for n in range(60)), session=frame), ScriptedChat("Yes.")
-        turns = mind.turns(model)
-        turns = replace(turns, limits=replace(turns.limits, context=8_000, conversation=100))
+        turns = mind.turns(model, context=8_000, conversation=100)
         await take(turns, TurnInput(session_id=session_id, text="Is the ferry in the harbour?", frame=frame))
         system, _ = apart(model.received[0])
         assert f"## Current Approach: {frame}\n" in system
@@ -308,9 +304,7 @@ async def test_what_a_branch_begins_with_is_sent_once(mind: Mind) -> None:
     said = "The pier of Porto Novo has ninety-one planks."
     parent = await mind.hear(said)
     await mind.hear("That is a long pier.", role="assistant")
-    ctx = teller(mind.agent_id)
-    async with mind.db.transaction(mind.agent_id) as tx:
-        branch = await branches.create_branch(tx, "other", parent_id=parent, from_position=None, ctx=ctx)
+    branch = await mind.branch("other", of=parent)
     await mind.settle()
     model = ScriptedChat("Ninety-one.")
     await take(mind.turns(model), TurnInput(session_id=branch, text="How many planks has the pier of Porto Novo?"))

@@ -15,7 +15,6 @@ from newton.dialogue import sessions
 from newton.errors import DatabaseError, NewtonError, ProviderError
 from newton.fault_isolation import count_failures
 from newton.heart.censors import CensorRule
-from newton.memory.forgetting import forget
 from newton.providers import token_counter
 from newton.providers.fakes import HashEmbedder, ScriptedChat
 from tests.planting import PlantedParts
@@ -244,9 +243,8 @@ async def test_what_a_censor_said_is_not_sent_either_and_nothing_outside_failed(
 @pytest.mark.parametrize("blank", [" ", "\n \n", "\0"])
 async def test_a_reply_without_a_word_is_none(mind: Mind, blank: str) -> None:
     session_id = await mind.session()
-    _, answer = await take(
-        mind.turns(ScriptedChat(blank)), TurnInput(session_id=session_id, text="What did we decide?")
-    )
+    decided = TurnInput(session_id=session_id, text="What did we decide?")
+    _, answer = await take(mind.turns(ScriptedChat(blank)), decided)
     assert (answer.text, answer.caveat) == (NOTHING_YET, f"{EMPTY_REPLY_MESSAGE} This answer only quotes memory.")
     assert answer.failed
     async with mind.db.transaction(mind.agent_id) as tx:
@@ -268,9 +266,9 @@ async def test_no_word_of_what_is_forgotten_stays_in_a_call_or_in_a_quote(mind: 
     kept = "select count(*) from dialogue.messages where content || coalesce(tool_calls::text, '') like '%4711-XK%'"
     async with mind.db.transaction(mind.agent_id) as tx:
         await sessions.append(tx, calling, session_id=session_id, ctx=ctx)
-        assert await tx.fetchval(kept) == 2
-        every = [row[0] for row in await tx.fetch("select memory_id from memory.memories where kind <> 'artifact'")]
-        await forget(tx, every, derived=True, reason="a test", ctx=ctx)
-        assert await tx.fetchval(kept) == 0
-        roles = await tx.fetch("select role from dialogue.messages order by position")
-        assert [row[0] for row in roles] == ["user", "assistant", "assistant", "tool"], "its places stay"
+    assert await mind.fetchval(kept) == 2
+    every = await mind.fetch("select memory_id from memory.memories where kind <> 'artifact'")
+    await mind.forget(*(row[0] for row in every), derived=True)
+    assert await mind.fetchval(kept) == 0
+    roles = await mind.fetch("select role from dialogue.messages order by position")
+    assert [row[0] for row in roles] == ["user", "assistant", "assistant", "tool"], "its places stay"

@@ -23,7 +23,6 @@ from newton.cognition.scoring.score import FEATURE_NAMES
 from newton.content.relevance_model import load_relevance_model
 from newton.errors import InputError
 from newton.memory.agents import get_or_create_agent
-from newton.memory.forgetting import forget
 from newton.operations.decisions.relevance_text import render_relevance
 from newton.providers.fakes import ScriptedChat
 from newton.providers.minilm import MiniLM
@@ -33,7 +32,7 @@ from newton.settings import load
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_turn import take
 from tests.scenarios.week import MORNING, Week
-from tests.support import NOON, teller
+from tests.support import NOON
 
 
 def whole(mind: Mind, tmp_path: Path, *, context_tokens: int = 8_000) -> AgentServices:
@@ -158,9 +157,7 @@ async def test_a_turn_is_linked_with_its_own_lines_and_context(mind: Mind) -> No
 async def test_what_is_forgotten_takes_its_contexts_and_leaves_the_turn(mind: Mind) -> None:
     await mind.know(*FACTS)
     await ask(mind, "It is Artemis.", "Artemis it is.")
-    async with mind.db.transaction(mind.agent_id) as tx:
-        gone = await tx.fetchval("select memory_id from memory.memories where summary = $1", FACTS[0])
-        await forget(tx, [gone], derived=False, reason="a test", ctx=teller(mind.agent_id))
+    await mind.forget(await mind.fetchval("select memory_id from memory.memories where summary = $1", FACTS[0]))
     counted = await figures(mind)
     assert (counted["budget utilisation"].n, counted["refresh rate"].n) == (0, 1)
 

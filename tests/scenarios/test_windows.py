@@ -32,8 +32,7 @@ async def test_a_talk_may_run_on_in_a_window_of_twelve_thousand_tokens(mind: Min
     # S004-1, S004-13, S004-15: what holds always, then the context, the talk as far as it fits, and the input
     await mind.know("The harbour book is kept by Priya.")
     model = ScriptedChat(*[LONG.format(n=n) for n in range(60)])
-    talk = mind.turns(model)
-    talk = replace(talk, limits=replace(talk.limits, window=WINDOW, conversation=100_000, context=8_000))
+    talk = mind.turns(model, window=WINDOW, conversation=100_000, context=8_000)
     session_id = await mind.session()
     for n in range(60):
         await take(talk, TurnInput(session_id=session_id, text=f"Who keeps the harbour book on day {n}?"))
@@ -106,8 +105,7 @@ async def written(mind: Mind, ref: str, lines: Sequence[Message]) -> TurnInput:
 
 
 def roomy(mind: Mind, model: ScriptedChat, *, window: int) -> TurnRunner:
-    talk = mind.turns(model, per_day=10**9)
-    return replace(talk, limits=replace(talk.limits, window=window, conversation=100_000, context=8_000))
+    return mind.turns(model, per_day=10**9, window=window, conversation=100_000, context=8_000)
 
 
 @pytest.mark.slow

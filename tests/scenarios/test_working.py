@@ -75,8 +75,7 @@ async def test_auto_follows_the_frame_that_the_session_is_in(mind: Mind) -> None
 async def test_a_turn_keeps_the_set_within_its_capacity(mind: Mind) -> None:
     # S000-8, S000-19
     session_id = await mind.session()
-    turns = mind.turns(ScriptedChat("Good."))
-    small = replace(turns, limits=replace(turns.limits, working=30))
+    small = mind.turns(ScriptedChat("Good."), working=30)
     for n in range(6):
         mind.clock.advance(timedelta(minutes=1))
         await take(small, TurnInput(session_id=session_id, text=f"The boat number {n} is at the quay of the harbour."))
