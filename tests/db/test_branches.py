@@ -122,15 +122,13 @@ async def test_a_call_of_the_parent_is_answered_in_its_branch_and_there_alone(tx
 # --- places ---
 
 
-async def test_a_name_is_given_once(tx: Tx) -> None:
+async def test_a_branch_goes_on_from_a_line_and_a_name_is_given_once(tx: Tx) -> None:
     parent = await session(tx, "parent", *TALK)
     assert len(await view(tx, await branch(tx, parent, "child", at=7))) == 8
     for taken in ("parent", "child"):
         with pytest.raises(ConflictError, match="already"):
             await branch(tx, parent, taken)
-
-
-async def test_a_place_that_is_not_there_is_refused(tx: Tx) -> None:
+    # a place that is not there is refused
     parent, empty = await session(tx, "parent", *TALK), await session(tx, "empty")
     for at in (-1, 12, 10**9):
         with pytest.raises(NotFoundError):

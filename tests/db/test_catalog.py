@@ -108,17 +108,10 @@ async def owner(dsn: str) -> Tx:
     return await asyncpg.connect(dsn)
 
 
-async def test_the_schema_has_no_fault(shared: str) -> None:
+async def test_the_schema_has_no_fault_and_every_table_of_the_design_is_looked_at(shared: str) -> None:
     conn = await owner(shared)
     try:
         assert await faults(conn) == []
-    finally:
-        await conn.close()
-
-
-async def test_every_table_of_the_design_is_looked_at(shared: str) -> None:
-    conn = await owner(shared)
-    try:
         known = await tables(conn)
     finally:
         await conn.close()

@@ -76,12 +76,18 @@ def test_a_phrase_is_met_as_whole_words_in_any_case(text: str, meets: bool) -> N
     assert bool(find_matching([censor("push to main")], text, ())) is meets
 
 
-def test_a_meaning_is_met_by_likeness_and_not_at_all_without_a_vector() -> None:
+def test_a_trigger_is_met_by_likeness_and_said_in_as_many_tokens() -> None:
+    # S002-12
     close, far = np.array([0.8, 0.6], dtype=np.float32), np.array([0.5, 0.87], dtype=np.float32)
     one = censor("secrets in logs", sense="meaning")
     assert find_matching([one], "anything", [far, close]) == [one]
     assert find_matching([one], "anything", [far]) == []
     assert find_matching([one], "secrets in logs", ()) == []
+    # a censor that blocks says so in as many tokens
+    assert censor("x").context_line == "**WARN:** x — so"
+    assert (
+        censor("x", action="block").context_line == censor("x", state="ESCALATED").context_line == "**BLOCK:** x — so"
+    )
 
 
 @pytest.mark.parametrize(("trigger", "sense"), [("(a+)+$", "pattern"), ("a a", "phrase")])
@@ -102,14 +108,6 @@ def test_a_pattern_that_cannot_be_used_is_refused_with_a_remedy(pattern: str) ->
 def test_a_trigger_that_says_nothing_or_too_much_is_refused(rule: "dict[str, str]") -> None:
     with pytest.raises(InputError):
         CensorRule(reason="so", **rule)  # pyright: ignore[reportArgumentType]  # as a door passes it
-
-
-def test_a_censor_that_blocks_says_so_in_as_many_tokens() -> None:
-    # S002-12
-    assert censor("x").context_line == "**WARN:** x — so"
-    assert (
-        censor("x", action="block").context_line == censor("x", state="ESCALATED").context_line == "**BLOCK:** x — so"
-    )
 
 
 async def test_three_activations_in_earnest_make_a_warning_a_block(db: Database, agent: UUID) -> None:

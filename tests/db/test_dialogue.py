@@ -90,11 +90,9 @@ async def test_a_conflict_in_a_derived_record_repeats_the_whole_transaction(db: 
     assert counts["dialogue.messages"] == 3 and all(counts.values()) and not missing
 
 
-async def test_a_session_is_begun_once(tx: Tx) -> None:
-    assert await session(tx, "a") == await session(tx, "a") != await session(tx, "b")
-
-
 async def test_a_line_sent_again_is_left_out(tx: Tx) -> None:
+    assert await session(tx, "a") == await session(tx, "a") != await session(tx, "b")
+    # a line sent again is left out
     session_id = await session(tx)
     await append(tx, session_id, line("one", ref="1"), line("two"))
     placed = await append(tx, session_id, line("one", ref="1"), line("two"), line("three"))
@@ -102,6 +100,9 @@ async def test_a_line_sent_again_is_left_out(tx: Tx) -> None:
     assert await append(tx, session_id, line("two"), line("three")) == []
     assert await log(tx) == [(0, "one"), (1, "two"), (2, "three")]
     assert await tx.fetchval("select count(*) from memory.memories") == 3
+    session_id = await session(tx)
+    with pytest.raises(ConflictError, match="other content"):
+        await append(tx, session_id, line("one", ref="1"), line("two", ref="1"))
 
 
 async def test_lines_alike_in_everything_are_kept_apart_by_their_number(tx: Tx) -> None:
@@ -122,12 +123,6 @@ async def test_a_known_ref_with_other_words_is_a_conflict(tx: Tx, other: Message
     with pytest.raises(ConflictError, match="'1' of this session exists with other content"):
         await append(tx, session_id, line("before"), other)
     assert await log(tx) == [(0, "one")]
-
-
-async def test_one_batch_cannot_say_two_things_under_one_ref(tx: Tx) -> None:
-    session_id = await session(tx)
-    with pytest.raises(ConflictError, match="other content"):
-        await append(tx, session_id, line("one", ref="1"), line("two", ref="1"))
 
 
 async def test_another_session_has_refs_of_its_own(tx: Tx) -> None:

@@ -56,17 +56,14 @@ async def test_the_same_episode_is_kept_once(tx: Tx) -> None:
     assert await add_episodes(tx, [TEA], ctx=teller()) == 1
     assert await add_episodes(tx, [TEA], ctx=teller()) == 0
     assert await tx.fetchval("select count(*) from heart.episodes") == 1
+    await add_episodes(tx, [TEA], ctx=teller())
+    with pytest.raises(ConflictError, match="'tea' exists with other content"):
+        await add_episodes(tx, [replace(TEA, content="We had coffee.")], ctx=teller())
 
 
 async def test_the_same_episode_twice_in_one_batch_is_kept_once(tx: Tx) -> None:
     assert await add_episodes(tx, [TEA, TEA], ctx=teller()) == 1
     assert await tx.fetchval("select count(*) from heart.episodes") == 1
-
-
-async def test_an_episode_under_a_known_ref_with_other_words_is_a_conflict(tx: Tx) -> None:
-    await add_episodes(tx, [TEA], ctx=teller())
-    with pytest.raises(ConflictError, match="'tea' exists with other content"):
-        await add_episodes(tx, [replace(TEA, content="We had coffee.")], ctx=teller())
 
 
 async def test_episodes_of_a_session_cover_each_line_once(tx: Tx) -> None:
@@ -89,10 +86,12 @@ async def test_a_long_session_becomes_several_episodes_that_cover_each_line_once
     assert await spans(tx) == [(0, MAX_MESSAGES - 1), (MAX_MESSAGES, 2 * MAX_MESSAGES - 1), (2 * MAX_MESSAGES, last)]
 
 
-async def test_too_few_lines_are_no_experience(tx: Tx) -> None:
+async def test_too_few_lines_and_an_empty_session_have_nothing_to_tell(tx: Tx) -> None:
     session_id = await say(tx, *[f"line {n}" for n in range(MIN_MESSAGES - 1)])
     assert not await closed(tx, session_id)
     assert await spans(tx) == []
+    session_id = await sessions.ensure_session(tx, agent_id=ANA, ref="empty", now=NOON)
+    assert not await closed(tx, session_id)
 
 
 @pytest.mark.parametrize(
@@ -147,8 +146,3 @@ async def test_lines_that_only_repeat_memories_do_not_tell_the_episode(tx: Tx) -
     summary = await tx.fetchval("select summary from memory.memories where kind = 'episode'")
     assert "echo" not in summary
     assert await spans(tx) == [(0, 3)]
-
-
-async def test_an_empty_session_has_nothing_to_tell(tx: Tx) -> None:
-    session_id = await sessions.ensure_session(tx, agent_id=ANA, ref="empty", now=NOON)
-    assert not await closed(tx, session_id)

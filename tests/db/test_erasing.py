@@ -1,6 +1,5 @@
 """Erasing a subject: of fifty marks in everything told of them none is left, and the chain still verifies."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from itertools import islice
 from uuid import UUID
@@ -176,36 +175,29 @@ async def an_injection(db: Database, agent: UUID) -> None:
 async def a_reason_to_forget(db: Database, agent: UUID) -> None:
     ctx = teller(agent)
     async with db.transaction(agent) as tx:
-        told = NewFact(ref="1", content="Tea at four", valid_from=NOON)
+        told = NewFact(ref="2", content="Tea at four", valid_from=NOON)
         await fact_store.add_facts(tx, [told], ctx=ground(ctx))
         gone = [await fact_store.find_fact_id(tx, told, agent_id=agent)]
         await forget(tx, gone, derived=True, reason="Mira did not like it", ctx=ctx)
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
-        *(a_goal, a_reason, a_part, a_title, an_item, an_input, a_session, a_label, an_injection),
-        a_reason_to_forget,
-    ],
-)
-async def test_what_stands_in_no_memory_is_erased_as_well(
-    db: Database, agent: UUID, place: Callable[[Database, UUID], Awaitable[None]]
-) -> None:
+PLACES = (a_goal, a_reason, a_part, a_title, an_item, an_input, a_session, a_label, an_injection, a_reason_to_forget)
+
+
+async def test_what_stands_in_no_memory_is_erased_as_well(db: Database, agent: UUID) -> None:
     # S8
-    await place(db, agent)
-    assert "Mira" in "\n".join(await everything(db, agent))
+    count = 0
+    for place in PLACES:
+        await place(db, agent)
+        before, count = count, "\n".join(await everything(db, agent)).count("Mira")
+        assert count > before, place
     going = await erasing(db, agent).plan("mira")
     await erasing(db, agent).erase("mira", token=going.token, reason="asked for")
     left = "\n".join(await everything(db, agent))
     assert "mira" not in left.lower() and "Warm the pot" not in left and "jam" not in left
-    assert ("desk" in left, "lunch" in left) == (
-        place in (a_goal, a_reason, a_label, an_injection),
-        place is an_injection,
-    )
-    assert going.related or going.memories
+    assert "desk" in left and "lunch" in left, "what does not name her stays"
     async with db.transaction(agent) as tx:
-        assert await tx.fetchval("select count(*) from memory.forgotten") >= 1
+        assert await tx.fetchval("select count(*) from memory.forgotten") >= len(PLACES) // 2
         assert not await tx.fetchval("select count(*) from memory.windows")
         assert not await tx.fetchval("select count(*) from memory.window_embeddings")
 

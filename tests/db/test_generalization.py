@@ -87,12 +87,10 @@ async def test_what_holds_only_for_a_time_is_not_told_in_one_with_the_rest(db: D
     assert await generalize_facts(db, ground()) == 0
 
 
-async def test_ten_are_not_too_many_and_single_values_never_are(db: Database, agent: object) -> None:
+async def test_few_and_what_tools_said_are_not_told_in_one(db: Database, agent: object) -> None:
     await tell(db, *LIKES[:10])
     assert await generalize_facts(db, ground()) == 0
-
-
-async def test_what_tools_said_is_not_told_in_one_with_the_rest(db: Database, agent: object) -> None:
+    # what tools said is not told in one with the rest
     await tell(db, *LIKES[:8])
     await tell(db, *LIKES[8:], trust="tool")
     await tell(db, *LIKES[8:])

@@ -44,14 +44,12 @@ async def verdicts(own: GuardrailService) -> dict[str, str]:
         return {r.name: r.verdict for r in await own.evaluate(tx, CHOICE, TrackRecord())}
 
 
-async def test_the_files_hold_for_every_agent_and_nothing_is_copied(db: Database, agent: UUID) -> None:
+async def test_files_hold_for_every_agent_and_additions_for_one(db: Database, agent: UUID) -> None:
     own = guarding(db, agent)
     assert await names(own) == sorted(FILES)
     assert (await verdicts(own))["no-reason"] == "blocked"
     assert await names(guarding(db, agent, folder={})) == []
-
-
-async def test_what_a_person_adds_holds_for_that_agent_alone(db: Database, agent: UUID) -> None:
+    # what a person adds holds for that agent alone
     own = guarding(db, agent)
     assert await own.add(OWN) == "added"
     assert await own.add(OWN) == "unchanged"

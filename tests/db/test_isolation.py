@@ -115,15 +115,12 @@ async def test_an_agent_sees_its_own_rows_and_no_other_in_every_table(world: Wor
             assert await leaks(tx, world.names, agent_id) == []
             for name in world.names:
                 assert await tx.fetchval(f"select count(*) from {name}") > 0, name
-
-
-async def test_asking_for_the_other_agent_by_name_finds_nothing(world: World) -> None:
     async with world.db.transaction(world.ana) as tx:
         for name in world.names:
             assert await tx.fetch(f"select * from {name} where agent_id = $1", world.ben) == [], name
 
 
-async def test_nothing_of_the_other_agent_can_be_updated_or_deleted(world: World) -> None:
+async def test_nothing_of_the_other_agent_can_be_updated_deleted_or_moved(world: World) -> None:
     allowed = {
         "memory.memories": "uses = uses + 1",
         "memory.outbox": "attempts = attempts + 1",
@@ -143,6 +140,11 @@ async def test_nothing_of_the_other_agent_can_be_updated_or_deleted(world: World
         deleted = await refusal(world.db, world.ana, f"delete from {name} where agent_id = $1", world.ben)
         assert updated == ("UPDATE 0" if name in allowed else "InsufficientPrivilegeError"), name
         assert deleted == ("DELETE 0" if name in emptied else "InsufficientPrivilegeError"), name
+    # a row cannot be given to another agent
+    for name in world.names:
+        moved = await refusal(world.db, world.ana, f"update {name} set agent_id = $1", world.ben)
+        # Citus refuses to move a row between nodes before it looks at the rights
+        assert moved in ("InsufficientPrivilegeError", "FeatureNotSupportedError"), name
 
 
 async def test_no_row_can_be_written_for_another_agent(world: World) -> None:
@@ -159,13 +161,6 @@ async def test_no_row_can_be_written_for_another_agent(world: World) -> None:
             assert written == "InsufficientPrivilegeError", name
     finally:
         await owner.close()
-
-
-async def test_a_row_cannot_be_given_to_another_agent(world: World) -> None:
-    for name in world.names:
-        moved = await refusal(world.db, world.ana, f"update {name} set agent_id = $1", world.ben)
-        # Citus refuses to move a row between nodes before it looks at the rights
-        assert moved in ("InsufficientPrivilegeError", "FeatureNotSupportedError"), name
 
 
 async def test_every_function_of_the_stores_answers_from_its_own_agent(world: World) -> None:
@@ -278,57 +273,50 @@ async def as_application(dsn: str) -> Tx:
     async with connect(dsn) as owner:
         app = (await read_roles(owner)).app
         await owner.execute(f"alter role {app} password 'newton'")
-    return await asyncpg.connect(on(dsn, urlsplit(dsn).path[1:], user=f"{app}:newton"))
+    own = on(dsn, urlsplit(dsn).path[1:], user=f"{app}:newton")
+    return await asyncpg.connect(own, statement_cache_size=0)  # `discard all` drops prepared statements
 
 
-@pytest.mark.parametrize(
-    "escape",
-    [
-        "reset role",
-        "set role none",
-        "reset all",
-        "discard all",
-        "reset session authorization",
-        "set session authorization default",
-        "set row_security = on",
-    ],
+ESCAPES = (
+    "reset role",
+    "set role none",
+    "reset all",
+    "discard all",
+    "reset session authorization",
+    "set session authorization default",
+    "set row_security = on",
 )
-async def test_an_application_that_logs_in_as_itself_has_nowhere_to_escape_to(world: World, escape: str) -> None:
+ATTACKS = (
+    "set row_security = off; select * from memory.memories",
+    "set role postgres",
+    "set session authorization postgres",
+    "alter table memory.memories disable row level security",
+    "drop policy agent on memory.memories",
+    "create policy open on memory.memories using (true)",
+    "alter role newton_app bypassrls",
+    "truncate memory.outbox",
+    "create table memory.mine (id int)",
+    "call runtime.isolate('memory.memories')",
+    "select * from pg_read_file('postgresql.conf')",
+    "copy memory.memories to program 'cat'",
+    "update runtime.schema_migrations set sha256 = ''",
+    "update memory.memories set trust = 'operator'",
+    "update dialogue.messages set content = 'x'",
+)
+
+
+async def test_an_application_that_logs_in_as_itself_can_neither_escape_nor_loosen_its_bonds(world: World) -> None:
     conn = await as_application(world.dsn)
     try:
-        await conn.execute(escape)
-        assert await conn.fetchval("select current_user::text = runtime.app_role()")
-        for name in world.names:
-            assert await conn.fetchval(f"select count(*) from {name}") == 0, name
-    finally:
-        await conn.close()
-
-
-@pytest.mark.parametrize(
-    "attack",
-    [
-        "set row_security = off; select * from memory.memories",
-        "set role postgres",
-        "set session authorization postgres",
-        "alter table memory.memories disable row level security",
-        "drop policy agent on memory.memories",
-        "create policy open on memory.memories using (true)",
-        "alter role newton_app bypassrls",
-        "truncate memory.outbox",
-        "create table memory.mine (id int)",
-        "call runtime.isolate('memory.memories')",
-        "select * from pg_read_file('postgresql.conf')",
-        "copy memory.memories to program 'cat'",
-        "update runtime.schema_migrations set sha256 = ''",
-        "update memory.memories set trust = 'operator'",
-        "update dialogue.messages set content = 'x'",
-    ],
-)
-async def test_the_application_may_not_loosen_its_own_bonds(world: World, attack: str) -> None:
-    conn = await as_application(world.dsn)
-    try:
-        with pytest.raises((asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError)):
-            await conn.execute(await with_roles(conn, attack))
+        for escape in ESCAPES:
+            await conn.execute(escape)
+            assert await conn.fetchval("select current_user::text = runtime.app_role()"), escape
+            for name in world.names:
+                assert await conn.fetchval(f"select count(*) from {name}") == 0, (escape, name)
+        for attack in ATTACKS:
+            with pytest.raises((asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError)):
+                await conn.execute(await with_roles(conn, attack))
+            await conn.execute("reset row_security")
     finally:
         await conn.close()
 
@@ -356,22 +344,16 @@ async def test_the_scope_ends_with_its_transaction(world: World) -> None:
         await single.close()
 
 
-async def test_a_table_that_lost_its_policy_is_noticed(clone: str) -> None:
+async def test_a_table_that_lost_its_policy_is_noticed(world: World) -> None:
     """The bug, planted: the same check that passes above must fail here."""
-    db = await Database.open(clone, size=2)
-    ana = await live(db, "ana")
-    await live(db, "ben")
-    owner = await asyncpg.connect(clone)
-    names = tuple(sorted(await tables(owner) - AGENTLESS))
-    try:
-        for lost in (names[::2], names[1::2]):
+    policy = "(agent_id = nullif(current_setting('newton.agent_id', true), '')::uuid)"
+    async with connect(world.dsn) as owner:
+        for lost in (world.names[::2], world.names[1::2]):
             await owner.execute("".join(f"alter policy agent on {name} using (true);" for name in lost))
-            async with db.transaction(ana) as tx:
-                assert await leaks(tx, names, ana) == list(lost)
-            policy = "(agent_id = nullif(current_setting('newton.agent_id', true), '')::uuid)"
-            await owner.execute("".join(f"alter policy agent on {name} using {policy};" for name in lost))
-        async with db.transaction(ana) as tx:
-            assert await leaks(tx, names, ana) == []
-    finally:
-        await owner.close()
-        await db.close()
+            try:
+                async with world.db.transaction(world.ana) as tx:
+                    assert await leaks(tx, world.names, world.ana) == list(lost)
+            finally:
+                await owner.execute("".join(f"alter policy agent on {name} using {policy};" for name in lost))
+    async with world.db.transaction(world.ana) as tx:
+        assert await leaks(tx, world.names, world.ana) == []

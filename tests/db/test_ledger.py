@@ -175,17 +175,15 @@ order by r.seq
 """
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS)
-async def test_what_is_changed_behind_the_application_is_found(
-    db: Database, agent: UUID, owner: Tx, mutation: str
-) -> None:
+async def test_what_is_changed_behind_the_application_is_found(db: Database, agent: UUID, owner: Tx) -> None:
     head = await lived(db, agent)
-    sql, kind = MUTATIONS[mutation]
-    for row in await owner.fetch(OF_KIND, kind):
-        unit = await unbound(owner)
-        await owner.execute(sql, row["seq"], agent)
-        assert isinstance(await ledger.verify_chain(owner, agent_id=agent, external_head=None), BrokenLink), row["seq"]
-        await unit.rollback()
+    for mutation, (sql, kind) in MUTATIONS.items():
+        for row in await owner.fetch(OF_KIND, kind):
+            unit = await unbound(owner)
+            await owner.execute(sql, row["seq"], agent)
+            found_link = await ledger.verify_chain(owner, agent_id=agent, external_head=None)
+            assert isinstance(found_link, BrokenLink), (mutation, row["seq"])
+            await unit.rollback()
     assert await found(db, agent) == head
 
 
@@ -216,24 +214,24 @@ async def test_places_that_are_swapped_and_a_tail_that_is_cut_are_found(db: Data
         await unit.rollback()
 
 
-@pytest.mark.parametrize(
-    "attack",
-    [
-        "update brain.decision_records set origin = 'x'",
-        "delete from brain.decision_records",
-        "truncate brain.decision_records",
-        "update brain.decision_texts set texts = '{}'",
-        "delete from brain.decision_texts",
-        "delete from brain.chain_heads",
-        "update brain.decisions set confidence = 1",
-        "delete from memory.memories where kind = 'decision'",
-    ],
+ATTACKS = (
+    "update brain.decision_records set origin = 'x'",
+    "delete from brain.decision_records",
+    "truncate brain.decision_records",
+    "update brain.decision_texts set texts = '{}'",
+    "delete from brain.decision_texts",
+    "delete from brain.chain_heads",
+    "update brain.decisions set confidence = 1",
+    "delete from memory.memories where kind = 'decision'",
 )
-async def test_the_application_may_not_change_or_delete_a_record(db: Database, agent: UUID, attack: str) -> None:
+
+
+async def test_the_application_may_not_change_or_delete_a_record(db: Database, agent: UUID) -> None:
     await lived(db, agent)
-    with pytest.raises((asyncpg.InsufficientPrivilegeError, asyncpg.ObjectNotInPrerequisiteStateError)):
-        async with db.transaction(agent) as tx:
-            await tx.execute(attack)
+    for attack in ATTACKS:
+        with pytest.raises((asyncpg.InsufficientPrivilegeError, asyncpg.ObjectNotInPrerequisiteStateError)):
+            async with db.transaction(agent) as tx:
+                await tx.execute(attack)
 
 
 async def test_the_application_erases_only_what_the_chain_says_and_only_of_its_own_agent(tx: Tx) -> None:

@@ -139,9 +139,7 @@ def test_no_sql_stands_in_python_outside_the_database_package() -> None:
         for line in sql_strings(tree)
     ]
     assert found == []
-
-
-def test_sql_in_python_is_noticed() -> None:
+    # sql in python is noticed
     assert sql_strings(ast.parse('rows = conn.fetch("select 1 from t")\n')) == [1]
     assert sql_strings(ast.parse('sql = f"DELETE FROM {table}"\n')) == [1]
     assert sql_strings(ast.parse('lock = "select pg_advisory_lock($1)"\n')) == [1]
@@ -161,14 +159,11 @@ def sql_strings(tree: ast.Module) -> list[int]:
     ]
 
 
-def test_a_query_refuses_other_names_than_its_own() -> None:
+def test_sql_is_in_files_of_one_module_each_with_names_of_its_own() -> None:
     query = SqlQuery("find", ("agent_id", "ref"), "select $1, $2")
     assert query.bind(ref="r", agent_id="a") == ["a", "r"]
     for given in ({"agent_id": "a"}, {"agent_id": "a", "ref": "r", "more": 1}, {}):
         with pytest.raises(TypeError, match="find takes"):
             query.bind(**given)
-
-
-def test_a_name_that_stands_twice_is_refused() -> None:
     with pytest.raises(ValueError, match="a query name occurs twice"):
         parse_queries("-- name: a(x)\nselect $1;\n-- name: a(y)\nselect $1;\n")

@@ -276,13 +276,10 @@ async def test_without_a_vector_the_words_decide_and_the_reason_is_told(db: Data
         assert answer.missing == {"embeddings": reason}
 
 
-async def test_vectors_of_another_model_are_never_compared(db: Database, agent: UUID) -> None:
+async def test_stop_words_and_vectors_of_another_model_find_nothing(db: Database, agent: UUID) -> None:
     await know(db, agent, "the boat is blue")
     await EmbeddingOutbox(db, HashEmbedder(), agent).drain()
     assert await found(db, agent, "zzz", Seeded()) == []
-
-
-async def test_an_input_of_stop_words_finds_nothing_by_words(db: Database, agent: UUID) -> None:
     await know(db, agent, "to be or not to be")
     assert await found(db, agent, "to be or not") == []
 

@@ -95,11 +95,6 @@ def test_the_reader_moves_the_probability_and_both_count_within_limits() -> None
     assert 0 < combine_readings(0.0, -50.0, 0.2) < 0.1
 
 
-@pytest.fixture(scope="module")
-def minilm() -> MiniLM:
-    return MiniLM()
-
-
 def judge(minilm: MiniLM, older: str, newer: str, reading: float) -> str:
     first, second = minilm.embed_now([older, newer])
     score = score_vectors(first, second)

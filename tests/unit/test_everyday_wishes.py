@@ -9,13 +9,14 @@ from newton.heart.statements.habits import is_single_event
 from newton.heart.statements.standing_detection import find_standing_type
 from newton.heart.statements.standing_model import find_standing_by_vector
 from newton.providers.minilm import MiniLM
+from tests.unit.local_models import load_minilm
 
 HELD = parse_trusted((Path(__file__).parents[1] / "data" / "everyday_wishes.yaml").read_text(encoding="utf-8"))["held"]
 
 
 def count_marked(texts: list[str]) -> int:
     embedded = [f"User: {text}" for text in texts]
-    vectors = MiniLM().embed_now(embedded)
+    vectors = load_minilm().embed_now(embedded)
     found = [
         find_standing_type(text) or find_standing_by_vector(line, vector, vector_model=MiniLM.identity)
         for text, line, vector in zip(texts, embedded, vectors, strict=True)

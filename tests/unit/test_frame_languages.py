@@ -1,16 +1,13 @@
 """Which frame an input gets in each shipped language, and what says why."""
 
-import asyncio
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.frames.cues import build_cue_index, normalize_text
 from newton.cognition.frames.selection import DEFAULT_FRAME, choose_frame
-from newton.cognition.frames.training import load_or_train
 from newton.content.frames import FramePattern, load_frame_languages, load_frames
 from newton.languages import language_data
 from newton.languages.detection import detect_languages
@@ -38,18 +35,6 @@ UNKNOWN = [
     "Πώς λειτουργεί ο κινητήρας;",
     "전기 모터는 어떻게 작동하나요?",
 ]
-
-
-@pytest.fixture(scope="module")
-def model() -> MiniLM:
-    return MiniLM()
-
-
-@pytest.fixture(scope="module")
-def learned() -> FrameClassifier:
-    made = asyncio.run(load_or_train(FRAMES, MiniLM(), cache=Path("nowhere")))
-    assert made
-    return made
 
 
 def test_every_language_has_the_same_cues_and_examples() -> None:
@@ -81,9 +66,9 @@ def test_the_language_of_an_input_is_found_or_unknown() -> None:
     assert [detect_languages(text) for text in UNKNOWN] == [()] * len(UNKNOWN)
 
 
-def test_an_input_in_an_unknown_language_gets_the_neutral_frame(model: MiniLM, learned: FrameClassifier) -> None:
+def test_an_input_in_an_unknown_language_gets_the_neutral_frame(minilm: MiniLM, learned: FrameClassifier) -> None:
     for text in UNKNOWN:
-        vector = model.embed_now([text])[0]
+        vector = minilm.embed_now([text])[0]
         choice = choose_frame(FRAMES, text, vector=vector, classifier=learned, session_frame=None)
         assert (choice.frame, choice.languages) == (DEFAULT_FRAME, ()), choice
 
@@ -110,10 +95,10 @@ def test_cues_are_whole_words_with_gaps_and_endings() -> None:
     ],
 )
 def test_the_choice_names_language_and_features(
-    text: str, language: str, frame: str, model: MiniLM, learned: FrameClassifier
+    text: str, language: str, frame: str, minilm: MiniLM, learned: FrameClassifier
 ) -> None:
     # S002-7
-    vector = model.embed_now([text])[0]
+    vector = minilm.embed_now([text])[0]
     choice = choose_frame(FRAMES, text, vector=vector, classifier=learned, session_frame=None)
     assert (choice.frame, choice.languages[0], choice.unsure) == (frame, language, False)
     published = choice.as_json()
@@ -125,9 +110,9 @@ def test_the_choice_names_language_and_features(
     assert any("form: " in line and line.lstrip().startswith("+") for line in printed)
 
 
-def test_the_features_of_a_choice_explain_most_of_its_lead(model: MiniLM, learned: FrameClassifier) -> None:
+def test_the_features_of_a_choice_explain_most_of_its_lead(minilm: MiniLM, learned: FrameClassifier) -> None:
     text = "Since the update the printer does not work, what could be the cause?"
-    features, vector = learned.extractor.extract(text), model.embed_now([text])[0]
+    features, vector = learned.extractor.extract(text), minilm.embed_now([text])[0]
     scores = learned.predict_log_proba(features, vector)
     best, second = sorted(scores, key=lambda name: -scores[name])[:2]
     explained = sum(each.weight for each in learned.explain(features, vector, best, second))
@@ -153,9 +138,9 @@ def test_doctor_says_which_languages_a_frame_lacks() -> None:
     assert "the frame sailing has too few examples in German" in lacking.detail
 
 
-def test_a_choice_costs_less_than_the_embedding(model: MiniLM, learned: FrameClassifier) -> None:
+def test_a_choice_costs_less_than_the_embedding(minilm: MiniLM, learned: FrameClassifier) -> None:
     text = "After the migration queries that took 20 ms take 4 seconds. What could cause this?"
-    vector = model.embed_now([text])[0]
+    vector = minilm.embed_now([text])[0]
 
     def measure(run: Callable[[], object]) -> float:
         started = time.process_time()
@@ -164,14 +149,14 @@ def test_a_choice_costs_less_than_the_embedding(model: MiniLM, learned: FrameCla
         return time.process_time() - started
 
     choosing = measure(lambda: choose_frame(FRAMES, text, vector=vector, classifier=learned, session_frame=None))
-    assert choosing < measure(lambda: model.embed_now([text]))
+    assert choosing < measure(lambda: minilm.embed_now([text]))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", *OTHERS])
-def test_held_out_inputs_get_their_frame(language: str, model: MiniLM, learned: FrameClassifier) -> None:
+def test_held_out_inputs_get_their_frame(language: str, minilm: MiniLM, learned: FrameClassifier) -> None:
     # S002-7: a failure says how many, not which, so that nobody writes examples for them
-    outcomes = choose_all(read_inputs("held_out", language), learned, model)
+    outcomes = choose_all(read_inputs("held_out", language), learned, minilm)
     assert compute_accuracy(outcomes) >= (0.93 if language == "en" else 0.85)
     if language == "en":
         assert min(compute_frame_accuracies(outcomes).values()) >= 0.85
@@ -179,8 +164,8 @@ def test_held_out_inputs_get_their_frame(language: str, model: MiniLM, learned: 
 
 
 @pytest.mark.slow
-def test_the_confidence_in_other_languages_is_calibrated(model: MiniLM, learned: FrameClassifier) -> None:
+def test_the_confidence_in_other_languages_is_calibrated(minilm: MiniLM, learned: FrameClassifier) -> None:
     outcomes = list[FrameOutcome]()
     for language in OTHERS:
-        outcomes += choose_all(read_inputs("held_out", language), learned, model)
+        outcomes += choose_all(read_inputs("held_out", language), learned, minilm)
     assert round(compute_calibration_error(outcomes), 3) <= 0.03

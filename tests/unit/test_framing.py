@@ -1,6 +1,5 @@
 """Which frame an input asks for."""
 
-import asyncio
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +18,6 @@ from newton.cognition.frames.selection import (
     force_frame,
     keep_session_frame,
 )
-from newton.cognition.frames.training import load_or_train
 from newton.cognition.sources.signals import classify_intent
 from newton.content.frames import Frame, FramePattern, load_frames
 from newton.content.yaml_source import parse_trusted
@@ -46,30 +44,18 @@ OPENINGS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def model() -> MiniLM:
-    return MiniLM()
-
-
-@pytest.fixture(scope="module")
-def learned() -> FrameClassifier:
-    made = asyncio.run(load_or_train(FRAMES, MiniLM(), cache=Path("nowhere")))
-    assert made
-    return made
-
-
 @pytest.mark.parametrize(("text", "frame"), CASES["typical_inputs_get_their_frame"])
-def test_typical_inputs_get_their_frame(text: str, frame: str, model: MiniLM, learned: FrameClassifier) -> None:
+def test_typical_inputs_get_their_frame(text: str, frame: str, minilm: MiniLM, learned: FrameClassifier) -> None:
     # S002-1, S002-7
-    vector = vector_of(text, model)
+    vector = vector_of(text, minilm)
     choice = choose_frame(FRAMES, text, vector=vector, classifier=learned, session_frame=None)
     assert choice.frame == frame, choice
     assert 0 < choice.confidence <= 1
     assert choice.runner_up != choice.frame
 
 
-def test_the_choice_is_the_same_every_time(model: MiniLM, learned: FrameClassifier) -> None:
-    vector = model.embed_now(["Compare the two libraries for me"])[0]
+def test_the_choice_is_the_same_every_time(minilm: MiniLM, learned: FrameClassifier) -> None:
+    vector = minilm.embed_now(["Compare the two libraries for me"])[0]
     choices = [
         choose_frame(FRAMES, "Compare the two libraries for me", vector=vector, classifier=learned, session_frame=None)
         for _ in range(3)
@@ -93,10 +79,10 @@ def test_a_session_s_frame_breaks_a_tie_but_not_a_clear_case() -> None:
     assert clear.frame == "decision"
 
 
-def test_within_a_topic_one_input_does_not_change_the_frame_but_two_do(model: MiniLM, learned: FrameClassifier) -> None:
+def test_within_a_topic_two_inputs_change_the_frame_but_not_one(minilm: MiniLM, learned: FrameClassifier) -> None:
     # S002-14, S002-22
     text = "How many nights do we still have to book?"
-    vector = vector_of(text, model)
+    vector = vector_of(text, minilm)
     choice = choose_frame(FRAMES, text, vector=vector, classifier=learned, session_frame="task")
     assert choice.frame != "task"
     kept = keep_session_frame(choice, "task", pending_frame=None)
@@ -127,26 +113,26 @@ def read(name: str) -> object:
 
 
 @functools.cache
-def vector_of(said: str, model: MiniLM) -> Vector:
-    return model.embed_now([said])[0]
+def vector_of(said: str, minilm: MiniLM) -> Vector:
+    return minilm.embed_now([said])[0]
 
 
-def chosen(text: str, model: MiniLM, learned: FrameClassifier, prior: str | None = None) -> FrameChoice:
+def chosen(text: str, minilm: MiniLM, learned: FrameClassifier, prior: str | None = None) -> FrameChoice:
     return choose_frame(
-        FRAMES, text, vector=vector_of(strip_greeting(text), model), classifier=learned, session_frame=prior
+        FRAMES, text, vector=vector_of(strip_greeting(text), minilm), classifier=learned, session_frame=prior
     )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["frames_dev.yaml", "frames.yaml"])
-def test_labelled_inputs_get_their_frame(name: str, model: MiniLM, learned: FrameClassifier) -> None:
+def test_labelled_inputs_get_their_frame(name: str, minilm: MiniLM, learned: FrameClassifier) -> None:
     # S002-7: the first file was looked at while the examples were written. The second is held out: a failure says how
     # many, not which, so that nobody writes examples for them.
     labelled = cast("Labelled", read(name))
     right: dict[str, list[bool]] = {}
     sure = list[bool]()
     for frame, texts in labelled.items():
-        vectors = model.embed_now([strip_greeting(text) for text in texts])
+        vectors = minilm.embed_now([strip_greeting(text) for text in texts])
         got = [
             choose_frame(FRAMES, t, vector=v, classifier=learned, session_frame=None)
             for t, v in zip(texts, vectors, strict=True)
@@ -159,13 +145,13 @@ def test_labelled_inputs_get_their_frame(name: str, model: MiniLM, learned: Fram
     assert sum(sure) / len(sure) >= 0.95 and len(sure) >= 70, "a turn is told its frame only where it fits"
 
 
-def test_a_polite_opening_decides_nothing(model: MiniLM, learned: FrameClassifier) -> None:
+def test_a_polite_opening_decides_nothing(minilm: MiniLM, learned: FrameClassifier) -> None:
     labelled = cast("Labelled", read("frames_dev.yaml"))
     for text in [t for frame, texts in labelled.items() if frame != "conversation" for t in texts[:3]]:
-        plain = chosen(text, model, learned).frame
-        assert {chosen(opening + text, model, learned).frame for opening in OPENINGS} == {plain}, text
+        plain = chosen(text, minilm, learned).frame
+        assert {chosen(opening + text, minilm, learned).frame for opening in OPENINGS} == {plain}, text
     pairs = cast("Sequence[Mapping[str, str]]", read("frames_openings.yaml"))
-    flips = sum(chosen(p["plain"], model, learned).frame != chosen(p["polite"], model, learned).frame for p in pairs)
+    flips = sum(chosen(p["plain"], minilm, learned).frame != chosen(p["polite"], minilm, learned).frame for p in pairs)
     assert flips == 0
 
 
@@ -184,15 +170,15 @@ def test_what_says_nothing_is_said_to_be_unsure() -> None:
     assert choose_frame(FRAMES, text, vector=None, classifier=None, session_frame="planning").frame == "planning"
 
 
-def test_a_choice_gives_its_reason(model: MiniLM, learned: FrameClassifier) -> None:
-    choice = chosen("Should we use tabs or spaces?", model, learned, prior="decision")
+def test_a_choice_gives_its_reason(minilm: MiniLM, learned: FrameClassifier) -> None:
+    choice = chosen("Should we use tabs or spaces?", minilm, learned, prior="decision")
     assert not choice.unsure
     assert "the input says 'Should we'" in choice.reason
     assert f"it is similar to the example {'Tabs or spaces?'!r}" in choice.reason
     assert "the session already has this frame" in choice.reason
     assert choice.runner_up not in (None, "decision")
     # without a pattern the reason gives the words that tell
-    choice = chosen("I talked over everyone in the meeting", model, learned)
+    choice = chosen("I talked over everyone in the meeting", minilm, learned)
     assert (choice.frame, choice.evidence["reflection"].pattern) == ("reflection", 0)
     assert "its form shows" in choice.reason
     assert "it is similar to the example 'I talked over everyone in the meeting. Again.'" in choice.reason
@@ -210,14 +196,14 @@ def test_a_model_may_settle_only_among_the_close_frames() -> None:
     assert apply_tiebreak(choice, "no such frame") is choice
 
 
-def test_a_frame_without_examples_is_chosen_by_its_patterns(model: MiniLM, learned: FrameClassifier) -> None:
+def test_a_frame_without_examples_is_chosen_by_its_patterns(minilm: MiniLM, learned: FrameClassifier) -> None:
     own = FRAMES["task"].model_copy(
         update={"name": "sailing", "examples": (), "patterns": (FramePattern(match="reef", weight=0.9),)}
     )
     frames: dict[str, Frame] = {**FRAMES, "sailing": own}
     texts = ("When do we reef the sail?", "When do we fold the sail?")
     got = [
-        choose_frame(frames, t, vector=model.embed_now([t])[0], classifier=learned, session_frame=None).frame
+        choose_frame(frames, t, vector=minilm.embed_now([t])[0], classifier=learned, session_frame=None).frame
         for t in texts
     ]
     assert got == ["sailing", "question"]
@@ -230,16 +216,16 @@ def test_a_vector_that_is_missing_leaves_the_words(learned: FrameClassifier) -> 
     )
 
 
-def test_a_frame_that_the_floor_refuses_is_the_neutral_one(model: MiniLM, learned: FrameClassifier) -> None:
-    unsure = [choice for t in UNCLEAR if (choice := chosen(t, model, learned)).unsure]
+def test_a_frame_that_the_floor_refuses_is_the_neutral_one(minilm: MiniLM, learned: FrameClassifier) -> None:
+    unsure = [choice for t in UNCLEAR if (choice := chosen(t, minilm, learned)).unsure]
     assert unsure, "none of them is unclear any more"
     assert {choice.frame for choice in unsure} == {DEFAULT_FRAME}
     assert all(choice.confidence < MIN_CONFIDENCE and choice.reason.startswith("no frame has") for choice in unsure)
 
 
-def test_the_time_of_choosing_grows_with_the_text(model: MiniLM, learned: FrameClassifier) -> None:
+def test_the_time_of_choosing_grows_with_the_text(minilm: MiniLM, learned: FrameClassifier) -> None:
     text = "Hello, could you find out why the nightly export is empty since the update? " * 1_000
-    vector = model.embed_now([strip_greeting(text[:1_000])])[0]
+    vector = minilm.embed_now([strip_greeting(text[:1_000])])[0]
 
     def choose(size: int) -> FrameChoice:
         return choose_frame(FRAMES, text[:size], vector=vector, classifier=learned, session_frame=None)
@@ -253,11 +239,11 @@ NO_CLOSINGS = CASES["NO_CLOSINGS"]
 
 
 @pytest.mark.parametrize("text", CLOSINGS)
-def test_the_end_of_a_problem_is_no_problem(text: str, model: MiniLM, learned: FrameClassifier) -> None:
+def test_the_end_of_a_problem_is_no_problem(text: str, minilm: MiniLM, learned: FrameClassifier) -> None:
     # S002-7
-    alone = chosen(text, model, learned)
+    alone = chosen(text, minilm, learned)
     assert (alone.frame, alone.unsure, alone.runner_up != alone.frame) == ("conversation", False, True)
-    assert {chosen(text, model, learned, prior=frame).frame for frame in FRAMES} == set(FRAMES), "nothing flips"
+    assert {chosen(text, minilm, learned, prior=frame).frame for frame in FRAMES} == set(FRAMES), "nothing flips"
     assert classify_intent(text) == "other" and is_follow_up(text)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from newton.content.yaml_source import parse_trusted
 from newton.heart.identity.rule_plan import list_rule_texts, plan_rules
-from newton.providers.minilm import MiniLM
+from tests.unit.local_models import embed
 
 Half = Literal["dev", "held"]
 DATA = parse_trusted((Path(__file__).parents[1] / "data" / "passing_wishes.yaml").read_text(encoding="utf-8"))
@@ -16,8 +16,7 @@ DATA = parse_trusted((Path(__file__).parents[1] / "data" / "passing_wishes.yaml"
 
 def put_in_force(message: str, *, has_reader: bool = False, has_vectors: bool = True) -> list[str]:
     texts = list_rule_texts(message) if has_vectors else []
-    vectors = dict(zip(texts, MiniLM().embed_now(texts), strict=True)) if texts else {}
-    plan = plan_rules(message, [], vectors, said_on=date(2026, 11, 27), has_reader=has_reader)
+    plan = plan_rules(message, [], embed(*texts), said_on=date(2026, 11, 27), has_reader=has_reader)
     return [one.text for one in plan.stated]
 
 

@@ -15,11 +15,6 @@ from tests.fitting.reader.questions import StoreQuestion, load_questions
 QUESTION = "who looks after the cat while we are away?"
 
 
-@pytest.fixture(scope="module")
-def minilm() -> MiniLM:
-    return MiniLM()
-
-
 def find_right_shares(questions: Sequence[StoreQuestion], vectors: Sequence[Vector], minilm: MiniLM) -> float:
     """Return the mean share of right items among as many nearest ones as a question has right items."""
     stores = {id(one.items): one.items for one in questions}

@@ -8,7 +8,7 @@ from newton.heart.identity.rule_model import split_sentences
 from newton.heart.identity.rule_plan import RulePlan, list_rule_texts, plan_rules
 from newton.heart.identity.tenets import IdentityTenet, make_tenet
 from newton.providers import token_counter
-from newton.providers.minilm import MiniLM
+from tests.unit.local_models import embed
 
 DAY = date(2026, 11, 27)
 NUTS = "Never suggest anything with nuts"
@@ -22,8 +22,7 @@ def rules(*texts: str) -> list[IdentityTenet]:
 
 def plan(text: str, *in_force: str, has_reader: bool = False) -> RulePlan:
     known = [*list_rule_texts(text), *in_force]
-    vectors = dict(zip(known, MiniLM().embed_now(known), strict=True)) if known else {}
-    return plan_rules(text, rules(*in_force), vectors, said_on=DAY, has_reader=has_reader)
+    return plan_rules(text, rules(*in_force), embed(*known), said_on=DAY, has_reader=has_reader)
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,6 @@ DATA = Path(__file__).parents[1] / "data"
 HELD_OUT = ("chat_messages_heldout.yaml", pytest.param("chat_messages_heldout2.yaml", marks=pytest.mark.slow))
 
 
-@pytest.fixture(scope="module")
-def minilm() -> MiniLM:
-    return MiniLM()
-
-
 @pytest.mark.parametrize("name", HELD_OUT)
 def test_messages_by_other_authors_with_a_fact_are_told_from_those_without(name: str, minilm: MiniLM) -> None:
     # held out: nothing was adjusted to these messages; docs/benchmarks.md has the figures

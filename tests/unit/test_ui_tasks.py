@@ -52,6 +52,7 @@ def test_held_out_requests_are_told_apart() -> None:
     assert sum(told["request"]) <= 17
 
 
+@pytest.mark.slow
 def test_no_held_out_request_is_among_those_to_learn_from() -> None:
     seen = {str(one["messages"]) for one in load("ui_requests_train.yaml")}
     assert len(seen) > 3_000
@@ -69,21 +70,16 @@ def test_a_task_is_named_and_a_system_message_counts_only_before_the_first_messa
 
 def test_everyday_messages_of_people_are_theirs_at_every_place_of_a_conversation() -> None:
     messages = list_everyday()
-    taken = [
-        (turns, message)
-        for message in messages
-        for turns in (0, 2)
-        if find_ui_task((), message, earlier=["Hello."] * turns)
-    ]
-    assert len(messages) > 900
-    assert taken == []
+    places = [(turns, message) for turns in (0, 2) for message in messages[turns // 2 :: 2]]
+    assert len(places) > 900
+    assert [place for place in places if find_ui_task((), place[1], earlier=["Hello."] * place[0])] == []
 
 
 def test_a_system_message_that_only_sets_the_form_of_replies_makes_no_task() -> None:
-    messages = [*list_everyday()[::5], "What is the ferry called?", "Thanks!"]
-    cases = [(style, message) for style in STYLES for message in messages]
+    short = itertools.product(STYLES, ("What is the ferry called?", "Thanks!"))
+    cases = [*zip(itertools.cycle(STYLES), list_everyday(), strict=False), *short]
     taken = [(style, message) for style, message in cases if find_ui_task((), message, system=style)]
-    assert len(cases) > 1_200
+    assert len(cases) > 900
     assert len(taken) <= 2, taken
 
 
