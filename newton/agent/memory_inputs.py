@@ -1,13 +1,10 @@
-"""Inputs that select and list stored memories, shared by the HTTP API, MCP and the command line."""
+"""The input that selects stored memories."""
 
 from pydantic import Field
 
 from newton.agent.field_types import CleanText, Name, Ref, Timestamp
 from newton.agent.inputs import ToolInput
-from newton.memory.inventory.memory_list import SortKey, SortOrder
 from newton.memory.memory import Kind, Trust
-
-MAX_LIST_LIMIT = 200
 
 
 class MemoryFilterInput(ToolInput):
@@ -40,16 +37,3 @@ class MemoryFilterInput(ToolInput):
     def is_empty(self) -> bool:
         """Return whether the filter has no condition."""
         return not any(getattr(self, name) for name in MemoryFilterInput.model_fields)
-
-
-class ListMemoriesInput(MemoryFilterInput):
-    """List the stored memories, newest first, with filters. To find memories that answer a question, use `recall`."""
-
-    sort: SortKey = Field("created", description="The time or number by which the memories are sorted.")
-    order: SortOrder = Field("desc", description="desc: newest or highest first; asc: oldest or lowest first.")
-    limit: int = Field(20, ge=1, le=MAX_LIST_LIMIT, description="Maximum number of memories.")
-    cursor: str | None = Field(
-        None,
-        max_length=500,
-        description="The cursor of the page: `next` of the previous page, whose filters must be the same.",
-    )

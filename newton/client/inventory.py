@@ -13,13 +13,6 @@ from .operation_methods import OperationMethods
 class InventoryOperations(OperationMethods):
     """Client operations on stored data, which return plain JSON. `/openapi.json` describes the fields."""
 
-    async def list_memories(self, **filters: Any) -> JsonDict:
-        """Return one page of the memories: `items`, `next` and, on the first page, `count`.
-
-        `filters` are the parameters of `GET /v1/memories`. `iter_pages` yields the memories of all pages.
-        """
-        return await self.get("/v1/memories", filters)
-
     async def upload_document(self, name: str, content: str | bytes, **fields: object) -> JsonDict:
         """Store a document; its file name says its format. Return its id and the counts of its passages.
 

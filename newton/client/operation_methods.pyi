@@ -446,6 +446,43 @@ class OperationMethods(DaemonConnection):
         offset: int = 0,
     ) -> JsonDict:
         "List the namespaces that contain items."
+    async def list_memories(
+        self,
+        *,
+        kinds: Sequence[
+            Literal[
+                "exchange",
+                "episode",
+                "fact",
+                "procedure",
+                "censor",
+                "event",
+                "entity",
+                "relation",
+                "passage",
+                "decision",
+                "artifact",
+                "item",
+            ]
+        ] = (),
+        states: Sequence[str] = (),
+        subject: str | None = None,
+        text: str | None = None,
+        session: str | None = None,
+        source: str | None = None,
+        origins: Sequence[str] = (),
+        trusts: Sequence[Literal["operator", "user", "agent", "tool", "web"]] = (),
+        since: datetime | None = None,
+        until: datetime | None = None,
+        created_since: datetime | None = None,
+        created_until: datetime | None = None,
+        sort: Literal["created", "occurred", "accessed", "confirmed", "importance", "uses"] = "created",
+        order: Literal["asc", "desc"] = "desc",
+        fields: Sequence[str] = (),
+        limit: int = 30,
+        cursor: str | None = None,
+    ) -> JsonDict:
+        "List the stored memories, newest first, with filters."
     async def expand(
         self, memory_id: IdLike, *, offset: int = 0, limit: int | None = None, session: str | None = None
     ) -> JsonDict:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack, get_args, get_type_hints
 
-from pydantic import TypeAdapter, create_model
+from pydantic import Field, TypeAdapter, create_model
+from pydantic.fields import FieldInfo
 
 from newton import operations
 
@@ -28,6 +29,7 @@ SCOPES: Mapping[OperationEffect, OperationScope] = {
     "destroys": "admin",
 }
 EXAMPLE = "Example:"
+EACH_FIELD = "each field"  # marks a parameter that is a model of which each field is a parameter of the operation
 CREATED = 201
 _PATH_FIELD = re.compile(r"{(\w+)}")
 _SENTENCE = re.compile(r"(.+?[.?!])(?:\s|$)", re.DOTALL)
@@ -39,7 +41,8 @@ class OperationOptions(TypedDict, total=False):
     `name` is the public name, by default that of the function. `command` are the words of the command. `absent` maps a
     door that does not offer the operation to the reason. `scope` is that of the token, if the effect does not say it.
     `text` renders the result for people, of a list each item. Of a list, `empty` is its text without items, and
-    `advice` follows the items; both may name commands as `newton ...`. `is_idempotent` says that a
+    `advice` follows the items; both may name commands as `newton ...`. `table` renders the items of a list together,
+    for a terminal with a number of columns. `is_idempotent` says that a
     repeated call changes nothing more. `question` is what the command asks before it runs, unless --yes is given.
     `field_scopes` are the scopes that a token needs for some parameters, if they are given. `prepare` is called with
     the input outside the transaction of a write, so that it may call a model; the function gets its result as its
@@ -51,6 +54,7 @@ class OperationOptions(TypedDict, total=False):
     absent: Mapping[Door, str]
     scope: OperationScope
     text: Callable[[Any], str]
+    table: Callable[[Any, int | None], str]
     empty: str
     advice: str
     is_idempotent: bool
@@ -126,20 +130,39 @@ class Operation:
         for name, one in signature(self.run).parameters.items():
             if one.kind is Parameter.VAR_KEYWORD:
                 found |= get_type_hints(get_args(found[name])[0], include_extras=True)
+            elif EACH_FIELD in get_args(found.get(name)):
+                fields = get_args(found[name])[0].model_fields
+                found |= {field: _to_hint(info) for field, info in fields.items()}
         return found
+
+    @cached_property
+    def models(self) -> "Mapping[str, type[ToolInput]]":
+        """The models of which each field is a parameter, by the name that the function has for them."""
+        return {name: get_args(hint)[0] for name, hint in self.hints.items() if EACH_FIELD in get_args(hint)}
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
         """The parameters of the input by name; those that are keyword-only are options of the command.
 
-        Those that several operations share are the fields of a TypedDict; all of them may be left out.
+        Those that several operations share are the fields of a TypedDict, all of which may be left out, or of a model.
         """
         own = list(signature(self.run).parameters.values())[2 if "prepare" in self.options else 1 :]
         shared = [get_args(self.hints[one.name])[0] for one in own if one.kind is Parameter.VAR_KEYWORD]
+        found = dict[str, Parameter]()
+        for one in own:
+            if one.name in self.models:
+                found |= _list_parameters(self.models[one.name])
+            elif one.kind is not Parameter.VAR_KEYWORD:
+                found[one.name] = one
         fields = [name for one in shared for name in get_type_hints(one)]
-        return {one.name: one for one in own if one.kind is not Parameter.VAR_KEYWORD} | {
-            name: Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in fields
-        }
+        return found | {name: Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in fields}
+
+    def bind(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of the function that has these values of the input, which are checked."""
+        given = dict(fields)
+        for name, model in self.models.items():
+            given[name] = model.model_construct(**{field: given.pop(field) for field in model.model_fields})
+        return given
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -173,6 +196,22 @@ class Operation:
     @cached_property
     def result_type(self) -> TypeAdapter[Any]:
         return TypeAdapter(self.hints["return"])
+
+
+def _to_hint(info: FieldInfo) -> Any:
+    """Return the type of a field of a model with its checks and its description, but without its default."""
+    annotated: Any = Annotated
+    return annotated[info.annotation, *info.metadata, Field(description=info.description, examples=info.examples)]
+
+
+def _list_parameters(model: "type[ToolInput]") -> dict[str, Parameter]:
+    """Return the fields of a model as parameters; those that are required may be given by position."""
+    return {
+        name: Parameter(name, Parameter.POSITIONAL_OR_KEYWORD)
+        if info.is_required()
+        else Parameter(name, Parameter.KEYWORD_ONLY, default=info.default)
+        for name, info in model.model_fields.items()
+    }
 
 
 OPERATIONS: dict[str, Operation] = {}

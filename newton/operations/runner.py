@@ -57,7 +57,7 @@ async def run_operation(
     same request is stored. After it, new text is made searchable. What takes a token only reads without it: it returns
     a preview with the token.
     """
-    fields = {name: getattr(given, name) for name in type(given).model_fields}
+    fields = operation.bind({name: getattr(given, name) for name in type(given).model_fields})
     if operation.effect == "reads" or (TOKEN in fields and fields[TOKEN] is None):
         return OperationOutcome(await operation.run(caller, **fields))
     prepare, prepared = operation.options.get("prepare"), list[Any]()
@@ -87,27 +87,31 @@ async def _check_text(operation: Operation, given: ToolInput, caller: OperationC
 
 
 def to_data(operation: Operation, result: object, *, shortens_ids: bool = False) -> Any:
-    """Return the result as JSON values. Models get the last digits of ids (`shortens_ids`), programs whole ids."""
+    """Return the result as JSON values. Models get the last digits of ids and no null (`shortens_ids`)."""
     data = operation.result_type.dump_python(result)
-    return to_jsonable_python(_shorten_ids(data) if shortens_ids else data)
+    return to_jsonable_python(_shorten(data) if shortens_ids else data)
 
 
-def _shorten_ids(value: object) -> object:
+def _shorten(value: object) -> object:
     match value:
         case UUID():
             return short_id(value)
         case dict():
-            return {key: _shorten_ids(one) for key, one in cast("dict[str, object]", value).items()}
+            known = cast("dict[str, object]", value)
+            return {key: _shorten(one) for key, one in known.items() if one is not None}
         case list() | tuple():
-            return [_shorten_ids(one) for one in cast("list[object]", value)]
+            return [_shorten(one) for one in cast("list[object]", value)]
         case _:
             return value
 
 
-def format_result(operation: Operation, result: Any, name_commands: Callable[[str], str] = str) -> str:
+def format_result(
+    operation: Operation, result: Any, name_commands: Callable[[str], str] = str, *, columns: int | None = None
+) -> str:
     """Return a result as text for people; the items of a list are one below the other.
 
     `name_commands` replaces commands in what the declaration says by their names in the interface of the caller.
+    `columns` is the width of a terminal.
     """
     format_one = operation.options.get("text", str)
     if not isinstance(result, ItemList | CursorPage):
@@ -115,7 +119,8 @@ def format_result(operation: Operation, result: Any, name_commands: Callable[[st
     listed = cast("ItemList[object] | CursorPage[object]", result)
     if not listed.items:
         return name_commands(operation.options.get("empty", "Nothing found."))
-    lines = [format_one(one) for one in listed.items]
+    table = operation.options.get("table")
+    lines = [table(listed, columns)] if table else [format_one(one) for one in listed.items]
     if advice := operation.options.get("advice"):
         lines += ["", name_commands(advice)]
     return "\n".join(lines)

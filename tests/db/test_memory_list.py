@@ -48,7 +48,7 @@ async def told(tx: Tx, content: str, *, days: int = 0, trust: str = "user", subj
 async def texts(tx: Tx, wanted: MemoryFilter, ordered: ListOrder = NEWEST) -> list[str]:
     found = await list_positions(tx, wanted, ordered, after=None, limit=100, agent_id=ANA)
     assert len(found) == await count_memories(tx, wanted, agent_id=ANA)
-    return [row.summary for row in await read_rows(tx, [one.memory_id for one in found], agent_id=ANA)]
+    return [row.text for row in await read_rows(tx, [one.memory_id for one in found], agent_id=ANA)]
 
 
 async def test_quarantined_and_retracted_memories_are_listed_only_when_asked_for(tx: Tx) -> None:

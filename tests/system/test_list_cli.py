@@ -56,7 +56,6 @@ def test_what_is_empty_or_unknown_says_what_to_do(run: Run) -> None:
     assert "--state all" in ok(run("list", "--subject", "Nobody"))
     refused = run("list", "--state", "gone")
     assert refused.returncode and "The states are: current, past" in refused.stderr
-    assert "--json" in run("list", "--field", "text").stderr
 
 
 def test_an_edit_is_printed_and_found_in_the_history(run: Run) -> None:
@@ -112,7 +111,7 @@ def test_slash_commands_print_lists_as_the_commands_do(home: Path, tmp_path: Pat
     path = tmp_path / "mill.md"
     path.write_text("# Mills\n\nThe mill grinds on Mondays.\n")
     ok(typed(home, "ingest", str(path), "--agent", name))
-    lines = "/list mill\n/documents\n/stats\n/recall --min-relevance 0 mill\n/recall zzz\n/conflicts\n"
+    lines = "/list-memories --text mill\n/documents\n/stats\n/recall --min-relevance 0 mill\n/recall zzz\n/conflicts\n"
     shown = ok(chatted(home, f"Hello.\n{lines}", "--agent", name))
     assert ok(typed(home, "documents", "--agent", name)) in shown
     assert re.search(r"passage +ACTIVE +\d{4}-\d\d-\d\d .*The mill grinds", shown) and "importance  text" in shown

@@ -101,7 +101,16 @@ REFUSED_OPTIONS: Mapping[tuple[str, str], set[str]] = {
     **{(door, "bundles"): {"cursor"} for door in ("cli", "http", "mcp")},
     ("http", "conflicts"): {"cursor"},
     ("http", "decisions"): {"cursor", "outcome", "stakes"},
-    ("http", "list_memories"): {"created_since", "created_until", "cursor", "since", "source", "states", "until"},
+    ("http", "list_memories"): {
+        "fields",
+        "created_since",
+        "created_until",
+        "cursor",
+        "since",
+        "source",
+        "states",
+        "until",
+    },
     **{(door, name): {"cursor"} for door in ("http", "mcp") for name in ("messages", "sessions")},
     **{("cli", f"sessions {name}"): {"cursor"} for name in ("list", "log")},
     ("http", "item_namespaces"): {"max_depth"},
@@ -111,7 +120,7 @@ REFUSED_OPTIONS: Mapping[tuple[str, str], set[str]] = {
     ("http", "stream_events"): {"after"},
     ("mcp", "conflicts"): {"cursor"},
     ("mcp", "decisions"): {"cursor"},
-    ("mcp", "list_memories"): {"cursor", "source", "states"},
+    ("mcp", "list_memories"): {"cursor", "fields", "source", "states"},
     ("mcp", "preview"): {"frame", "look_again_at", "reasons"},
 }
 UNKNOWN_AGENT = "nobody"

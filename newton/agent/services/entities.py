@@ -58,7 +58,7 @@ class EntityService:
             memories = await read_rows(tx, ids, agent_id=ctx.agent_id)
         mentions = [
             EntityMention(
-                memory_id=one.memory_id, kind=one.kind, state=one.state, text=one.summary, occurred_at=one.occurred_at
+                memory_id=one.memory_id, kind=one.kind, state=one.state, text=one.text, occurred_at=one.occurred_at
             )
             for one in memories
         ]

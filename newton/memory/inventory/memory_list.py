@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 from uuid import UUID
 
 from asyncpg import Record
+from pydantic import Field
 
 from newton.db.pool import Tx
 from newton.db.queries import SqlQuery, load
@@ -105,14 +106,19 @@ class ListPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedMemory:
-    """A memory in a list. `importance` is from 0 to 10; `is_importance_set` is True if a person set it."""
+    """A memory in a list.
+
+    `micro` is its text in about 20 tokens. `importance` is from 0 to 10; `is_importance_set` is true if a person set
+    it. `is_core` means that only a person may supersede the fact, `quarantined` that searches leave the memory out
+    until it is confirmed. `uses` counts how often it was in a context or a search result, `session` is its source.
+    """
 
     memory_id: UUID
     kind: Kind
     state: str
     quarantined: bool
     micro: str
-    summary: str
+    text: Annotated[str, Field(description="The text on one line. A long text is replaced by its summary.")]
     subject: str | None
     attribute: str | None
     importance: float

@@ -178,7 +178,7 @@ where agent_id = $1 and source_id = $2;
 
 -- name: get_rows(agent_id, memory_ids)
 select
-    m.memory_id, m.kind, m.state, m.quarantined, m.micro, m.summary, m.confidence, m.importance, m.outcome,
+    m.memory_id, m.kind, m.state, m.quarantined, m.micro, m.summary as text, m.confidence, m.importance, m.outcome,
     m.confirmations, m.uses, m.occurred_at, m.created_at, m.accessed_at, m.confirmed_at, m.origin, m.trust, m.ref,
     f.subject, f.attribute, coalesce(f.is_core, false) as is_marked_core, s.ref as session
 from memory.memories as m

@@ -127,7 +127,7 @@ def _to_result(plan: BulkPlan, *, is_done: bool) -> BulkResult:
         counts=plan.counts,
         derived=len(plan.derived_ids),
         sample=[
-            BulkSample(memory_id=one.memory_id, kind=one.kind, state=one.state, text=one.summary)
+            BulkSample(memory_id=one.memory_id, kind=one.kind, state=one.state, text=one.text)
             for one in plan.memories[: 0 if is_done else MAX_SAMPLE]
         ],
         token=None if is_done else plan.token,

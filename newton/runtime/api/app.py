@@ -41,7 +41,6 @@ from newton.runtime.api.routes.conversations import session_contents
 from newton.runtime.api.routes.inventory import (
     documents,
     erasures,
-    memory_list,
     prompts,
     tokens,
 )
@@ -50,7 +49,7 @@ from newton.runtime.api.routes.operations import daemon, mcp_servers
 from newton.runtime.daemon_state import DaemonState
 
 ROUTE_MODULES = (
-    *(health, agents, tokens, context, prompts, memory_list, memories, recall, documents),
+    *(health, agents, tokens, context, prompts, memories, recall, documents),
     *(erasures, turns, sessions, session_contents),
     *(frames, reports, transfer, jobs, events, dashboard),
     *(daemon, mcp_servers, models, chat_completions, responses, embeddings),

@@ -32,7 +32,6 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "memory": {
         "remember": ("memory.memories:remember", "Store a fact, or an episode (an experience with a title)."),
         "recall": ("memory.memories:recall", "Search the memories by meaning and words."),
-        "list": ("memory.memory_lists:list_memories", "List the stored memories, with filters."),
         "erase": (
             "memory.erase:erase_subject_or_agent",
             "Permanently erase everything about one person, or a whole agent.",

@@ -116,8 +116,13 @@ def to_arguments(operation: "Operation", given: Mapping[str, object]) -> dict[st
 
 
 def _to_option(operation: "Operation", name: str) -> str:
-    """Return the name of a parameter in a command: that of its CommandOption; else an id by what it identifies."""
+    """Return the name of a parameter in a command: that of its CommandOption; else an id by what it identifies, and a
+    list that is a field of a model by one item.
+    """
     own = _find_own_name(get_args(operation.hints[name]))
+    is_field = any(name in model.model_fields for model in operation.models.values())
+    if is_field and get_origin(unwrap(operation.hints[name])) is list:
+        return name.removesuffix("s")
     return own or ("confirm" if name == TOKEN else name.removesuffix("_id"))
 
 
@@ -187,7 +192,7 @@ async def _run(operation: "Operation", arguments: Mapping[str, object], options:
     if options.as_json:
         say(to_json(to_data(operation, result)))
         return getattr(result, "exit_status", 0)
-    say(format_result(operation, result))
+    say(format_result(operation, result, columns=current_terminal().columns()))
     if following := getattr(result, "next", None):
         print_notice(f"\nMore: the same command with --cursor {following}")
     return getattr(result, "exit_status", 0)

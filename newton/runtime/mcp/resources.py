@@ -14,13 +14,14 @@ from mcp.types import (
     TextResourceContents,
 )
 
-from newton.agent.memory_inputs import ListMemoriesInput
 from newton.dialogue.branches import SessionInfo
 from newton.errors import NotFoundError
+from newton.memory.inventory.memory_list import ListedMemory
+from newton.operations.caller import OperationCaller
 from newton.operations.cursors import decode_cursor, encode_cursor, invalid_cursor_error
+from newton.operations.memories.lists import list_memories
 from newton.runtime.api.middleware import request_limits
 from newton.runtime.mcp.request_errors import check_result
-from newton.runtime.tools.memory_views import MemoryListItem, list_memories
 from newton.runtime.tools.tool_registry import ORIGIN, TOOLS, run_tool
 from newton.runtime.wiring import AgentServices
 
@@ -83,8 +84,8 @@ async def list_resources(newton: AgentServices, cursor: str | None) -> ListResou
         fixed = [] if cursor else [_describe_fixed(one) for one in RESOURCES]
         after = _encode(SESSIONS, following) if following else _encode(MEMORIES, "")
         return ListResourcesResult(resources=[*fixed, *map(_describe_session, found)], next_cursor=after)
-    query = ListMemoriesInput.model_validate({"limit": PAGE_SIZE, "cursor": position or None})
-    page = await list_memories(newton, ORIGIN, query)
+    caller = OperationCaller(newton=newton, origin=ORIGIN)
+    page = await list_memories(caller, limit=PAGE_SIZE, cursor=position or None)
     after = _encode(MEMORIES, page.next) if page.next else None
     return ListResourcesResult(resources=[_describe_memory(one) for one in page.items], next_cursor=after)
 
@@ -148,7 +149,7 @@ def _describe_session(branch: SessionInfo) -> Resource:
     return _describe(uri, branch.session, title=f"Session {branch.session}", description=branch.first_input)
 
 
-def _describe_memory(memory: MemoryListItem) -> Resource:
+def _describe_memory(memory: ListedMemory) -> Resource:
     """Return a memory as a resource. A decision is read as a decision, with its reasons and outcome."""
     is_decision, identifier = memory.kind == "decision", str(memory.memory_id)
     kind, variable = (DECISION_TEMPLATE, "decision_id") if is_decision else (MEMORY_TEMPLATE, "memory_id")

@@ -2,18 +2,9 @@
 
 from newton.agent import context_inputs
 from newton.agent.loop.tools import ToolResult
-from newton.agent.memory_inputs import ListMemoriesInput
-from newton.memory.lookup import short_id
 from newton.operations.caller import OperationCaller
 from newton.runtime.tools.context_request import ContextCall
-from newton.runtime.tools.memory_views import MemoryField
-from newton.runtime.tools.memory_views import list_memories as build_list
 from newton.runtime.tools.working_memory import build_working_context
-
-# The fields of a listed memory that a model needs.
-TOOL_FIELDS: tuple[MemoryField, ...] = (
-    *("memory_id", "kind", "state", "quarantined", "text", "subject", "importance", "trust", "occurred_at"),
-)
 
 
 async def build_context(caller: OperationCaller, args: context_inputs.HostContextInput) -> ToolResult:
@@ -42,18 +33,6 @@ async def build_context(caller: OperationCaller, args: context_inputs.HostContex
         "left_nothing": dict(bundle.unmatched_filters) if bundle.filters.as_json() else None,
     }
     return ToolResult({**fields, "text": bundle.text, **{name: value for name, value in optional.items() if value}})
-
-
-async def list_memories(caller: OperationCaller, args: ListMemoriesInput) -> ToolResult:
-    page = await build_list(caller.newton, caller.origin, args, fields=TOOL_FIELDS)
-    items = [
-        {
-            "memory_id": short_id(one.memory_id) if one.memory_id else None,
-            **one.model_dump(mode="json", exclude={"memory_id"}, exclude_unset=True, exclude_none=True),
-        }
-        for one in page.items
-    ]
-    return ToolResult({"items": items, "next": page.next, "count": page.count})
 
 
 async def show_working_memory(caller: OperationCaller, args: context_inputs.WorkingMemoryInput) -> ToolResult:

@@ -9,7 +9,6 @@ from newton.agent.document_inputs import IngestDocumentInput
 from newton.agent.exchange_inputs import NoteExchangeInput
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
-from newton.agent.memory_inputs import ListMemoriesInput
 from newton.content.yaml_models import did_you_mean
 from newton.deadline import RequestDeadline
 from newton.errors import DatabaseError, NewtonError, NotFoundError
@@ -37,8 +36,7 @@ EFFECT_SCOPES: Mapping[Effect, TokenScope] = {"reads": "read", "adds": "write", 
 
 # In these inputs, the session is a filter.
 SESSION_FILTERS: Sequence[type[ToolInput]] = (
-    ListMemoriesInput,
-    *(load_operations()[name].input_model for name in ("bundles", "entities")),
+    *(load_operations()[name].input_model for name in ("bundles", "entities", "list_memories")),
 )
 
 
@@ -182,7 +180,6 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "remember": McpTool(context_inputs.HostSessionRememberInput, "adds", _agent_tool("remember"), is_idempotent=True),
     "recall": _reader(context_inputs.HostRecallInput, _agent_tool("recall")),
     "context": _reader(context_inputs.HostContextInput, memory_tools.build_context),
-    "list_memories": _reader(ListMemoriesInput, memory_tools.list_memories),
     "note_lesson": McpTool(context_inputs.HostLessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
     "ingest_document": _writer(IngestDocumentInput, document_tools.ingest_document, is_idempotent=True),
     "working_memory": _reader(context_inputs.WorkingMemoryInput, memory_tools.show_working_memory),

@@ -3,12 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from newton.agent.memory_inputs import ListMemoriesInput
 from newton.runtime.cli.conversations.session_contents import format_stats
-from newton.runtime.cli.memory.memory_lists import format_empty, format_table
 from newton.runtime.cli.talk.tool_commands import format_result
-from newton.runtime.hint_names import rename_commands
-from newton.runtime.tools.memory_views import MemoryListResponse
 from newton.runtime.tools.session_info import SessionStatsResponse
 
 Fields = Mapping[str, object]
@@ -19,16 +15,6 @@ def format_tool_result(tool: str, arguments: Fields, result: Fields) -> str:
     if "error" not in result and (formatter := RESULT_FORMATS.get(tool)):
         return formatter(arguments, result)
     return format_result(result)
-
-
-def _format_memories(arguments: Fields, result: Fields) -> str:
-    items = cast("Sequence[dict[str, Any]]", result["items"])
-    if not items:
-        return rename_commands(format_empty(has_filter=bool(arguments)), "chat")
-    page = {**result, "items": [{name: one[name] for name in one if name != "memory_id"} for one in items]}
-    query = ListMemoriesInput.model_validate(arguments)
-    table = format_table(MemoryListResponse.model_validate(page), query, ids=[one["memory_id"] for one in items])
-    return f"{table}\nMore: `newton list --cursor {result['next']}`" if result.get("next") else table
 
 
 def _format_stats(arguments: Fields, result: Fields) -> str:
@@ -55,7 +41,6 @@ def _format_probability(probability: float | None) -> str:
 
 
 RESULT_FORMATS: Mapping[str, Callable[[Fields, Fields], str]] = {
-    "list_memories": _format_memories,
     "recall": _format_recall,
     "session_stats": _format_stats,
 }

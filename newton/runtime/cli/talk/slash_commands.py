@@ -85,7 +85,8 @@ async def _call(backend: ChatBackend, command: SlashCommand, arguments: Mapping[
     if command.operation is None:
         return format_tool_result(command.tool, arguments, await backend.call_tool(command.tool, arguments))
     result = await backend.run_operation(command.operation, arguments)
-    text = format_result(command.operation, result, partial(rename_commands, interface="chat"))
+    name_commands, columns = partial(rename_commands, interface="chat"), current_terminal().columns()
+    text = format_result(command.operation, result, name_commands, columns=columns)
     if token := getattr(result, TOKEN, None):
         return (
             f"{text}\nNothing is changed yet. To go ahead, send the same with --token {token} before the other words."

@@ -68,7 +68,7 @@ class MirrorExporter:
         """Return the current facts by subject, in the order of their subjects and times."""
         by_subject, titles = defaultdict[str, list[MirrorLine]](list), dict[str, str]()
         async for fact in self._list_facts():
-            text = fact.summary
+            text = fact.text
             if ELLIPSIS in text:  # a long fact, of which the list has the beginning
                 text = (await self.curation.get(str(fact.memory_id))).full_text
             subject = fact.subject or NO_SUBJECT
