@@ -125,7 +125,7 @@ async def test_a_misspelt_field_names_the_right_one(api: Api) -> None:
             await client.remember("Ana lives in Porto.", importanc=3)
         assert refused.value.hint.startswith("Did you mean 'importance'?")
         with pytest.raises(ApiError, match=r"query\.kind: There is no such field") as in_query:
-            await client.list_memories(kind=["fact"])
+            await client.get("/v1/memories", {"kind": ["fact"]})
         assert in_query.value.hint.startswith("Did you mean 'kinds'?")
         with pytest.raises(ApiError, match=r"body\.contnt: There is no such field"):  # not: content is missing
             await client.post("/v1/memories", {"contnt": "Ana lives in Porto."})

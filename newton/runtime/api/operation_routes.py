@@ -71,8 +71,7 @@ def _build_endpoint(operation: Operation) -> Callable[..., Any]:
     async def endpoint(**fields: Any) -> Response:
         request, caller, key = fields.pop(REQUEST), fields.pop(CALLER), fields.pop(KEY, None)
         body: ToolInput | None = fields.pop(BODY, None)
-        if operation.effect == "destroys":
-            _reject_unknown(request, operation)
+        _reject_unknown(request, operation)
         given = {**fields, **({name: getattr(body, name) for name in type(body).model_fields} if body else {})}
         return await _respond(operation, operation.input_model.model_construct(**given), caller, request, key)
 
@@ -89,7 +88,7 @@ def _reject_unknown(request: Request, operation: Operation) -> None:
     """Raise InputError for a query parameter that the operation does not have: it must not be understood in part."""
     if unknown := sorted(request.query_params.keys() - operation.input_model.model_fields.keys()):
         hint = f"{did_you_mean(unknown[0], operation.input_model.model_fields)} `/openapi.json` describes the endpoint."
-        raise InputError(f"query.{unknown[0]}: There is no such parameter.", hint=hint.strip(), param=unknown[0])
+        raise InputError(f"query.{unknown[0]}: There is no such field.", hint=hint.strip(), param=unknown[0])
 
 
 def _list_parameters(operation: Operation) -> Iterator[tuple[str, Any, Any]]:
