@@ -131,7 +131,3 @@ class WorkingMemoryInput(SessionInput):
         le=MAX_CONTEXT_TOKENS,
         description="Maximum tokens of the context. Default: the capacity of the working memory.",
     )
-
-
-class SessionStatsInput(SessionInput):
-    """Show the statistics of a session: its tokens by part, its compactions, what is masked, and its latest context."""

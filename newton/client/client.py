@@ -103,13 +103,6 @@ class Client(AgentOperations):
         body = {"messages": messages, "events": events, "on_invalid": on_invalid}
         return await self.post(path, body, idempotency_key=idempotency_key)
 
-    async def get_session_view(self, session: str, *, max_tokens: int | None = None) -> dict[str, Any]:
-        """Return the messages and summaries that a model would now receive of a session.
-
-        They have at most `max_tokens` tokens; by default, as many as the daemon's setting allows.
-        """
-        return await self.get(f"{session_path(session)}/view", {"max_tokens": max_tokens} if max_tokens else None)
-
     async def run_turn(
         self, session: str, input: str, *, timeout_seconds: float | None = None, **fields: object
     ) -> AsyncGenerator[TurnEvent]:
@@ -135,10 +128,6 @@ class Client(AgentOperations):
             raise connection_lost_error() from error
         if not ended:
             raise connection_lost_error()
-
-    async def close_session(self, session: str) -> None:
-        """Close a session: its messages become an episode, from which facts are extracted. It can be continued."""
-        await self.post(f"{session_path(session)}/close")
 
     async def get_token_info(self) -> TokenInfoDict:
         """Return the agent and the scope of the token of this client, and the chat model."""

@@ -140,8 +140,8 @@ class OperationMethods(DaemonConnection):
         "Replace older messages of a session by shorter texts in what a model receives, down to a limit if possible."
     async def compactions(self, session: str) -> JsonDict:
         "List the compactions of a session: texts that a model receives in place of older messages."
-    async def compaction_stats(self, session: str) -> JsonDict:
-        "Show the compactions of a session by strategy: runs, tokens saved and spent, durations, and wrong cuts."
+    async def compaction_stats(self, *, session: str | None = None) -> JsonDict:
+        "Show the compactions of a session, or of all, by strategy: runs, tokens saved and spent, times, wrong cuts."
     async def restore_compaction(
         self, session: str, compaction_id: IdLike, *, idempotency_key: str | None = None
     ) -> JsonDict:
@@ -170,6 +170,10 @@ class OperationMethods(DaemonConnection):
         self, session: str, branch: str, *, from_position: int | None = None, idempotency_key: str | None = None
     ) -> JsonDict:
         "Create a session that continues from a position in an existing one, which does not change."
+    async def create_session(self, session: str, *, idempotency_key: str | None = None) -> JsonDict:
+        "Create a session."
+    async def close_session(self, session: str, *, idempotency_key: str | None = None) -> JsonDict:
+        "Store the conversation as an episode; a job extracts facts from it."
     async def tasks(self, *, session: str | None = None) -> JsonDict:
         "List the tasks of a session with their goals and states, and the results of the finished ones."
     async def task_path(self, *, session: str | None = None) -> JsonDict:
@@ -199,6 +203,10 @@ class OperationMethods(DaemonConnection):
         self, number: int, *, session: str | None = None, idempotency_key: str | None = None
     ) -> JsonDict:
         "Resume a blocked task, or start a planned step, of a session by its number."
+    async def view(self, session: str, *, max_tokens: int | None = None, strategy: str | None = None) -> JsonDict:
+        "Show what a model would now be sent of a session: recent messages, and summaries of older ones."
+    async def session_stats(self, session: str) -> JsonDict:
+        "Show the tokens of a session by part, its compactions, what is masked, and its latest context."
     async def calibration(self, *, category: str | None = None, since: datetime | None = None) -> JsonDict:
         "Compare the confidence stated in decisions with their outcomes: Brier score, reliability, bias and trend."
     async def relevance_calibration(self) -> JsonDict:

@@ -1,10 +1,10 @@
 """Client operations on decisions, sessions, tasks and reports."""
 
+from .inventory import InventoryOperations
 from .json_types import JsonDict
-from .sessions import SessionOperations
 
 
-class AgentOperations(SessionOperations):
+class AgentOperations(InventoryOperations):
     """Client operations that return plain JSON. `/openapi.json` describes the fields of each route.
 
     Each raises ApiError, with the code `not_found` for an id or a name that does not exist.

@@ -46,7 +46,7 @@ class OperationOptions(TypedDict, total=False):
     repeated call changes nothing more. `question` is what the command asks before it runs, unless --yes is given.
     `field_scopes` are the scopes that a token needs for some parameters, if they are given. `prepare` is called with
     the input outside the transaction of a write, so that it may call a model; the function gets its result as its
-    second parameter.
+    second parameter. `job` is the job that the daemon queues after a write in place of that which embeds new text.
     """
 
     name: str
@@ -61,6 +61,7 @@ class OperationOptions(TypedDict, total=False):
     question: str
     field_scopes: Mapping[str, OperationScope]
     prepare: Callable[..., Awaitable[Any]]
+    job: str
 
 
 @dataclass(frozen=True, kw_only=True)

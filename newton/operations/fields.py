@@ -4,7 +4,8 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
-from newton.agent.field_types import Ref
+from newton.agent.field_types import Ref, Strategy
+from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.memory.lookup import MIN_ID_DIGITS
 
 MAX_ID_CHARS = 64
@@ -56,6 +57,21 @@ ArtifactSession = Annotated[
 ]
 # Each is that of the caller, if the door knows it and the caller names none.
 CALLER_SESSIONS = (OwnSession, ConversationSession, ArtifactSession)
+RequestStrategy = Annotated[
+    Strategy | None,
+    Field(
+        description="The compaction preset (default, long, conservative, none) or list of strategies."
+        " Default: the setting `compaction`."
+    ),
+]
+ViewTokens = Annotated[
+    int | None,
+    Field(
+        ge=1,
+        le=MAX_CONTEXT_TOKENS,
+        description="Maximum tokens of the messages. Default: as many as fit into the context window.",
+    ),
+]
 Limit = Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE, description="Maximum number of items.")]
 PlanToken = Annotated[
     str | None,

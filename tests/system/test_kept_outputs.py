@@ -59,7 +59,7 @@ async def test_an_output_is_listed_read_searched_and_compared_over_http(ana: Cli
     assert (changed["version"], changed["redacted"], changed["trust"]) == (2, {}, "user")
     assert "-the scanner refused the red crate" in (await ana.diff_artifact(kept["name"]))["diff"]
     assert [one["version"] for one in (await ana.artifacts(**named))["items"]] == [2, 1]
-    view = await ana.get_session_view("yard")
+    view = await ana.view("yard")
     assert "1200| the scanner refused the red crate" in json.dumps(view)
     assert (await ana.delete_artifact(kept["name"]))["deleted"] == 2
     with pytest.raises(ApiError, match="no artifact", check=has_code("not_found")):

@@ -184,7 +184,7 @@ class SessionService:
         `max_tokens` defaults to `conversation_tokens`, `strategy` (a compaction preset or a list of strategies) to the
         setting. Stores nothing. Raises InputError if no message fits.
         """
-        compaction, room = use_strategy(self.compaction, strategy), self._token_limit(max_tokens)
+        compaction, room = use_strategy(self.compaction, strategy), max_tokens or self.conversation_tokens
         async with self._session(ref) as (tx, ctx, session_id):
             logged = await log.get_token_count(tx, agent_id=ctx.agent_id, session_id=session_id)
         whole = await compaction.preview(session_id, max_tokens=room)
@@ -212,7 +212,7 @@ class SessionService:
         `max_tokens` defaults to `conversation_tokens`, `strategy` (a compaction preset or a list of strategies) to the
         setting.
         """
-        compaction, limit = use_strategy(self.compaction, strategy), self._token_limit(max_tokens)
+        compaction, limit = use_strategy(self.compaction, strategy), max_tokens or self.conversation_tokens
         async with self._session(ref) as (tx, ctx, session_id):
             before = await _read_view(tx, agent_id=ctx.agent_id, session_id=session_id)
         obstacles = await compaction.compact_to(session_id, max_tokens=limit)
@@ -284,11 +284,6 @@ class SessionService:
 
     def _publish(self, event: str, session_id: UUID, **details: str | int) -> None:
         self.scope.publish(f"session.{event}", {"session_id": str(session_id), **details})
-
-    def _token_limit(self, max_tokens: int | None) -> int:
-        if max_tokens is not None and max_tokens < 1:
-            raise InputError(f"A view of {max_tokens} tokens is not possible.", hint="Give 1 token or more.")
-        return max_tokens or self.conversation_tokens
 
     @asynccontextmanager
     async def _session(self, ref: str) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID]]:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
+
+from pydantic import computed_field
 
 from newton.agent.scope import AgentScope
 from newton.cognition.bundles import bundle_store
@@ -17,14 +18,24 @@ MASKED, SUMMARIES, INJECTED, TOOL_CALLS = "masked", "summaries", "injected", "to
 PART_BY_KIND = {"mask": MASKED, "injected": INJECTED}
 
 
-class PartSize(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PartSize:
     """The number and the tokens of the messages of one part of a view. Tokens include the overhead of each message."""
 
     messages: int
     tokens: int
 
 
-class EntryStats(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedOutputs:
+    """The number of masked (shortened) tool outputs, and the tokens that this saves."""
+
+    messages: int
+    tokens_saved: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryStats:
     """The compactions of one kind: how many are in use, their tokens and those of what they replace, and how many a
     person has undone.
     """
@@ -40,8 +51,9 @@ class EntryStats(NamedTuple):
 class SessionStats:
     """Statistics of a session.
 
-    `messages` and `log_tokens` are of all stored messages; `view_tokens` and `parts` of those that a model is sent.
-    `injected_tokens` are of the texts in every context of the session, `context` of its latest one (None without one).
+    `messages` and `log_tokens` are of all stored messages; `view_tokens` and `parts` of those that a model is sent:
+    system, user, assistant, tool_calls, masked, summaries and injected. `max_tokens` is their maximum in a request.
+    `injected_tokens` are of the texts in every context of the session, `context` of its latest one (null without one).
     `runs` are the runs of compaction strategies.
     """
 
@@ -56,11 +68,12 @@ class SessionStats:
     injected_tokens: int
     context: ContextUsage | None
 
+    @computed_field
     @property
-    def masked(self) -> PartSize:
-        """Return the number of masked tool outputs, and the tokens that masking saves."""
+    def masked(self) -> MaskedOutputs:
         found = [one for one in self.compactions if one.kind == "mask"]
-        return PartSize(sum(one.in_use for one in found), sum(one.tokens_before - one.tokens for one in found))
+        saved = sum(one.tokens_before - one.tokens for one in found)
+        return MaskedOutputs(messages=sum(one.in_use for one in found), tokens_saved=saved)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +114,8 @@ def measure_parts(view: Sequence[ViewMessage]) -> dict[str, PartSize]:
     sizes: dict[str, PartSize] = {}
     for item in view:
         part = _find_part(item)
-        messages, tokens = sizes.get(part, PartSize(0, 0))
-        sizes[part] = PartSize(messages + 1, tokens + item.tokens)
+        known = sizes.get(part, PartSize(0, 0))
+        sizes[part] = PartSize(known.messages + 1, known.tokens + item.tokens)
     return sizes
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
-from typing import Literal, NamedTuple
+from typing import Literal
 from uuid import UUID
 
 from newton.cognition.assembly import (
@@ -91,7 +91,8 @@ class TurnRecord:
     reply_position: int
 
 
-class ContextUsage(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextUsage:
     """The tokens of a stored context: all, the budget, and those of each layer that is not empty."""
 
     bundle_id: UUID
@@ -107,7 +108,13 @@ async def read_latest_usage(tx: Tx, *, agent_id: UUID, session_id: UUID) -> Cont
     if row is None:
         return None
     used = {name: layer["used"] for name, layer in json.loads(row["layers"]).items() if layer["used"]}
-    return ContextUsage(row["bundle_id"], row["created_at"], row["tokens"], row["budget"], used)
+    return ContextUsage(
+        bundle_id=row["bundle_id"],
+        created_at=row["created_at"],
+        tokens=row["tokens"],
+        budget=row["budget"],
+        layers=used,
+    )
 
 
 async def insert_bundle(tx: Tx, bundle: Bundle, *, records_access: bool = False) -> None:

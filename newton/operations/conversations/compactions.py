@@ -8,14 +8,13 @@ from uuid import UUID
 
 from pydantic import Field
 
-from newton.agent.field_types import Strategy
-from newton.cognition.request import MAX_CONTEXT_TOKENS
+from newton.agent.field_types import Ref
 from newton.dialogue.compaction.entry_store import CompactionStats, EntryStatus
 from newton.dialogue.compaction.obstacles import CompactionObstacle
 from newton.memory.lookup import short_id
 from newton.memory.representations import one_line
 from newton.operations.declaration import operation
-from newton.operations.fields import SessionName, describe_id
+from newton.operations.fields import RequestStrategy, SessionName, ViewTokens, describe_id
 from newton.operations.results import ItemList
 from newton.operations.text_format import pluralize
 
@@ -176,21 +175,8 @@ async def compact_session(
     report: CompactionReport,
     session: SessionName,
     *,
-    max_tokens: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            le=MAX_CONTEXT_TOKENS,
-            description="Maximum tokens of the messages. Default: as many as fit into the context window.",
-        ),
-    ] = None,
-    strategy: Annotated[
-        Strategy | None,
-        Field(
-            description="The compaction preset (default, long, conservative, none) or list of strategies."
-            " Default: the setting `compaction`."
-        ),
-    ] = None,
+    max_tokens: ViewTokens = None,
+    strategy: RequestStrategy = None,
 ) -> CompactionReport:
     """Replace older messages of a session by shorter texts in what a model receives, down to a limit if possible.
 
@@ -220,14 +206,17 @@ async def list_compactions(caller: "OperationCaller", session: SessionName) -> C
 
 
 @operation(
-    "GET /v1/sessions/{session:path}/compaction-stats",
+    "GET /v1/compaction-stats",
     "reads",
     command="sessions compaction-stats",
     text=format_runs,
     empty="No compactions yet.",
 )
-async def compaction_stats(caller: "OperationCaller", session: SessionName) -> ItemList[CompactionStats]:
-    """Show the compactions of a session by strategy: runs, tokens saved and spent, durations, and wrong cuts.
+async def compaction_stats(
+    caller: "OperationCaller",
+    session: Annotated[Ref | None, Field(description="Only those of this session.", examples=["default"])] = None,
+) -> ItemList[CompactionStats]:
+    """Show the compactions of a session, or of all, by strategy: runs, tokens saved and spent, times, wrong cuts.
 
     Example: newton sessions compaction-stats s
     """

@@ -58,6 +58,13 @@ class CreatedBranch:
     text: Annotated[str, Field(exclude=True)] = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionChange:
+    """The id of a session that was created or closed."""
+
+    session_id: UUID
+
+
 def _to_message_info(stored: StoredMessage) -> MessageInfo:
     message = stored.message
     return MessageInfo(
@@ -175,3 +182,42 @@ async def create_branch(
     session_id = await caller.sessions.create_branch(session, branch, at=from_position)
     opening = f"`newton chat --session {shlex.quote(branch)}`"
     return CreatedBranch(session_id=session_id, text=f"{branch} continues from {session}. Open it with {opening}.")
+
+
+@operation(
+    "POST /v1/sessions",
+    "adds",
+    is_idempotent=True,
+    absent={
+        "cli": "`chat --session NAME` creates it.",
+        "mcp": "`push_task` creates the session that it names.",
+        "chat": "`/switch` and `/branch` do it.",
+    },
+)
+async def create_session(caller: "OperationCaller", session: SessionName) -> SessionChange:
+    """Create a session. An existing session is not changed.
+
+    Example: {"session": "planning"}
+    """
+    return SessionChange(session_id=await caller.sessions.begin(session))
+
+
+@operation(
+    "POST /v1/sessions/{session:path}/close",
+    "changes",
+    is_idempotent=True,
+    job="extract",
+    absent={
+        "cli": "`chat` and `ask` do it when they end.",
+        "mcp": "A model does not need this: Newton does it by itself, or a person does it.",
+        "chat": "`/quit` and `/switch` do it.",
+    },
+)
+async def close_session(caller: "OperationCaller", session: SessionName) -> SessionChange:
+    """Store the conversation as an episode; a job extracts facts from it. The session can still be continued.
+
+    Example: {"session": "s"}
+    """
+    session_id = await caller.find_session(session)
+    await caller.sessions.close(session_id)
+    return SessionChange(session_id=session_id)

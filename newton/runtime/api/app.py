@@ -37,7 +37,6 @@ from newton.runtime.api.routes import (
     transfer,
     turns,
 )
-from newton.runtime.api.routes.conversations import session_contents
 from newton.runtime.api.routes.inventory import (
     documents,
     erasures,
@@ -50,7 +49,7 @@ from newton.runtime.daemon_state import DaemonState
 
 ROUTE_MODULES = (
     *(health, agents, tokens, context, prompts, memories, recall, documents),
-    *(erasures, turns, sessions, session_contents),
+    *(erasures, turns, sessions),
     *(frames, reports, transfer, jobs, events, dashboard),
     *(daemon, mcp_servers, models, chat_completions, responses, embeddings),
 )

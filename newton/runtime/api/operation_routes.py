@@ -28,11 +28,11 @@ CALLER, BODY, KEY, REQUEST = "caller", "body", "idempotency_key", "request"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecorder:
-    """Stores the response of a request with an idempotency key, and queues the embedding of new text."""
+    """Stores the response of a request with an idempotency key, and queues what follows, such as to embed new text."""
 
     caller: OperationCaller
     request: IdempotentRequest | None
-    status: int
+    operation: Operation
 
     async def find(self, tx: Tx) -> str | None:
         if self.request is None:
@@ -43,9 +43,10 @@ class RequestRecorder:
     async def save(self, tx: Tx, response: str) -> None:
         if self.request:
             now = self.caller.scope.now()
-            await store.save_response(tx, self.request, IdempotentResponse(self.status, response), now=now)
-        # new text is searchable by words at once, and by vectors after this job
-        await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=self.caller.scope.agent_id)
+            await store.save_response(tx, self.request, IdempotentResponse(self.operation.status, response), now=now)
+        # new text is searchable by words at once, and by vectors after the job that embeds it
+        job = self.operation.options.get("job", EMBED_JOB)
+        await queue.enqueue_if_idle(tx, job, agent_id=self.caller.scope.agent_id)
 
 
 def build_operation_router() -> APIRouter:
@@ -124,7 +125,7 @@ async def _respond(
         newton=sender.newton, origin=ORIGIN, trust="user", author=sender.author, deadline=sender.deadline
     )
     keyed = key and IdempotentRequest(caller.scope.agent_id, key, await hash_request(request))
-    recorder = RequestRecorder(caller=caller, request=keyed or None, status=operation.status)
+    recorder = RequestRecorder(caller=caller, request=keyed or None, operation=operation)
     outcome = await run_operation(operation, given, caller, recorder=recorder)
     if outcome.replayed is not None:
         return to_http_response(IdempotentResponse(operation.status, outcome.replayed), replayed=True)

@@ -110,7 +110,7 @@ class RemoteAgent:
         """Do nothing, because a background job of the daemon learns from sessions."""
 
     async def create_session(self, session: str) -> None:
-        await self.client.post("/v1/sessions", {"session": session})
+        await self.client.create_session(session)
 
     async def has_session(self, session: str) -> bool:
         try:

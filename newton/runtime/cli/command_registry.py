@@ -51,14 +51,6 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "sessions": {
         "chat": ("talk.chat:chat", "Chat with the agent; the conversation is remembered."),
         "ask": ("talk.ask:ask", "Ask one question and print the answer."),
-        "sessions view": (
-            "conversations.sessions:show_view",
-            "Show the messages and summaries of a session that a model would receive.",
-        ),
-        "sessions stats": (
-            "conversations.session_contents:show_stats",
-            "Show the tokens of a session by part, its compactions and its latest context.",
-        ),
         "artifacts save": ("conversations.artifacts:save_artifact", "Write the text of an artifact to a file."),
         "artifacts add": ("conversations.artifacts:add_artifact", "Store a file as an artifact of a session."),
         "working-memory": (

@@ -36,7 +36,7 @@ EFFECT_SCOPES: Mapping[Effect, TokenScope] = {"reads": "read", "adds": "write", 
 
 # In these inputs, the session is a filter.
 SESSION_FILTERS: Sequence[type[ToolInput]] = (
-    *(load_operations()[name].input_model for name in ("bundles", "entities", "list_memories")),
+    *(load_operations()[name].input_model for name in ("bundles", "compaction_stats", "entities", "list_memories")),
 )
 
 
@@ -184,7 +184,6 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "ingest_document": _writer(IngestDocumentInput, document_tools.ingest_document, is_idempotent=True),
     "working_memory": _reader(context_inputs.WorkingMemoryInput, memory_tools.show_working_memory),
     "prompt": _reader(session_inputs.ShowPromptInput, session_tools.show_prompt),
-    "session_stats": _reader(context_inputs.SessionStatsInput, session_tools.show_stats),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
     "note_exchange": McpTool(NoteExchangeInput, "adds", session_tools.note_exchange),
     "metrics": _reader(inputs.MetricsInput, judgement_tools.report_metrics),

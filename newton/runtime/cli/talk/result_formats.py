@@ -3,9 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from newton.runtime.cli.conversations.session_contents import format_stats
 from newton.runtime.cli.talk.tool_commands import format_result
-from newton.runtime.tools.session_info import SessionStatsResponse
 
 Fields = Mapping[str, object]
 
@@ -15,10 +13,6 @@ def format_tool_result(tool: str, arguments: Fields, result: Fields) -> str:
     if "error" not in result and (formatter := RESULT_FORMATS.get(tool)):
         return formatter(arguments, result)
     return format_result(result)
-
-
-def _format_stats(arguments: Fields, result: Fields) -> str:
-    return format_stats(SessionStatsResponse.model_validate(result))
 
 
 def _format_recall(arguments: Fields, result: Fields) -> str:
@@ -42,5 +36,4 @@ def _format_probability(probability: float | None) -> str:
 
 RESULT_FORMATS: Mapping[str, Callable[[Fields, Fields], str]] = {
     "recall": _format_recall,
-    "session_stats": _format_stats,
 }

@@ -72,7 +72,6 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
     "/working-memory": SlashCommand(
         "working_memory", ("profile", "max_tokens"), "show the memories that this session stored, showed or read", True
     ),
-    "/stats": SlashCommand("session_stats", (), "show the tokens of this session by part, and its compactions", True),
     "/metrics": SlashCommand("metrics", ("days",), "show quality metrics of the contexts"),
 }
 

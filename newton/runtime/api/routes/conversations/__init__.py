@@ -1,1 +1,0 @@
-"""Endpoints on the tasks of sessions and on what sessions contain."""
