@@ -12,6 +12,7 @@ from .environment import LOOPBACK_HOSTS, resolve_token, resolve_url
 from .http_messages import (
     JSON_HEADERS,
     MCP_HEADERS,
+    MCP_PATH,
     EventParser,
     ServerSentEvent,
     decode_json,
@@ -165,7 +166,7 @@ class DaemonConnection:
         call = {"name": name, "arguments": dict(arguments)}
         content = encode_body({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
         try:
-            response = await self._http.post("/mcp", content=content, headers={**JSON_HEADERS, **MCP_HEADERS})
+            response = await self._http.post(MCP_PATH, content=content, headers={**JSON_HEADERS, **MCP_HEADERS})
         except httpx2.TransportError as error:
             raise unreachable_error(self._http.base_url, error) from error
         if response.is_error:

@@ -17,6 +17,7 @@ RETRY_STATUSES = frozenset({429, 502, 503, 504})  # and 409 with Retry-After
 
 JSON_HEADERS = {"Content-Type": "application/json"}
 MCP_HEADERS = {"Accept": "application/json, text/event-stream"}
+MCP_PATH = "/mcp?tools=all"
 
 
 class ServerSentEvent(NamedTuple):

@@ -2,7 +2,7 @@
 
 import pkgutil
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
@@ -13,6 +13,7 @@ from pydantic import Field, TypeAdapter, create_model
 from pydantic.fields import FieldInfo
 
 from newton import operations
+from newton.operations.groups import GROUPS_BY_PACKAGE
 
 if TYPE_CHECKING:
     from newton.agent.inputs import ToolInput
@@ -44,9 +45,11 @@ class OperationOptions(TypedDict, total=False):
     `advice` follows the items; both may name commands as `newton ...`. `table` renders the items of a list together,
     for a terminal with a number of columns. `is_idempotent` says that a
     repeated call changes nothing more. `question` is what the command asks before it runs, unless --yes is given.
-    `field_scopes` are the scopes that a token needs for some parameters, if they are given. `prepare` is called with
-    the input outside the transaction of a write, so that it may call a model; the function gets its result as its
-    second parameter. `job` is the job that the daemon queues after a write in place of that which embeds new text.
+    `field_scopes` are the scopes that a token needs for some parameters, if they are given. `core` are the parameters
+    of its tool in the core set, which MCP offers by default; without it, the tool is only in the set of its group.
+    `prepare` is called with the input outside the transaction of a write, so that it may call a model; the function
+    gets its result as its second parameter. `job` is the job that the daemon queues after a write in place of that
+    which embeds new text.
     """
 
     name: str
@@ -60,6 +63,7 @@ class OperationOptions(TypedDict, total=False):
     is_idempotent: bool
     question: str
     field_scopes: Mapping[str, OperationScope]
+    core: Sequence[str]
     prepare: Callable[..., Awaitable[Any]]
     job: str
 
@@ -89,6 +93,11 @@ class Operation:
     def noun(self) -> str:
         """The first word of the route, which groups operations in the documentation."""
         return self.path.split("/")[2]
+
+    @property
+    def group(self) -> str:
+        """The group of the package that declares it."""
+        return GROUPS_BY_PACKAGE[self.run.__module__.removeprefix(f"{operations.__name__}.").partition(".")[0]]
 
     @property
     def scope(self) -> OperationScope:

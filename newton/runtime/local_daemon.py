@@ -21,7 +21,12 @@ class LocalDaemon(NamedTuple):
 
     @asynccontextmanager
     async def open_client(
-        self, agent: str | None = None, *, seconds: float | None = None, headers: Mapping[str, str] | None = None
+        self,
+        agent: str | None = None,
+        *,
+        seconds: float | None = None,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[httpx2.AsyncClient]:
         """Yield an HTTP client for requests about an agent. They may take any time, or at most `seconds`.
 
@@ -34,6 +39,7 @@ class LocalDaemon(NamedTuple):
             async with httpx2.AsyncClient(
                 base_url="http://localhost",
                 headers={**named, **(headers or {})},
+                params=query,
                 timeout=seconds,
                 transport=httpx2.AsyncHTTPTransport(uds=path, limits=limits),
             ) as client:

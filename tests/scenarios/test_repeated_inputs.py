@@ -145,7 +145,7 @@ async def repeating(mind: Mind, home: Path, embedder: Embedder, facts: Sequence[
         url = str(http.base_url).rstrip("/")
         async with (
             httpx2.AsyncClient(headers=http.headers, timeout=60) as plain,
-            Client(streamable_http_client(f"{url}/mcp", http_client=plain)) as mcp,
+            Client(streamable_http_client(f"{url}/mcp?tools=all", http_client=plain)) as mcp,
         ):
             yield Repeating(url=url, home=home, http=http, mcp=mcp)
 

@@ -155,7 +155,7 @@ class Stranger:
         """So many calls by all doors, while it listens to its events."""
         async with (
             task_group() as tasks,
-            Client(streamable_http_client(f"{url}/mcp", http_client=self.http)) as client,
+            Client(streamable_http_client(f"{url}/mcp?tools=all", http_client=self.http)) as client,
         ):
             tasks.create_task(self._listen())
             doors: Mapping[Door, Callable[[], Awaitable[None]]] = {

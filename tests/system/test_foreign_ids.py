@@ -30,7 +30,7 @@ async def test_over_mcp_nothing_of_another_agent_can_be_read_decided_on_or_forgo
     headers = {"Authorization": f"Bearer {await api.token('ana')}"}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=60) as plain,
-        Client(streamable_http_client(f"{api.url}/mcp", http_client=plain)) as ana,
+        Client(streamable_http_client(f"{api.url}/mcp?tools=all", http_client=plain)) as ana,
     ):
         calls = [
             ("forget", {"memory_id": told}),

@@ -111,7 +111,9 @@ def test_slash_commands_print_lists_as_the_commands_do(home: Path, tmp_path: Pat
     path = tmp_path / "mill.md"
     path.write_text("# Mills\n\nThe mill grinds on Mondays.\n")
     ok(typed(home, "ingest", str(path), "--agent", name))
-    lines = "/list-memories --text mill\n/documents\n/session-stats\n/recall --min-relevance 0 mill\n/recall zz\n/conflicts"
+    lines = (
+        "/list-memories --text mill\n/documents\n/session-stats\n/recall --min-relevance 0 mill\n/recall zz\n/conflicts"
+    )
     shown = ok(chatted(home, f"Hello.\n{lines}", "--agent", name))
     assert ok(typed(home, "documents", "--agent", name)) in shown
     assert re.search(r"passage +ACTIVE +\d{4}-\d\d-\d\d .*The mill grinds", shown) and "importance  text" in shown

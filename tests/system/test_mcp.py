@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -19,13 +20,14 @@ from mcp.types import CallToolRequestParams, JSONRPCError, jsonrpc_message_adapt
 from newton.client import ApiError
 from newton.client.connection import DaemonConnection
 from newton.runtime.access.tokens import TokenScope
-from newton.runtime.mcp.server import answer_call
+from newton.runtime.mcp.server import INSTRUCTIONS, answer_call, describe_tool
 from newton.runtime.tools.tool_registry import TOOLS
 from newton.runtime.wiring import AgentServices
 from tests.system.daemons import Daemon
 from tests.system.typed import create_agents, ok, typed
 
 READING = {name for name, tool in TOOLS.items() if tool.effect == "reads"}
+CORE = {"context", "remember", "recall", "expand", "note_exchange", "decide", "review", "forget"}
 DESTROYING = {"forget", "delete_document", "retire_censor", "false_positive", "relax_censor", "dismiss_procedure"}
 
 
@@ -36,11 +38,11 @@ def served(served: Daemon) -> Daemon:
 
 
 @asynccontextmanager
-async def speaking(url: str, token: str, **headers: str) -> AsyncGenerator[Client]:
+async def speaking(url: str, token: str, tools: str = "all", **headers: str) -> AsyncGenerator[Client]:
     shown = {"Authorization": f"Bearer {token}", **headers}
     async with (
         httpx2.AsyncClient(headers=shown, timeout=60) as plain,
-        Client(streamable_http_client(f"{url}/mcp", http_client=plain)) as client,
+        Client(streamable_http_client(f"{url}/mcp?tools={tools}", http_client=plain)) as client,
     ):
         yield client
 
@@ -125,7 +127,7 @@ async def test_a_client_over_pipes_has_every_verb(served: Daemon, house: Path, f
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
     env = {**bare, "NEWTON_DATA_DIR": str(house / folder), "NEWTON_EMBEDDING_PROVIDER": "none"}
     served.begins(agent := f"pipes-{folder}")
-    words = ["-m", "newton", "mcp", "--agent", agent]
+    words = ["-m", "newton", "mcp", "--agent", agent, "--tools", "all"]
     async with Client(StdioServerParameters(command=sys.executable, args=words, env=env, cwd=str(house))) as client:
         await lived(client)
 
@@ -146,6 +148,33 @@ async def test_a_token_reaches_as_far_as_its_scope_and_to_its_own_agent(served: 
         kept = await told(client, "remember", content="The harbour is blue.")
     async with speaking(served.url, reader) as client:
         assert (await refused(client, "expand", memory_id=kept["memory_id"]))["code"] == "not_found"
+
+
+async def test_a_client_has_the_core_and_the_sets_that_it_asks_for(served: Daemon) -> None:
+    bob = {"X-Newton-Agent": "bob"}
+    async with speaking(served.url, served.token, "", **bob) as client:
+        core = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert core.keys() == CORE and "overrides" not in core["context"].input_schema["properties"]
+        missing = await refused(client, "calibration")
+        assert missing["code"] == "not_found" and "the set 'decisions'" in missing["error"]
+        assert "`/mcp?tools=decisions`" in missing["hint"]
+    async with speaking(served.url, served.token, "decisions,contexts", **bob) as client:
+        more = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert more.keys() == {n for n, one in TOOLS.items() if one.core or one.group in ("decisions", "contexts")}
+        assert "overrides" in more["context"].input_schema["properties"]
+        assert (await told(client, "calibration"))["n"] >= 0
+    with served.client(Accept="application/json, text/event-stream") as plain:
+        call: Any = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+        answer = plain.post("/mcp?tools=decision", json=call)
+    assert answer.status_code == 422 and "Did you mean 'decisions'?" in answer.text
+
+
+def test_the_definitions_of_the_core_are_short_and_name_no_other_tool() -> None:
+    tools = [describe_tool(name, TOOLS[name], frozenset()) for name in CORE]
+    definitions = "".join(one.model_dump_json(by_alias=True, exclude_none=True) for one in tools)
+    assert len(definitions) <= 12_000
+    mentioned = set(re.findall(r"`(\w+)`", f"{definitions}{INSTRUCTIONS}")) & TOOLS.keys()
+    assert len(mentioned) >= 5 and mentioned <= CORE
 
 
 @pytest.mark.parametrize(
@@ -206,6 +235,8 @@ def test_a_censor_stops_what_a_client_wants_to_keep(served: Daemon, house: Path)
 
 class Broken:
     """Somebody whose database fails at everything, with words that are nobody's business."""
+
+    tool_sets = frozenset[str]()
 
     @property
     def newton(self) -> AgentServices:

@@ -34,7 +34,7 @@ async def connected(api: Api, agent: str) -> AsyncGenerator[Client]:
     headers = {"Authorization": f"Bearer {await api.token(agent, 'read')}"}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=60) as http,
-        Client(streamable_http_client(f"{api.url}/mcp", http_client=http)) as client,
+        Client(streamable_http_client(f"{api.url}/mcp?tools=all", http_client=http)) as client,
     ):
         yield client
 

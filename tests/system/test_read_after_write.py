@@ -112,7 +112,7 @@ def mcp_interface(http: httpx2.Client) -> Interface:
     def tool(agent: str, name: str, **arguments: str) -> Mapping[str, Any]:
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
         accept = "application/json, text/event-stream"
-        return call(http, agent, "POST", "/mcp", body, Accept=accept)["result"]["structuredContent"]
+        return call(http, agent, "POST", "/mcp?tools=all", body, Accept=accept)["result"]["structuredContent"]
 
     return Interface(
         name="mcp",

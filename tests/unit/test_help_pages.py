@@ -2,9 +2,10 @@
 
 import pytest
 
+from newton.operations.groups import GROUPS
 from newton.runtime.cli import run
 from newton.runtime.cli.command_index import OPERATIONS_FOLDER, load_commands
-from newton.runtime.cli.command_registry import COMMAND_GROUPS, HELP_GROUPS, MAIN_COMMANDS
+from newton.runtime.cli.command_registry import COMMAND_GROUPS, MAIN_COMMANDS
 
 
 def seen(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -20,12 +21,12 @@ def rows(page: str) -> dict[str, str]:
 def test_the_first_page_has_the_main_commands_and_the_groups(capsys: pytest.CaptureFixture[str]) -> None:
     page = seen(capsys, "--help")
     assert page == seen(capsys, "-h") == seen(capsys)
-    assert list(rows(page)) == [*MAIN_COMMANDS, *HELP_GROUPS]
-    assert list(rows(seen(capsys, "help"))) == list(HELP_GROUPS)
+    assert list(rows(page)) == [*MAIN_COMMANDS, *GROUPS]
+    assert list(rows(seen(capsys, "help"))) == list(GROUPS)
 
 
 def test_every_command_is_on_the_page_of_one_group(capsys: pytest.CaptureFixture[str]) -> None:
-    pages = [rows(seen(capsys, "help", group)) for group in HELP_GROUPS]
+    pages = [rows(seen(capsys, "help", group)) for group in GROUPS]
     shown = [name for page in pages for name in page]
     assert sorted(shown) == sorted(load_commands())
     assert {name: text for page in pages for name, text in page.items()} == {
@@ -42,7 +43,7 @@ def test_every_command_has_a_help_and_a_function() -> None:
 
 def test_the_operations_of_every_package_are_in_a_group() -> None:
     folders = {path.parent.name for path in OPERATIONS_FOLDER.glob("*/__init__.py")}
-    assert folders == {package for group in HELP_GROUPS.values() for package in group.packages}
+    assert folders == {package for group in GROUPS.values() for package in group.packages}
 
 
 def test_help_of_a_command_is_that_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -175,6 +175,7 @@ async def mark_done(caller: "OperationCaller", decision_id: DecisionRef) -> Deci
     name="review",
     command="review",
     text=lambda review: f"Reviewed: {review.outcome}.",
+    core=("decision_id", "outcome", "lesson", "reviewed_at"),
 )
 async def review_decision(
     caller: "OperationCaller",

@@ -128,7 +128,18 @@ async def _evaluate(
     return await caller.decisions.evaluate(_to_draft(caller, description, confidence, DraftFields(**given)))
 
 
-@operation("POST /v1/decisions", "adds", name="decide", command="decide", text=format_recorded, prepare=_evaluate)
+@operation(
+    "POST /v1/decisions",
+    "adds",
+    name="decide",
+    command="decide",
+    text=format_recorded,
+    core=(
+        *("description", "confidence", "reasons", "alternatives", "expected", "context"),
+        *("stakes", "category", "supersedes", "look_again_at", "session"),
+    ),
+    prepare=_evaluate,
+)
 async def record_decision(
     caller: "OperationCaller",
     checked: CheckedDraft,
@@ -144,7 +155,7 @@ async def record_decision(
 ) -> RecordedDecision:
     """Record a decision before you act on it. If a guardrail or a censor blocks it, nothing is recorded.
 
-    The result lists similar decisions with their outcomes. `preview` shows their texts.
+    The result lists similar decisions with their outcomes.
 
     Example: newton decide "Send the crate by rail" --confidence 0.7 --reason "analysis:it is heavy" --session s
     """

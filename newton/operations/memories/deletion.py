@@ -45,7 +45,14 @@ def _format_related(head: str, memories: Sequence[RelatedMemory]) -> str:
     return "".join([f"\n{head}:", *lines, *more]) if memories else ""
 
 
-@operation("DELETE /v1/memories/{memory_id}", "destroys", name="forget", command="forget", text=_format_forgotten)
+@operation(
+    "DELETE /v1/memories/{memory_id}",
+    "destroys",
+    name="forget",
+    command="forget",
+    text=_format_forgotten,
+    core=("memory_id", "include_derived", "reason", "token"),
+)
 async def forget_memory(
     caller: "OperationCaller",
     memory_id: MemoryRef,

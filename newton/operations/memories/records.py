@@ -99,7 +99,14 @@ def _format_edits(edits: Sequence[MemoryEdit]) -> Iterator[tuple[datetime, str]]
         yield one.edited_at, f"{one.field}: {old} → {new}  (by {one.author}, {one.origin})"
 
 
-@operation("GET /v1/memories/{memory_id}", "reads", name="expand", command="show", text=_format_record)
+@operation(
+    "GET /v1/memories/{memory_id}",
+    "reads",
+    name="expand",
+    command="show",
+    text=_format_record,
+    core=("memory_id", "offset", "limit", "session"),
+)
 async def show_memory(
     caller: "OperationCaller",
     memory_id: MemoryRef,

@@ -10,9 +10,10 @@ from cyclopts import App, CycloptsError, Group, Parameter
 from newton import __version__
 from newton.errors import NewtonError
 from newton.memory.redaction.tally import redaction_tally
+from newton.operations.groups import GROUPS
 from newton.runtime.cli.command_context import RunInProcessError
 from newton.runtime.cli.command_index import load_commands
-from newton.runtime.cli.command_registry import HELP_FLAGS, HELP_GROUPS
+from newton.runtime.cli.command_registry import HELP_FLAGS
 from newton.runtime.cli.errors import to_input_error
 from newton.runtime.cli.help_pages import TITLE
 from newton.runtime.cli.printing import print_error, say
@@ -44,7 +45,7 @@ def build_app(argv: Sequence[str] = ()) -> App:
         default_parameter=HELP_DEFAULTS,
     )
     known, called = load_commands(), "".join(argv[:1])
-    sections = {name: Group(name, sort_key=position) for position, name in enumerate(HELP_GROUPS)}
+    sections = {name: Group(name, sort_key=position) for position, name in enumerate(GROUPS)}
     for name, command in {called: known[called]}.items() if called in known else known.items():
         section = sections[command.help_group]
         if command.function:

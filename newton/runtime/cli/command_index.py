@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from newton.runtime.cli.command_registry import COMMAND_GROUPS, COMMANDS, DEFAULT_COMMANDS, DEFAULT_NAMES, HELP_GROUPS
+from newton.operations.groups import GROUPS
+from newton.runtime.cli.command_registry import COMMAND_GROUPS, COMMANDS, DEFAULT_COMMANDS, DEFAULT_NAMES
 
 OPERATIONS_PACKAGE = "newton.operations"
 OPERATIONS_FOLDER = Path(__file__).parents[2] / "operations"
@@ -59,7 +60,7 @@ def _describe_group(name: str, commands: Mapping[str, Command]) -> TopLevelComma
 
 def _list_commands() -> Iterator[tuple[str, Command]]:
     """Yield the words of each command and the command; one of the registry comes after that of its operation."""
-    for help_group, (_, packages) in HELP_GROUPS.items():
+    for help_group, (_, packages) in GROUPS.items():
         for package in packages:
             for path in sorted(OPERATIONS_FOLDER.joinpath(package).glob("*.py")):
                 yield from _read_commands(path, help_group)

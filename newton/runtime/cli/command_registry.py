@@ -1,25 +1,6 @@
 """The commands that no operation declares, and what holds for commands of both kinds."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
-
-
-class HelpGroup(NamedTuple):
-    """A group of `newton help`: what its commands do, and the packages of `newton.operations` that declare some."""
-
-    description: str
-    packages: tuple[str, ...] = ()
-
-
-HELP_GROUPS: Mapping[str, HelpGroup] = {
-    "memory": HelpGroup("Store, find, correct and delete facts, entities and documents.", ("memories",)),
-    "decisions": HelpGroup("Record and review decisions, and compare confidence with outcomes.", ("decisions",)),
-    "sessions": HelpGroup("Talk, and manage conversations, their tasks and artifacts.", ("conversations",)),
-    "contexts": HelpGroup("Show contexts, explain what is in them, and measure their quality.", ("contexts",)),
-    "rules": HelpGroup("Say who the agent is, and what it must, may and must not do.", ("rules", "agent")),
-    "server": HelpGroup("Run and check the daemon, its agents, jobs, tokens and connections."),
-    "data": HelpGroup("Import, export, back up and move everything that is stored."),
-}
 
 # The commands of `newton --help`.
 MAIN_COMMANDS = (

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 
+from newton.operations.groups import GROUPS
 from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.command_index import load_commands
-from newton.runtime.cli.command_registry import HELP_GROUPS, MAIN_COMMANDS
+from newton.runtime.cli.command_registry import MAIN_COMMANDS
 from newton.runtime.cli.printing import fit_lines, say
 
 TITLE = "Memory, context and decisions for AI agents."
@@ -21,7 +22,7 @@ def show_help(argv: Sequence[str]) -> int:
     `newton help COMMAND` is the help of a command, unless a group of the help has its name.
     """
     match list(argv):
-        case [_, name] if name in HELP_GROUPS:
+        case [_, name] if name in GROUPS:
             page = _format_group(name)
         case [_, *words] if words:
             return import_module("newton.runtime.cli.app").run_command_line([*words, "--help"])
@@ -35,11 +36,11 @@ def show_help(argv: Sequence[str]) -> int:
 
 def _format_group(name: str) -> str:
     commands = sorted(one for one, command in load_commands().items() if command.help_group == name)
-    return f"{HELP_GROUPS[name].description}\n\n{_format_commands(commands)}\n\n{_format_rows(USES[1:])}"
+    return f"{GROUPS[name].description}\n\n{_format_commands(commands)}\n\n{_format_rows(USES[1:])}"
 
 
 def _format_groups() -> str:
-    groups = [(name, group.description) for name, group in HELP_GROUPS.items()]
+    groups = [(name, group.description) for name, group in GROUPS.items()]
     return f"Groups of commands:\n{_format_rows(groups)}\n\n{_format_rows(USES)}"
 
 

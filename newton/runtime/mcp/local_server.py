@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.mcp.server import build_session_manager
+from newton.runtime.tools.tool_sets import parse_tool_sets
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
 
@@ -19,10 +20,11 @@ CALLER_KEY = "newton.caller"
 
 @dataclass(frozen=True, slots=True)
 class LocalMcpCaller:
-    """The MCP client that started this process, and its session. It has the rights of every token scope."""
+    """The MCP client that started this process, its session and its tools. It has the rights of every token scope."""
 
     newton: AgentServices
     session: str | None
+    tool_sets: frozenset[str]
 
     @property
     def deadline(self) -> None:
@@ -34,14 +36,15 @@ class LocalMcpCaller:
 
 @asynccontextmanager
 async def open_local_server(
-    settings: Settings, session: str | None, on_notice: Callable[[str], None]
+    settings: Settings, session: str | None, tools: str | None, on_notice: Callable[[str], None]
 ) -> AsyncGenerator[httpx2.AsyncClient]:
     """Open the agent, and yield an HTTP client that calls the MCP server without a network.
 
     Before and after, extract facts and embed pending memories, as the jobs of a daemon do.
     """
     async with open_newton(settings, long_running=True, on_notice=on_notice) as newton:
-        manager, caller = build_session_manager(CALLER_KEY), LocalMcpCaller(newton, session)
+        caller = LocalMcpCaller(newton, session, parse_tool_sets(tools))
+        manager = build_session_manager(CALLER_KEY)
 
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
             await manager.handle_request({**scope, CALLER_KEY: caller}, receive, send)

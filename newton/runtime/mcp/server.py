@@ -39,6 +39,7 @@ from newton.runtime.tools.tool_registry import (
     run_tool,
     to_error_result,
 )
+from newton.runtime.tools.tool_sets import describe_input, list_offered, require_offered
 from newton.runtime.wiring import AgentServices
 
 INSTRUCTIONS = (
@@ -56,14 +57,16 @@ RequestContext = ServerRequestContext[Any, Any]
 class McpCaller(Protocol):
     """The caller of an MCP request: the services of its agent, and the permissions (scopes) of its token.
 
-    `session` is the session of its tool calls that name none; None without one. `deadline` is that of an HTTP request;
-    None gives each call the default time.
+    `session` is the session of its tool calls that name none; None without one. `tool_sets` are the sets of tools that
+    it asked for, beside the core. `deadline` is that of an HTTP request; None gives each call the default time.
     """
 
     @property
     def newton(self) -> AgentServices: ...
     @property
     def session(self) -> str | None: ...
+    @property
+    def tool_sets(self) -> frozenset[str]: ...
     @property
     def deadline(self) -> RequestDeadline | None: ...
     def has_scope(self, scope: TokenScope) -> bool: ...
@@ -74,8 +77,9 @@ def build_server(get_caller: Callable[[RequestContext], McpCaller]) -> Server[An
 
     async def list_tools(context: RequestContext, params: PaginatedRequestParams | None) -> ListToolsResult:
         caller = get_caller(context)
-        allowed = {name: tool for name, tool in TOOLS.items() if caller.has_scope(tool.required_scope)}
-        return ListToolsResult(tools=[_describe_tool(name, tool) for name, tool in allowed.items()])
+        offered = list_offered(caller.tool_sets).items()
+        allowed = {name: tool for name, tool in offered if caller.has_scope(tool.required_scope)}
+        return ListToolsResult(tools=[describe_tool(name, tool, caller.tool_sets) for name, tool in allowed.items()])
 
     async def call_tool(context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
         return await answer_call(get_caller(context), params)
@@ -134,6 +138,7 @@ async def _authorize_and_run(caller: McpCaller, params: CallToolRequestParams) -
     tool, arguments = TOOLS.get(params.name), params.arguments or {}
     if tool:
         _require_scope(caller, tool.required_scope, what="tool")
+        require_offered(params.name, caller.tool_sets)
     request_limits.check_body(json.dumps(arguments).encode())  # stdio has no body middleware
     newton = caller.newton
     options = CallOptions(caller.session, _find_deadline(caller, params))
@@ -175,11 +180,12 @@ def build_session_manager(key: str) -> StreamableHTTPSessionManager:
     return StreamableHTTPSessionManager(build_server(get_caller), json_response=True, stateless=True)
 
 
-def _describe_tool(name: str, tool: McpTool) -> Tool:
+def describe_tool(name: str, tool: McpTool, sets: frozenset[str]) -> Tool:
+    """Return the definition of a tool for a client that asked for some sets of tools."""
     hints = ToolAnnotations(
         read_only_hint=tool.effect == "reads",
         destructive_hint=tool.effect == "destroys",
         idempotent_hint=tool.is_idempotent,
         open_world_hint=False,
     )
-    return Tool(name=name, description=tool.description, input_schema=tool.schema, annotations=hints)
+    return Tool(name=name, description=tool.description, input_schema=describe_input(tool, sets), annotations=hints)

@@ -17,21 +17,23 @@ from newton.memory.hygiene import clean_ref
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.api import problems
 from newton.runtime.api.auth import BEARER, AuthenticatedCaller, get_caller
+from newton.runtime.tools.tool_sets import parse_tool_sets
 from newton.runtime.wiring import AgentServices
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 CALLER_KEY = "newton.caller"  # key of the HttpMcpCaller in the ASGI scope of a request
-SESSION_HEADER = "X-Newton-Session"
+SESSION_HEADER, TOOLS_PARAMETER = "X-Newton-Session", "tools"
 
 
 @dataclass(frozen=True, slots=True)
 class HttpMcpCaller:
-    """The sender of an MCP request over HTTP, and the session that its header names."""
+    """The sender of an MCP request over HTTP, the session that its header names, and the tools that its URL names."""
 
     caller: AuthenticatedCaller
     session: str | None
+    tool_sets: frozenset[str]
 
     @property
     def newton(self) -> AgentServices:
@@ -60,7 +62,8 @@ class HttpTransport:
             agent, user = request.headers.get("X-Newton-Agent"), request.headers.get("X-Newton-User")
             caller = await get_caller(request, await BEARER(request), agent, user)
             session = request.headers.get(SESSION_HEADER)
-            scope[CALLER_KEY] = HttpMcpCaller(caller, session and clean_ref(session, what="session"))
+            sets = parse_tool_sets(request.query_params.get(TOOLS_PARAMETER))
+            scope[CALLER_KEY] = HttpMcpCaller(caller, session and clean_ref(session, what="session"), sets)
             if self._is_closed:
                 raise DaemonStoppedError("The daemon is shutting down.", hint="Retry when the daemon runs again.")
         except NewtonError as error:

@@ -51,9 +51,9 @@ DEFAULT_OPTIONS = CallOptions()
 
 
 class McpTool(NamedTuple):
-    """A tool: its input model, its effect on stored data, and its handler.
+    """A tool: its input model, its effect on stored data, its handler, and its group of operations.
 
-    Its description is the docstring of the input model.
+    Its description is the docstring of the input model. `core` are the fields that it has in the core set.
     """
 
     input_model: type[ToolInput]
@@ -61,6 +61,8 @@ class McpTool(NamedTuple):
     run: Callable[[OperationCaller, Any], Awaitable[ToolResult]]
     is_idempotent: bool = False
     scope: TokenScope | None = None
+    group: str = "memory"
+    core: Sequence[str] = ()
 
     @property
     def description(self) -> str:
@@ -173,7 +175,8 @@ def _operation_tool(operation: Operation) -> McpTool:
         return ToolResult({**data, "warning": outcome.warning} if outcome.warning else data)
 
     effect = EFFECTS_BY_DECLARATION[operation.effect]
-    return McpTool(operation.input_model, effect, run, operation.is_idempotent, operation.scope)
+    core = operation.options.get("core", ())
+    return McpTool(operation.input_model, effect, run, operation.is_idempotent, operation.scope, operation.group, core)
 
 
 OWN_TOOLS: Mapping[str, McpTool] = {
@@ -188,7 +191,20 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "note_exchange": McpTool(NoteExchangeInput, "adds", session_tools.note_exchange),
     "metrics": _reader(inputs.MetricsInput, judgement_tools.report_metrics),
 }
+OWN_GROUPS = {
+    **dict.fromkeys(("working_memory", "prompt", "note_exchange"), "sessions"),
+    **dict.fromkeys(("context", "metrics"), "contexts"),
+}
+OWN_CORE = {
+    "remember": ("content", "subject", "attribute", "confidence", "source", "session"),
+    "recall": ("query", "limit", "kinds", "session"),
+    "context": ("input", "session", "max_tokens"),
+    "note_exchange": ("user", "assistant", "tools", "session"),
+}
 TOOLS: Mapping[str, McpTool] = {
-    **OWN_TOOLS,
+    **{
+        name: one._replace(group=OWN_GROUPS.get(name, "memory"), core=OWN_CORE.get(name, ()))
+        for name, one in OWN_TOOLS.items()
+    },
     **{name: _operation_tool(one) for name, one in load_operations().items() if one.is_at("mcp")},
 }

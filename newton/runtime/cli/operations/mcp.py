@@ -34,6 +34,7 @@ class McpConnector:
     settings: Settings
     session: str | None
     stack: AsyncExitStack
+    tools: str | None = None
     local: httpx2.AsyncClient | None = None
     _daemon: LocalDaemon | None = None
     _client: httpx2.AsyncClient | None = None
@@ -52,7 +53,8 @@ class McpConnector:
         if self._client is None or daemon != self._daemon:
             await _require_equal_settings(daemon)
             headers = None if self.session is None else {SESSION_HEADER: self.session}
-            client = daemon.open_client(self.settings.agent, headers=headers)
+            query = None if self.tools is None else {"tools": self.tools}
+            client = daemon.open_client(self.settings.agent, headers=headers, query=query)
             self._daemon, self._client = daemon, await self.stack.enter_async_context(client)
         return self._client
 
@@ -73,6 +75,10 @@ async def serve_mcp(
         str | None,
         Parameter(help="Session of the tool calls that name none; created by the first that stores something."),
     ] = None,
+    tools: Annotated[
+        str | None,
+        Parameter(help="Sets of tools beside the core, such as decisions or memory,sessions; `all` offers every tool."),
+    ] = None,
     agent: AgentOption = None,
 ) -> None:
     """Serve MCP over standard input and output, for a client that starts this command as a subprocess.
@@ -84,9 +90,9 @@ async def serve_mcp(
     name = check_session_name(session)
     async with AsyncExitStack() as stack:
         try:
-            connector = McpConnector(settings=load_settings(agent), session=name, stack=stack)
+            connector = McpConnector(settings=load_settings(agent), session=name, tools=tools, stack=stack)
             if not await connector.can_use_daemon():
-                connector.local = await stack.enter_async_context(_open_local_server(connector.settings, name))
+                connector.local = await stack.enter_async_context(_open_local_server(connector))
         except NewtonError as error:
             _refuse_first_request(error)
             raise
@@ -105,11 +111,12 @@ async def _require_equal_settings(daemon: LocalDaemon) -> None:
         )
 
 
-def _open_local_server(settings: Settings, session: str | None) -> AbstractAsyncContextManager[httpx2.AsyncClient]:
+def _open_local_server(connector: McpConnector) -> AbstractAsyncContextManager[httpx2.AsyncClient]:
     """Open the agent in this process. The modules for it load slowly."""
     import_module("newton.runtime.logs").configure("plain")  # standard output is reserved for the protocol
     on_notice = import_module("newton.runtime.cli.formatting").print_notice
-    return import_module("newton.runtime.mcp.local_server").open_local_server(settings, session, on_notice)
+    open_server = import_module("newton.runtime.mcp.local_server").open_local_server
+    return open_server(connector.settings, connector.session, connector.tools, on_notice)
 
 
 def _refuse_first_request(error: NewtonError) -> None:

@@ -1,0 +1,48 @@
+"""The sets of tools that MCP offers: a core by default, and those of groups of operations on request."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from newton.content.yaml_models import did_you_mean
+from newton.errors import InputError, NotFoundError
+from newton.operations.groups import GROUPS
+from newton.runtime.tools.tool_registry import TOOLS, McpTool
+
+ALL = "all"
+TOOL_SETS = tuple(name for name in GROUPS if any(tool.group == name for tool in TOOLS.values()))
+
+
+def parse_tool_sets(text: str | None) -> frozenset[str]:
+    """Return the sets that a client asks for beside the core, such as `memory,decisions`; `all` stands for every set.
+
+    Raises InputError for an unknown one.
+    """
+    names = {one.strip() for one in (text or "").split(",") if one.strip()}
+    for name in sorted(names.difference(TOOL_SETS, (ALL,))):
+        hint = f"{did_you_mean(name, (*TOOL_SETS, ALL))} The sets are: {', '.join(TOOL_SETS)}, {ALL}.".strip()
+        raise InputError(f"There is no set of tools {name!r}.", hint=hint)
+    return frozenset(TOOL_SETS if ALL in names else names)
+
+
+def list_offered(sets: Iterable[str]) -> Mapping[str, McpTool]:
+    """Return the tools of the core and of some sets by name."""
+    return {name: tool for name, tool in TOOLS.items() if tool.core or tool.group in sets}
+
+
+def require_offered(name: str, sets: Iterable[str]) -> None:
+    """Raise NotFoundError if a tool is in none of the sets that a client asked for; the hint says how to ask for it."""
+    tool = TOOLS.get(name)
+    if tool and name not in list_offered(sets):
+        raise NotFoundError(
+            f"The tool {name!r} is not offered here: it is in the set {tool.group!r}.",
+            hint=f"A client asks for the set with `newton mcp serve --tools {tool.group}`, or at"
+            f" `/mcp?tools={tool.group}`.",
+        )
+
+
+def describe_input(tool: McpTool, sets: Iterable[str]) -> dict[str, Any]:
+    """Return the schema of the input of a tool; of one that is offered only as a part of the core, its main fields."""
+    schema = tool.schema
+    if tool.group in sets or not tool.core:
+        return schema
+    return {**schema, "properties": {name: schema["properties"][name] for name in tool.core}}
