@@ -108,12 +108,6 @@ class LessonInput(ToolInput):
     subject: Name = Field("lessons", description="The topic, e.g. 'deployments'.")
 
 
-class MetricsInput(ToolInput):
-    """Report on the contexts of the last days: relevance, budget use, speed, and how much of them the replies used."""
-
-    days: int = Field(7, ge=1, le=3_650, description="Length of the period in days.")
-
-
 def _iter_texts(value: object) -> Iterator[str]:
     match value:
         case str():

@@ -73,6 +73,8 @@ class OperationMethods(DaemonConnection):
         "Rebuild a stored context and compare it with the original."
     async def diff(self, bundle_id: IdLike, other_id: IdLike) -> JsonDict:
         "Compare two stored contexts and explain the differences; without arguments, the last two."
+    async def metrics(self, *, days: int = 7) -> JsonDict:
+        "Report on the contexts of the last days: relevance, budget use, speed, and how much of them the replies used."
     async def artifacts(
         self, *, name: str | None = None, session: str | None = None, all_versions: bool = False
     ) -> JsonDict:

@@ -25,10 +25,6 @@ class AgentOperations(InventoryOperations):
         """
         return await self.get(f"/v1/prompts/{turn}", {"session": session} if session else {})
 
-    async def metrics(self, *, days: int = 7) -> JsonDict:
-        """Return the quality metrics of the contexts of the last `days` days, with their targets."""
-        return await self.get("/v1/metrics", {"days": days})
-
     async def agents(self) -> list[JsonDict]:
         """List the agents of the database. Needs the token of the operator."""
         return await self.get_items("/v1/agents")

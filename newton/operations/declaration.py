@@ -45,6 +45,7 @@ class OperationOptions(TypedDict, total=False):
     `advice` follows the items; both may name commands as `newton ...`. `table` renders the items of a list together,
     for a terminal with a number of columns. `is_idempotent` says that a
     repeated call changes nothing more. `question` is what the command asks before it runs, unless --yes is given.
+    `names_commands` says that texts in the result name commands, which each interface replaces by its own names.
     `field_scopes` are the scopes that a token needs for some parameters, if they are given. `core` are the parameters
     of its tool in the core set, which MCP offers by default; without it, the tool is only in the set of its group.
     `prepare` is called with the input outside the transaction of a write, so that it may call a model; the function
@@ -62,6 +63,7 @@ class OperationOptions(TypedDict, total=False):
     advice: str
     is_idempotent: bool
     question: str
+    names_commands: bool
     field_scopes: Mapping[str, OperationScope]
     core: Sequence[str]
     prepare: Callable[..., Awaitable[Any]]

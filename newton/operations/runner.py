@@ -115,7 +115,8 @@ def format_result(
     """
     format_one = operation.options.get("text", str)
     if not isinstance(result, ItemList | CursorPage):
-        return format_one(result)
+        text = format_one(result)
+        return name_commands(text) if operation.options.get("names_commands") else text
     listed = cast("ItemList[object] | CursorPage[object]", result)
     if not listed.items:
         return name_commands(operation.options.get("empty", "Nothing found."))

@@ -6,10 +6,10 @@ only warn". The interface that shows a hint renames them, by the table of operat
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 from newton.errors import ForbiddenError, NewtonError, UnauthorizedError
 from newton.runtime.interface_matrix import load_verbs
@@ -18,7 +18,6 @@ HintInterface = Literal["cli", "http", "mcp", "chat"]
 
 # The interface of each origin of a call that is not a command.
 ORIGIN_INTERFACES: Mapping[str, HintInterface] = {"http": "http", "mcp": "mcp", "agent": "mcp", "chat": "chat"}
-ADVICE_FIELDS = ("advice", "recommendations")
 DEFAULT_SUBCOMMANDS = ("list", "show", "run")  # of a group that is called without a subcommand
 
 _COMMAND = re.compile(r"`newton ([^`]+)`")
@@ -70,25 +69,6 @@ def rename_in_error(error: NewtonError, interface: HintInterface) -> NewtonError
     renamed.__dict__.update(error.__dict__)
     renamed.what, renamed.hint = (rename_commands(text, interface) for text in (error.what, error.hint))
     return renamed
-
-
-def rename_advice(report: Mapping[str, object], interface: HintInterface) -> dict[str, object]:
-    """Return a report as JSON whose advice names operations of an interface: its fields `advice` and `recommendations`.
-
-    Other texts of a report may be of the agent, and stay.
-    """
-    return {key: _rename_field(key, value, interface) for key, value in report.items()}
-
-
-def _rename_field(key: str, value: object, interface: HintInterface) -> object:
-    is_advice = key in ADVICE_FIELDS
-    if isinstance(value, str):
-        return rename_commands(value, interface) if is_advice else value
-    if isinstance(value, Mapping):
-        return rename_advice(cast("Mapping[str, object]", value), interface)
-    if isinstance(value, list | tuple):
-        return [_rename_field(key, item, interface) for item in cast("Sequence[object]", value)]
-    return value
 
 
 def _rename(command: str, interface: HintInterface) -> str | None:

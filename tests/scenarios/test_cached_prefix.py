@@ -101,7 +101,7 @@ async def test_a_prompt_repeats_nine_tenths_of_the_one_before(recorded: Recorded
     assert share >= MIN_SHARE
     (metric,) = (one for one in (await report(recorded)).metrics if one.name == "identical prefix")
     assert metric.value is not None and abs(metric.value - share) < 0.02
-    differences = (await report(recorded)).period.prompt_differences
+    differences = (await report(recorded)).prompt_differences
     assert not differences
 
 
@@ -273,7 +273,7 @@ async def test_a_forgotten_memory_leaves_the_later_prompts_and_the_break_is_coun
     assert recorded.model.sent[-1].messages[:3] == recorded.model.sent[-2].messages[:3], "only its block went"
     (prompt,) = (await recorded.prompts.show()).calls
     assert prompt.record.difference == "conversation" and prompt.is_verified
-    assert (await report(recorded)).period.prompt_differences == {"conversation": 1}
+    assert (await report(recorded)).prompt_differences == {"conversation": 1}
     assert await recorded.mind.fetchval("select count(*) from dialogue.prompt_blocks where text like '%Ines%'") == 0
 
 

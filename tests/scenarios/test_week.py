@@ -62,16 +62,16 @@ async def test_two_days_of_use_are_measured_as_they_were(mind: Mind, tmp_path: P
     week = Week(newton, mind.clock, days=2, topics=1)
     figures = await lived(newton, week)
     made = {answer.bundle.bundle_id: answer.bundle for answer in week.answers}
-    assert figures["budget utilisation"].n == len(made)
+    assert figures["budget utilisation"].sample_size == len(made)
     assert figures["budget utilisation"].value == pytest.approx(
         sum(bundle.tokens / bundle.budget for bundle in made.values()) / len(made)
     )
-    assert figures["refresh rate"].n == len(week.answers) - 3, "three sessions, each with a first turn"
+    assert figures["refresh rate"].sample_size == len(week.answers) - 3, "three sessions, each with a first turn"
     items = [item for bundle in made.values() for item in bundle.items]
     assert figures["context relevance"].value == pytest.approx(
         sum(item.features["probability"] for item in items) / len(items), abs=1e-4
     )
-    assert (figures["facts confirmed"].n, figures["facts confirmed"].value) == (11, pytest.approx(1 / 11))
+    assert (figures["facts confirmed"].sample_size, figures["facts confirmed"].value) == (11, pytest.approx(1 / 11))
     assert (figures["recall precision"].value or 0.0) > 0.2
 
 
@@ -90,7 +90,9 @@ async def test_a_week_with_the_real_embedder(mind: Mind, tmp_path: Path) -> None
     assert (figures["recall precision"].value or 0.0) > 0.18
     assert (figures["memories a day"].value or 0.0) > 30
     mind.clock.advance(timedelta(days=30))
-    assert {figure.n for figure in (await newton.metrics().report(7)).metrics if figure.sample_unit != "facts"} == {0}
+    assert {
+        figure.sample_size for figure in (await newton.metrics().report(7)).metrics if figure.sample_unit != "facts"
+    } == {0}
 
 
 FACTS = ("The ferry is called Artemis.", "The ferry leaves at nine from Pier 4.", "The kettle of the ferry is blue.")
@@ -130,14 +132,14 @@ async def test_a_reply_that_only_quotes_memory_does_not_praise_it(mind: Mind) ->
     await mind.know(*FACTS)
     await ask(mind)
     counted = await figures(mind)
-    assert counted["recall precision"].n == 0
-    assert counted["budget utilisation"].n == 1
+    assert counted["recall precision"].sample_size == 0
+    assert counted["budget utilisation"].sample_size == 1
 
 
 async def test_what_only_says_again_what_is_there_is_no_memory_of_a_day(mind: Mind) -> None:
     await ask(mind, "We decided to take the ferry Artemis.")
     assert await mind.fetchval("select count(*) from dialogue.artifacts") == 1
-    assert (await figures(mind))["memories a day"].n == 2, "the question and the reply"
+    assert (await figures(mind))["memories a day"].sample_size == 2, "the question and the reply"
 
 
 async def test_a_turn_is_linked_with_its_own_lines_and_context(mind: Mind) -> None:
@@ -159,7 +161,7 @@ async def test_what_is_forgotten_takes_its_contexts_and_leaves_the_turn(mind: Mi
     await ask(mind, "It is Artemis.", "Artemis it is.")
     await mind.forget(await mind.fetchval("select memory_id from memory.memories where summary = $1", FACTS[0]))
     counted = await figures(mind)
-    assert (counted["budget utilisation"].n, counted["refresh rate"].n) == (0, 1)
+    assert (counted["budget utilisation"].sample_size, counted["refresh rate"].sample_size) == (0, 1)
 
 
 async def test_facts_told_again_and_memories_a_day(mind: Mind) -> None:
@@ -174,7 +176,7 @@ async def test_another_agent_has_figures_of_its_own(mind: Mind) -> None:
     await mind.know(*FACTS)
     await ask(mind, "It is Artemis.")
     other = MetricsService(agent_id=UUID(int=9), db=mind.db, clock=mind.clock)
-    assert {figure.n for figure in (await other.report(7)).metrics} == {0}
+    assert {figure.sample_size for figure in (await other.report(7)).metrics} == {0}
 
 
 @pytest.mark.parametrize("days", [0, -1, 4_000])

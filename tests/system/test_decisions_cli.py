@@ -157,4 +157,4 @@ def test_metrics_are_told_as_a_table_and_as_json(home: Path) -> None:
         "prompt_differences",
     } == set(made)
     refused = run(home, "metrics", "--days", "0")
-    assert (refused.returncode, "Metrics of 0 days are not possible" in refused.stderr) == (2, True)
+    assert (refused.returncode, "days: " in refused.stderr) == (2, True)

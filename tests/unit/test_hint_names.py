@@ -9,7 +9,7 @@ from newton.agent.loop.tools import ToolResult
 from newton.errors import InputError, UnauthorizedError
 from newton.runtime.api.problems import to_json_rpc_error, to_problem
 from newton.runtime.cli.command_index import load_commands
-from newton.runtime.hint_names import HintInterface, load_routes, rename_advice, rename_commands
+from newton.runtime.hint_names import HintInterface, load_routes, rename_commands
 from newton.runtime.interface_matrix import load_verbs
 from newton.runtime.tools.tool_registry import to_error_result
 
@@ -54,17 +54,6 @@ def test_each_interface_renames_the_errors_that_it_shows() -> None:
         {"error": "It is contested.", "hint": "`conflicts` lists the pairs.", "code": "invalid_input"}, is_error=True
     )
     assert error.hint == "`newton conflicts` lists the pairs."
-
-
-def test_only_the_advice_of_a_report_is_renamed() -> None:
-    report = {
-        "advice": "`newton confirm` confirms.",
-        "rows": [{"text": "`newton confirm`", "recommendations": ["`newton show ID`"]}],
-    }
-    assert rename_advice(report, "mcp") == {
-        "advice": "`confirm` confirms.",
-        "rows": [{"text": "`newton confirm`", "recommendations": ["`expand`"]}],
-    }
 
 
 def test_every_command_and_operation_exists() -> None:

@@ -9,7 +9,9 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
+from newton.cognition.metrics.advice import ADVICE_BY_VERDICT
 from newton.cognition.metrics.metrics import (
     ContextSample,
     FactConfirmationCounts,
@@ -24,13 +26,13 @@ from newton.cognition.metrics.metrics import (
     compute_report,
 )
 from newton.content.frames import Frame
+from newton.operations.contexts.metrics import format_report
 from newton.runtime.cli.command_index import load_commands
-from newton.runtime.cli.judgement.metrics import format_metrics
 from newton.runtime.dashboard.pages.overview import draw_metric
-from newton.runtime.reports.metrics import ADVICE_BY_VERDICT, metrics_to_json
 from newton.settings import Settings
 from tests.support import NOON
 
+REPORT = TypeAdapter(QualityReport)
 ITEMS = (ItemSample(0.9, 0.5, True), ItemSample(0.5, 0.3, False))
 SESSION = UUID(int=1)
 KNOWN = FactConfirmationCounts(total=10, confirmed=3)
@@ -113,7 +115,7 @@ WELL = [
 )
 def test_a_figure_is_what_it_is_by_hand(name: str, value: float, n: int) -> None:
     one = figure(name, found(*WELL, cost=20_000))
-    assert (one.value, one.n) == (pytest.approx(value), n)
+    assert (one.value, one.sample_size) == (pytest.approx(value), n)
 
 
 @pytest.mark.parametrize(
@@ -144,15 +146,12 @@ def test_advice_names_only_what_there_is() -> None:
     # S002-22
     nothing = found(facts=FactConfirmationCounts(0, 0), uses=UNUSED)
     assert {one.verdict for one in nothing.metrics if one.target} == {"too few"}
-    assert "What may help" not in "\n".join(format_metrics(nothing))
+    assert "What may help" not in format_report(nothing)
     # a missed target is shown with what helps
     missed = found(*(turn(n, context(n, tokens=20)) for n in range(12)))
-    shown = " ".join(" ".join(format_metrics(missed)).split())
-    assert "budget utilisation 2 % 50-90 % low 12 contexts" in shown
+    shown = " ".join(format_report(missed).split())
+    assert "budget utilisation 2 % 50 % to 90 % low 12 contexts" in shown
     assert "NEWTON_CONTEXT_TOKENS" in shown
-    figures = metrics_to_json(missed)["metrics"]
-    assert isinstance(figures, list)
-    assert figures[1]["target"] == {"above": 0.5, "below": 0.9}
     # advice names only what there is
     settings = {f"NEWTON_{name.upper()}" for name in Settings.model_fields}
     for said in ADVICE_BY_VERDICT.values():
@@ -169,9 +168,9 @@ def test_advice_names_only_what_there_is() -> None:
 def test_figures_of_use_count_what_was_shown() -> None:
     other = tuple(replace_used(item, not item.is_used) for item in ITEMS)
     stood = found(turn(0, context(1)), turn(1, context(1, items=other), method="stood"))
-    assert (figure("recall precision", stood).value, figure("recall precision", stood).n) == (1.0, 2)
-    assert figure("recall precision", found(turn(0, context(1), has_text=False))).n == 0
-    assert figure("context relevance", found(turn(0, context(1), has_text=False))).n == 2
+    assert (figure("recall precision", stood).value, figure("recall precision", stood).sample_size) == (1.0, 2)
+    assert figure("recall precision", found(turn(0, context(1), has_text=False))).sample_size == 0
+    assert figure("context relevance", found(turn(0, context(1), has_text=False))).sample_size == 2
     gone = found(turn(0, None), turn(1, None, method="stood"), turn(2, None, method="built"))
     assert figure("refresh rate", gone).value == 0.5
     assert figure("cold start, p95", gone).value is None
@@ -197,20 +196,22 @@ def test_a_frame_that_a_person_puts_in_the_place_of_another_was_wrong_first() ->
 def test_figures_stand_by_frame_profile_and_day() -> None:
     mixed = found(turn(0, context(1)), turn(1, context(2, frame="debug", profile="coding", tokens=100)))
     assert [(group.name, group.turns) for group in mixed.frames] == [("debug", 1), ("question", 1)]
-    assert [group.utilisation.value for group in mixed.profiles] == [0.1, 0.7]
+    assert [group.metrics[1].value for group in mixed.profiles] == [0.1, 0.7]
     assert [group.name for group in mixed.days] == [f"{NOON:%Y-%m-%d}"]
 
 
 @given(st.floats(0, 2), st.floats(0, 1), st.floats(0, 1), st.integers(0, 20))
 def test_a_verdict_is_ok_only_between_its_ends(value: float, one: float, other: float, n: int) -> None:
     above, below = min(one, other), max(one, other)
-    judged = QualityMetric(name="x", value=value, n=n, sample_unit="y", target=MetricTarget(above, below)).verdict
+    judged = QualityMetric(
+        name="x", value=value, sample_size=n, sample_unit="y", target=MetricTarget(above, below)
+    ).verdict
     assert (judged == "ok") == (n >= 10 and above < value < below)
 
 
 def test_the_overview_draws_the_days_from_the_first_to_the_last() -> None:
     early = turn(0, context(1, tokens=200), created_at=NOON - timedelta(days=3))
-    report: dict[str, Any] = metrics_to_json(found(early, turn(1, context(2, tokens=800))))
+    report: dict[str, Any] = REPORT.dump_python(found(early, turn(1, context(2, tokens=800))), mode="json")
     (metric,) = [one for one in report["metrics"] if one["name"] == "budget utilisation"]
     chart = draw_metric(report, metric, 0, (0.5, 0.9))
     assert "from 0.2 to 0.8" in chart

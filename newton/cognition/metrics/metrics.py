@@ -7,7 +7,10 @@ from datetime import date, datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
 
+from pydantic import BaseModel, ConfigDict, computed_field
+
 from newton.cognition.bundles.bundle import RefreshMethod
+from newton.cognition.metrics.advice import ADVICE_BY_VERDICT
 
 MetricVerdict = Literal["ok", "low", "high", "too few"]
 MetricUnit = Literal["share", "score", "ms", "count"]
@@ -87,50 +90,56 @@ class PrefixSample(NamedTuple):
     identical_chars: int
 
 
-class MetricTarget(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class MetricTarget:
     """The target range of a metric: values above `above` and below `below`; None for no limit."""
 
     above: float | None = None
     below: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QualityMetric:
-    """The value of a metric over `n` samples; None without samples.
+class QualityMetric(BaseModel):
+    """The value of a metric over a sample; None without samples.
 
     With fewer than `min_samples` samples the verdict is "too few".
     """
 
+    model_config = ConfigDict(frozen=True)
+
     name: str
     value: float | None
-    n: int
-    sample_unit: str
     unit: MetricUnit = "share"
     target: MetricTarget | None = None
+    sample_size: int
+    sample_unit: str
     min_samples: int = MIN_TURNS
 
+    @computed_field
     @property
     def verdict(self) -> MetricVerdict | None:
         """Compare the value with the target. Return None if there is no target."""
         if self.target is None:
             return None
-        if self.value is None or self.n < self.min_samples:
+        if self.value is None or self.sample_size < self.min_samples:
             return "too few"
         if self.target.above is not None and self.value <= self.target.above:
             return "low"
         return "high" if self.target.below is not None and self.value >= self.target.below else "ok"
 
+    @computed_field
+    @property
+    def advice(self) -> str | None:
+        """What helps if the target is missed."""
+        return ADVICE_BY_VERDICT.get((self.name, self.verdict or ""))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricGroup:
-    """Metrics of the turns that have the same frame, profile or day."""
+    """Relevance, utilisation, precision and refresh rate of the turns with the same frame, profile or day."""
 
     name: str
     turns: int
-    relevance: QualityMetric
-    utilisation: QualityMetric
-    precision: QualityMetric
-    refresh: QualityMetric
+    metrics: Sequence[QualityMetric]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,19 +170,29 @@ class MetricPeriod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityReport:
-    """All metrics of a period, in total and by frame, profile and day."""
+    """All metrics of a period, in total and by frame, profile and day.
 
-    period: MetricPeriod
-    metrics: tuple[QualityMetric, ...]
-    frames: tuple[MetricGroup, ...]
-    profiles: tuple[MetricGroup, ...]
-    days: tuple[MetricGroup, ...]
+    `prompt_differences` counts the prompts that did not repeat the one before to its end, by reason, `memories` the new
+    memories by day and kind.
+    """
+
+    since: datetime
+    until: datetime
+    turns: int
+    metrics: Sequence[QualityMetric]
+    frames: Sequence[MetricGroup]
+    profiles: Sequence[MetricGroup]
+    days: Sequence[MetricGroup]
+    prompt_differences: Mapping[str, int]
+    memories: Mapping[date, Mapping[str, int]]
 
 
 def compute_report(period: MetricPeriod) -> QualityReport:
     turns = period.turns
     return QualityReport(
-        period=period,
+        since=period.since,
+        until=period.until,
+        turns=len(turns),
         metrics=(
             measure_relevance(turns),
             measure_utilisation(turns),
@@ -193,6 +212,8 @@ def compute_report(period: MetricPeriod) -> QualityReport:
         frames=_group_turns(turns, lambda turn: turn.context.frame if turn.context else None),
         profiles=_group_turns(turns, lambda turn: turn.context.profile if turn.context else None),
         days=_group_turns(turns, lambda turn: f"{turn.created_at:%Y-%m-%d}"),
+        prompt_differences=period.prompt_differences,
+        memories=period.memories_by_day,
     )
 
 
@@ -255,7 +276,7 @@ def measure_cold_start(turns: Sequence[TurnSample]) -> QualityMetric:
     return QualityMetric(
         name="cold start, p95",
         value=slow,
-        n=len(times),
+        sample_size=len(times),
         sample_unit="contexts",
         unit="ms",
         target=MetricTarget(below=500),
@@ -275,14 +296,14 @@ def measure_wrong_frames(turns: Sequence[TurnSample]) -> QualityMetric:
         chosen += not context.is_frame_forced
         last[turn.session_id] = context
     share = wrong / chosen if chosen else None
-    return QualityMetric(name="frames corrected", value=share, n=chosen, sample_unit="chosen frames")
+    return QualityMetric(name="frames corrected", value=share, sample_size=chosen, sample_unit="chosen frames")
 
 
 def measure_token_share(turns: Sequence[TurnSample], *, model_tokens: int) -> QualityMetric:
     """Return the tokens of contexts as a share of all tokens of the turns' model calls."""
     tokens = [turn.context.tokens for turn in turns if turn.by_model and turn.context]
     share = min(sum(tokens) / model_tokens, 1.0) if model_tokens and tokens else None
-    return QualityMetric(name="context share of tokens", value=share, n=len(tokens), sample_unit="turns")
+    return QualityMetric(name="context share of tokens", value=share, sample_size=len(tokens), sample_unit="turns")
 
 
 def measure_identical_prefix(prefixes: Sequence[PrefixSample]) -> QualityMetric:
@@ -290,21 +311,25 @@ def measure_identical_prefix(prefixes: Sequence[PrefixSample]) -> QualityMetric:
     chars, count = sum(one.message_chars for one in prefixes), sum(one.prompts for one in prefixes)
     share = sum(one.identical_chars for one in prefixes) / chars if chars else None
     return QualityMetric(
-        name="identical prefix", value=share, n=count, sample_unit="later prompts", target=MetricTarget(above=0.9)
+        name="identical prefix",
+        value=share,
+        sample_size=count,
+        sample_unit="later prompts",
+        target=MetricTarget(above=0.9),
     )
 
 
 def _measure_memories_per_day(period: MetricPeriod) -> QualityMetric:
     total = sum(sum(kinds.values()) for kinds in period.memories_by_day.values())
     rate = total / period.days if total and period.days else 0.0
-    return QualityMetric(name="memories a day", value=rate, n=total, sample_unit="memories", unit="count")
+    return QualityMetric(name="memories a day", value=rate, sample_size=total, sample_unit="memories", unit="count")
 
 
 def _measure_fact_confirmation(facts: FactConfirmationCounts) -> QualityMetric:
     return QualityMetric(
         name="facts confirmed",
         value=facts.confirmed / facts.total if facts.total else None,
-        n=facts.total,
+        sample_size=facts.total,
         sample_unit="facts",
         target=MetricTarget(above=0.2),
         min_samples=MIN_FACTS,
@@ -315,7 +340,7 @@ def _measure_censors(uses: RatedUseCounts) -> QualityMetric:
     return QualityMetric(
         name="censors right",
         value=1 - uses.false_positives / uses.matches if uses.matches else None,
-        n=uses.matches,
+        sample_size=uses.matches,
         sample_unit="matches",
         target=MetricTarget(above=0.85),
         min_samples=MIN_RATED_USES,
@@ -325,7 +350,7 @@ def _measure_censors(uses: RatedUseCounts) -> QualityMetric:
 def _measure_procedures(uses: RatedUseCounts) -> QualityMetric:
     rated = uses.successes + uses.failures
     share = uses.successes / rated if rated else None
-    return QualityMetric(name="procedures succeeded", value=share, n=rated, sample_unit="rated uses")
+    return QualityMetric(name="procedures succeeded", value=share, sample_size=rated, sample_unit="rated uses")
 
 
 def _list_contexts(turns: Sequence[TurnSample]) -> list[ContextSample]:
@@ -343,7 +368,12 @@ def _mean_metric(
 ) -> QualityMetric:
     """Return the mean of the values as a metric. For booleans it is the share of True."""
     mean = sum(values) / len(values) if values else None
-    return QualityMetric(name=name, value=mean, n=len(values), sample_unit=sample_unit, unit=unit, target=target)
+    return QualityMetric(
+        name=name, value=mean, sample_size=len(values), sample_unit=sample_unit, unit=unit, target=target
+    )
+
+
+GROUPED = (measure_relevance, measure_utilisation, measure_precision, measure_refresh_rate)
 
 
 def _group_turns(turns: Sequence[TurnSample], key: Callable[[TurnSample], str | None]) -> tuple[MetricGroup, ...]:
@@ -355,10 +385,7 @@ def _group_turns(turns: Sequence[TurnSample], key: Callable[[TurnSample], str | 
         MetricGroup(
             name=name,
             turns=len(group),
-            relevance=measure_relevance(group),
-            utilisation=measure_utilisation(group),
-            precision=measure_precision(group),
-            refresh=measure_refresh_rate(group),
+            metrics=[measure(group) for measure in GROUPED],
         )
         for name, group in sorted(groups.items())
     )

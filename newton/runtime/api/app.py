@@ -32,7 +32,6 @@ from newton.runtime.api.routes import (
     jobs,
     memories,
     recall,
-    reports,
     sessions,
     transfer,
     turns,
@@ -50,7 +49,7 @@ from newton.runtime.daemon_state import DaemonState
 ROUTE_MODULES = (
     *(health, agents, tokens, context, prompts, memories, recall, documents),
     *(erasures, turns, sessions),
-    *(frames, reports, transfer, jobs, events, dashboard),
+    *(frames, transfer, jobs, events, dashboard),
     *(daemon, mcp_servers, models, chat_completions, responses, embeddings),
 )
 

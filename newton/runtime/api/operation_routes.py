@@ -19,6 +19,7 @@ from newton.operations.runner import run_operation
 from newton.runtime.api.auth import AuthenticatedCaller, RequireScope
 from newton.runtime.api.base_models import ORIGIN
 from newton.runtime.api.idempotency import EMBED_JOB, IdempotencyKey, hash_request, to_http_response
+from newton.runtime.hint_names import rename_commands
 from newton.runtime.idempotency import store
 from newton.runtime.idempotency.store import IdempotentRequest, IdempotentResponse
 from newton.runtime.jobs import queue
@@ -130,4 +131,6 @@ async def _respond(
     if outcome.replayed is not None:
         return to_http_response(IdempotentResponse(operation.status, outcome.replayed), replayed=True)
     text = operation.result_type.dump_json(outcome.result).decode()
+    if operation.options.get("names_commands"):
+        text = rename_commands(text, "http")
     return to_http_response(IdempotentResponse(operation.status, text))

@@ -56,7 +56,6 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "talk.profiles:reset_relevance",
             "Remove the correction of relevance that was fitted to the replies.",
         ),
-        "metrics": ("judgement.metrics:show_metrics", "Show quality metrics of the contexts, each with its target."),
     },
     "rules": {
         "guard add": ("judgement.guard:add_guardrail", "Add or replace a guardrail."),

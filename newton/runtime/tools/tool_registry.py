@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from newton.agent import context_inputs, inputs, session_inputs
+from newton.agent import context_inputs, session_inputs
 from newton.agent.document_inputs import IngestDocumentInput
 from newton.agent.exchange_inputs import NoteExchangeInput
 from newton.agent.inputs import ToolInput
@@ -23,7 +23,6 @@ from newton.runtime.hint_names import ORIGIN_INTERFACES, HintInterface, rename_c
 from newton.runtime.interface_matrix import EFFECTS_BY_DECLARATION, Effect
 from newton.runtime.tools import (
     document_tools,
-    judgement_tools,
     memory_tools,
     session_tools,
 )
@@ -172,6 +171,8 @@ def _operation_tool(operation: Operation) -> McpTool:
     async def run(caller: OperationCaller, tool_input: ToolInput) -> ToolResult:
         outcome = await run_operation(operation, tool_input, caller)
         data = to_data(operation, outcome.result, shortens_ids=True)
+        if operation.options.get("names_commands"):
+            data = json.loads(rename_commands(json.dumps(data), "mcp"))
         return ToolResult({**data, "warning": outcome.warning} if outcome.warning else data)
 
     effect = EFFECTS_BY_DECLARATION[operation.effect]
@@ -189,7 +190,6 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "prompt": _reader(session_inputs.ShowPromptInput, session_tools.show_prompt),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
     "note_exchange": McpTool(NoteExchangeInput, "adds", session_tools.note_exchange),
-    "metrics": _reader(inputs.MetricsInput, judgement_tools.report_metrics),
 }
 OWN_GROUPS = {
     **dict.fromkeys(("working_memory", "prompt", "note_exchange"), "sessions"),

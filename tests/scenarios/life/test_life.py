@@ -141,9 +141,9 @@ def check_figures(figures: Mapping[str, QualityMetric], *, with_model: bool) -> 
     """Check the figures of the targets; those that are missed have a floor below what is measured."""
     values = {name: figure.value or 0.0 for name, figure in figures.items()}
     again = {line.say for one in STORY for line in one.lines if line.act == "again"}
-    assert figures["cold start, p95"].n > 50
+    assert figures["cold start, p95"].sample_size > 50
     assert figures["procedures succeeded"].value == pytest.approx(2 / 3)
-    assert figures["censors right"].n == 0, "no act was near what is forbidden"
+    assert figures["censors right"].sample_size == 0, "no act was near what is forbidden"
     # With a model, contexts hold fewer and more relevant memories: they use less of the budget, and cover the next
     # input less often.
     assert values["context relevance"] > (0.5 if with_model else 0.35)

@@ -72,7 +72,6 @@ OWN_COMMANDS: Mapping[str, SlashCommand] = {
     "/working-memory": SlashCommand(
         "working_memory", ("profile", "max_tokens"), "show the memories that this session stored, showed or read", True
     ),
-    "/metrics": SlashCommand("metrics", ("days",), "show quality metrics of the contexts"),
 }
 
 

@@ -7,13 +7,37 @@ from typing import Any
 from markupsafe import Markup
 from starlette.responses import Response
 
+from newton.cognition.metrics.metrics import MetricTarget
+from newton.operations.contexts.metrics import format_target, format_value
 from newton.runtime.dashboard.api_client import ApiProblemError, gather_json
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
 from newton.runtime.reports import activity_charts
-from newton.runtime.reports.metrics import DAILY_METRICS, MEANINGS, VERDICT_TEXTS, format_target, format_value
 
 DAYS = 30
 MAX_LISTED = 100
+MEANINGS: Mapping[str, str] = {
+    "context relevance": "mean probability that a memory in a context is relevant to its input",
+    "budget utilisation": "mean share of its tokens that a context uses",
+    "refresh rate": "share of the later turns of a session whose context was rebuilt or lost memories",
+    "recall precision": "share of the memories in contexts that replies used",
+    "cold start, p95": "95 % of the contexts were built within this time",
+    "facts confirmed": "share of the known facts that were stated more than once",
+    "censors right": "share of the matches of censors that nobody reported as wrong",
+    "procedures succeeded": "share of the rated uses of procedures that succeeded",
+    "memories a day": "memories stored per day",
+    "contexts with additions only": "share of the later turns of a session whose context only gained memories",
+    "mean cosine": "mean cosine similarity of the memories in contexts to their inputs",
+    "frames corrected": "share of the selected frames that a person replaced in the next turn",
+    "context share of tokens": "share of the contexts in all tokens of the model calls",
+    "identical prefix": "share of the messages of a prompt that the prompt before it had too",
+}
+DAILY_METRICS = ("context relevance", "budget utilisation", "recall precision", "refresh rate")  # measured by day
+VERDICT_TEXTS: Mapping[str, str] = {
+    "ok": "on target",
+    "low": "below target",
+    "high": "above target",
+    "too few": "too few data",
+}
 
 
 async def show_overview(page: PageRequest) -> Response:
@@ -101,7 +125,7 @@ def _describe_metrics(report: Mapping[str, Any]) -> list[dict[str, Any]]:
             {
                 **metric,
                 "text": format_value(metric["value"], metric["unit"]),
-                "target_text": format_target(target, metric["unit"]),
+                "target_text": format_target(MetricTarget(**metric["target"]), metric["unit"]),
                 "meaning": MEANINGS[metric["name"]],
                 "verdict_text": VERDICT_TEXTS[metric["verdict"]],
                 "chart": Markup(draw_metric(report, metric, number, target)),
