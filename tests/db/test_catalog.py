@@ -7,96 +7,15 @@ import pytest
 
 from newton.db.pool import Tx
 from newton.db.roles import read_roles
+from tests.cases import load_cases
 from tests.cluster import with_roles
 from tests.db.catalog import AGENTLESS, faults, tables
 
+CASES = load_cases(__file__)
+
 OUT_OF_LINE = "vectors kept out of line"
 STORAGE = pytest.mark.one_server("Citus refuses to change the storage of a column")
-BAD = {
-    "no row level security": (
-        "create table memory.bad (agent_id uuid not null primary key)",
-        "memory.bad: row level security is not forced",
-    ),
-    "no force": (
-        "create table memory.bad (agent_id uuid not null primary key); call runtime.isolate('memory.bad');"
-        " alter table memory.bad no force row level security",
-        "memory.bad: row level security is not forced",
-    ),
-    "no policy": (
-        "create table memory.bad (agent_id uuid not null primary key);"
-        " alter table memory.bad enable row level security, force row level security",
-        "memory.bad: no policy reads newton.agent_id",
-    ),
-    "a policy for everyone beside the real one": (
-        "create table memory.bad (agent_id uuid not null primary key); call runtime.isolate('memory.bad');"
-        " create policy open on memory.bad using (true)",
-        "memory.bad: policy open lets others in",
-    ),
-    "a policy for the worker beside the real one": (
-        "create table memory.bad (agent_id uuid not null primary key); call runtime.isolate('memory.bad');"
-        " create policy worker on memory.bad to newton_worker using (true)",
-        "memory.bad: policy worker lets others in",
-    ),
-    "something of a memory for the worker": (
-        "grant select (micro) on memory.memories to newton_worker",
-        "memory.memories: newton_worker has a right to it",
-    ),
-    "agent not first in the key": (
-        "create table memory.bad (agent_id uuid not null, id uuid, primary key (id, agent_id));"
-        " call runtime.isolate('memory.bad')",
-        "memory.bad: bad_pkey does not begin with agent_id",
-    ),
-    "no key at all": (
-        "create table memory.bad (agent_id uuid not null); call runtime.isolate('memory.bad')",
-        "memory.bad: no primary key",
-    ),
-    "unique across agents": (
-        "create table memory.bad (agent_id uuid not null primary key, name text unique);"
-        " call runtime.isolate('memory.bad')",
-        "memory.bad: bad_name_key does not begin with agent_id",
-    ),
-    "an index across agents": (
-        "create table memory.bad (agent_id uuid not null primary key, name text);"
-        " create index bad_idx on memory.bad (name); call runtime.isolate('memory.bad')",
-        "memory.bad: bad_idx does not begin with agent_id",
-    ),
-    "a reference to another agent's row": (
-        "create table memory.other (agent_id uuid not null primary key, id uuid unique);"
-        " create table memory.bad (agent_id uuid not null primary key, id uuid references memory.other (id));"
-        " call runtime.isolate('memory.bad')",
-        "memory.bad: bad_id_fkey does not pair agent_id with agent_id",
-    ),
-    "agent may be missing": (
-        "create table memory.bad (id uuid primary key, agent_id uuid)",
-        "memory.bad: agent_id is not a required uuid",
-    ),
-    "agent of another type": (
-        "create table memory.bad (agent_id text not null primary key)",
-        "memory.bad: agent_id is not a required uuid",
-    ),
-    "no agent": ("create table heart.bad (id uuid primary key)", "heart.bad: has no agent_id"),
-    "a time without a zone": (
-        "create table memory.bad (agent_id uuid not null primary key, at timestamp)",
-        "memory.bad.at: a timestamp without a zone",
-    ),
-    "a sequence": ("create table memory.bad (agent_id uuid, id bigserial)", "memory.bad_id_seq: a sequence"),
-    "truncate for the application": (
-        "grant truncate on memory.memories to newton_app",
-        "memory.memories: newton_app may TRUNCATE",
-    ),
-    "messages that can be edited": (
-        "grant update (content) on dialogue.messages to newton_app",
-        "dialogue.messages: newton_app may UPDATE content",
-    ),
-    "trust that can be raised": (
-        "grant update on memory.memories to newton_app",
-        "memory.memories: newton_app may UPDATE trust",
-    ),
-    "a table of the application's own": (
-        "create table memory.bad (agent_id uuid not null primary key);"
-        " grant create on schema memory to newton_app; alter table memory.bad owner to newton_app",
-        "memory.bad: owned by newton_app",
-    ),
+BAD = CASES["BAD"] | {
     OUT_OF_LINE: (
         "alter table memory.embeddings alter column embedding set storage extended",
         "memory.embeddings.embedding: storage is not plain",

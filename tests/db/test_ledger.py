@@ -13,8 +13,11 @@ from newton.brain.hash_chain import BrokenLink, ChainHead
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError
 from newton.memory.forgetting import forget
+from tests.cases import load_cases
 from tests.db.deciding import REDIS, choice, many, recorded, reviewed
 from tests.support import ANA, BEN, NOON, part, teller
+
+CASES = load_cases(__file__)
 
 
 @pytest.fixture
@@ -62,79 +65,7 @@ async def test_a_chain_that_nobody_touched_is_whole(db: Database, agent: UUID) -
     )
 
 
-MUTATIONS = {
-    "another confidence": (
-        "update brain.decision_records set body = jsonb_set(body, '{confidence}', '0.123')"
-        " where agent_id = $2 and seq = $1",
-        "decision",
-    ),
-    "another time": (
-        "update brain.decision_records set recorded_at = '2020-01-01Z' where agent_id = $2 and seq = $1",
-        None,
-    ),
-    "another door": ("update brain.decision_records set origin = 'nobody' where agent_id = $2 and seq = $1", None),
-    "another outcome": (
-        "update brain.decision_records set body = jsonb_set("
-        "body, '{outcome}', (case when outcome = 'success' then '\"failure\"' else '\"success\"' end)::jsonb)"
-        " where agent_id = $2 and seq = $1",
-        "outcome",
-    ),
-    "another hash": ("update brain.decision_records set hash = sha256(hash) where agent_id = $2 and seq = $1", None),
-    "an id of its own": (
-        "update brain.decision_records set record_id = md5(record_id::text)::uuid where agent_id = $2 and seq = $1",
-        "thought",
-    ),
-    "gone": ("delete from brain.decision_records where agent_id = $2 and seq = $1", None),
-    "gone with its words": (
-        "with r as (delete from brain.decision_records where agent_id = $2 and seq = $1 returning record_id)"
-        " delete from brain.decision_texts where agent_id = $2 and record_id in (select record_id from r)",
-        None,
-    ),
-    "moved": ("update brain.decision_records set seq = seq + 1000 where agent_id = $2 and seq = $1", None),
-    "other words": (
-        "update brain.decision_texts set texts = texts || '{\"x\": 1}'"
-        " where agent_id = $2 and record_id ="
-        " (select record_id from brain.decision_records where agent_id = $2 and seq = $1)",
-        "worded",
-    ),
-    "another salt": (
-        "update brain.decision_texts set salt = sha256(salt)"
-        " where agent_id = $2 and record_id ="
-        " (select record_id from brain.decision_records where agent_id = $2 and seq = $1)",
-        "worded",
-    ),
-    "words gone": (
-        "delete from brain.decision_texts where agent_id = $2 and record_id = (select record_id from"
-        " brain.decision_records where agent_id = $2 and seq = $1)",
-        "worded",
-    ),
-    "words made up": (
-        "insert into brain.decision_texts select agent_id, record_id, sha256('x'), '{}' from"
-        " brain.decision_records where agent_id = $2 and seq = $1",
-        "wordless",
-    ),
-    "a copy inserted at the end": (
-        "insert into brain.decision_records (agent_id, seq, record_id, kind, decision_id,"
-        " recorded_at, origin, body, texts_hash,"
-        " hash) select agent_id, (select max(seq) + 1 from brain.decision_records where agent_id = $2),"
-        " gen_random_uuid(), 'thought', decision_id,"
-        " recorded_at, origin, '{}', null, hash from brain.decision_records where agent_id = $2 and seq = $1",
-        None,
-    ),
-    "the head set back": ("update brain.chain_heads set seq = $1 - 1 where agent_id = $2", None),
-    "the spine says more": (
-        "update memory.memories set confidence = 0.999"
-        " where agent_id = $2 and memory_id ="
-        " (select decision_id from brain.decision_records where agent_id = $2 and seq = $1)",
-        "decision",
-    ),
-    "the spine says success": (
-        "update memory.memories set outcome = case outcome when 'success' then 'failure' else 'success' end"
-        " where agent_id = $2 and memory_id ="
-        " (select decision_id from brain.decision_records where agent_id = $2 and seq = $1)",
-        "decision",
-    ),
-}
+MUTATIONS = CASES["MUTATIONS"]
 UNREADABLE = {
     "a number longer than any that is read": (
         "update brain.decision_records set body = body || '{\"x\": 1e5000}' where seq = 2"
