@@ -1,6 +1,7 @@
 """Sessions: every line once, in order, for good; and each line a memory."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ import pytest
 from newton.agent.services.memories import MemoryService
 from newton.clock import ManualClock
 from newton.db.pool import Database, Tx
-from newton.dialogue import sessions
+from newton.dialogue import session_close, sessions
 from newton.dialogue.log import MAX_POSITION, MessageRange, load_messages
 from newton.dialogue.messages import Message, Role, StoredMessage
 from newton.errors import ConflictError
@@ -228,3 +229,33 @@ async def test_what_a_tool_said_is_only_found_by_who_asks_for_it(db: Database, a
     usual, asked = await verbs.recall("vault code"), await verbs.recall("vault code", include_quarantined=True)
     assert [f.trust for f in usual.memories] == ["user"]
     assert {f.trust for f in asked.memories} == {"tool", "user"}
+
+
+LINE = "The ferry to the island leaves at nine, and Ana must call the harbour before 3 May. "
+CASES: dict[str, list[tuple[Role, str]]] = {
+    "one long message": [("user", LINE * 4_000)],
+    "a long reply": [("assistant", f"{LINE}\n" * 4_000)],
+    "many messages": [("user", f"{LINE} {n}") for n in range(500)],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_long_messages_do_not_hold_the_event_loop(db: Database, agent: UUID, case: str) -> None:
+    # R11
+    counted, loop_thread = {True: 0, False: 0}, threading.get_ident()
+
+    def count_and_note(text: str) -> int:
+        counted[threading.get_ident() == loop_thread] += len(text)
+        return count(text)
+
+    ctx = teller(agent, count_tokens=count_and_note)
+    messages = [
+        Message(role=role, content=text, said_at=NOON, occurrence=n) for n, (role, text) in enumerate(CASES[case])
+    ]
+    async with db.transaction(agent) as tx:
+        session_id = await sessions.ensure_session(tx, agent_id=agent, ref="long", now=NOON)
+        stored = await sessions.append(tx, messages, session_id=session_id, ctx=ctx)
+        assert counted[True] < 0.05 * counted[False], "appended"
+    async with db.transaction(agent) as tx:
+        await session_close.close_session(tx, session_id=session_id, ctx=ctx)
+    assert len(stored) == len(messages) and counted[True] < 0.05 * counted[False], "closed"

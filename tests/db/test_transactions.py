@@ -13,6 +13,7 @@ from newton.content.package_data import data_folder
 from newton.db import health
 from newton.db.connection import prepare_database
 from newton.db.pool import Database, Tx, connect
+from newton.db.type_codecs import ARRAYS, register_types
 from newton.errors import DatabaseError, SchemaVersionError
 from tests.cluster import count_lock_waits, on
 from tests.emptied import FREE
@@ -231,3 +232,24 @@ async def test_a_pooler_in_transaction_mode_is_named(server: str, statement: str
             await conn.execute(f"{statement} held{' as select 1' if statement == 'prepare' else ''}")
             await conn.execute("prepare held as select 1")
     assert "session mode" in refused.value.hint
+
+
+async def test_arrays_are_read_without_a_question_about_their_types(dsn: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    await register_types(connection)
+    asked: list[str] = []
+    connection.add_query_logger(lambda record: asked.append(record.query))
+    for name, (oid, _) in ARRAYS.items():
+        query = f"select array[null, $1]::{name}[], $2::{name}[], '{name}[]'::regtype::oid"
+        assert await connection.fetchrow(query, None, [None]) == ([None, None], [None], oid)
+    await connection.close()
+    assert len(asked) == len(ARRAYS)
+
+
+@pytest.mark.one_server("every database of a cluster has the extension")
+async def test_a_database_without_pgvector_is_refused_with_the_statement_that_adds_it(server: str) -> None:
+    connection = await asyncpg.connect(server)
+    with pytest.raises(SchemaVersionError, match="pgvector") as refused:
+        await register_types(connection)
+    await connection.close()
+    assert "create extension vector" in str(refused.value.hint)

@@ -1,9 +1,11 @@
-"""Lines under their day: what is said once, what comes first, and that the sum stays the count."""
+"""Lines under their day and in their order: what is said once, what comes first, and that the sum stays the count."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import get_args
 from uuid import UUID
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from newton.cognition.assembly.assembler import AssemblyResult, assemble
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import allocate_budget, reserve_layer
+from newton.cognition.assembly.item_order import arrange, cluster
 from newton.cognition.assembly.render import (
     FENCE_BEGIN,
     FENCE_END,
@@ -20,11 +23,13 @@ from newton.cognition.assembly.render import (
 )
 from newton.cognition.assembly.sections import CensorSection, IdentitySection
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
-from newton.content.profiles import load_profiles
+from newton.content.profiles import ItemOrder, load_profiles
+from newton.ids import new_id
 from newton.memory.memory import Kind
 from newton.memory.representations import date_prefix, make_short_forms, to_bullet
 from newton.memory.search_types import RetrievedMemory
 from newton.providers import token_counter
+from tests.support import NOON
 
 MAY = datetime(2026, 5, 8, 9, tzinfo=UTC)
 THREAD = UUID(int=7)
@@ -136,3 +141,46 @@ def test_the_tokens_add_up_and_never_pass_the_budget(
     assert shown.block.text.count("\n- ") == len(inside)
     assert all(to_bullet(c.context_line) in shown.block.text for c in inside)
     assert len({c.day for c in inside if c.day}) == sum(line.startswith("2026-") for line in lines(shown))
+
+
+BALANCED = load_profiles()["balanced"]
+BEST_FIRST = ["a", "b", "c", "d", "e"]
+IDS = {name: new_id() for name in BEST_FIRST}
+HAPPENED = dict(zip(BEST_FIRST, (3, 1, 2, 1, 9), strict=True))
+
+
+def order_of(order: ItemOrder) -> str:
+    profile = BALANCED.model_copy(update={"order": order})
+    return "".join(arrange(BEST_FIRST, profile, sort_key=lambda c: (NOON + timedelta(hours=HAPPENED[c]), IDS[c])))
+
+
+@pytest.mark.parametrize(
+    ("order", "stands"),
+    [("best_first", "abcde"), ("best_last", "edcba"), ("edges", "acedb"), ("chronological", "bdcae")],
+)
+def test_each_order(order: ItemOrder, stands: str) -> None:  # S000-F4
+    assert order_of(order) == stands
+
+
+@pytest.mark.parametrize("order", get_args(ItemOrder))
+def test_no_order_loses_or_doubles_anything(order: ItemOrder) -> None:
+    assert sorted(order_of(order)) == BEST_FIRST
+
+
+def test_what_is_alike_follows_the_best_of_it() -> None:  # S000-F3
+    east, north = np.array([1, 0], dtype=np.float32), np.array([0, 1], dtype=np.float32)
+    a, b, c, d, e = (IDS[name] for name in BEST_FIRST)
+    vectors = {a: east, b: north, c: np.array([0.8, 0.6], dtype=np.float32), e: north}
+    assert cluster([a, b, c, d, e], vectors, min_similarity=0.7) == [a, c, b, e, d]
+    assert cluster([a, b, c, d, e], vectors, min_similarity=0.9) == [a, b, e, c, d]
+    assert cluster([a, b, c, d, e], {}, min_similarity=0.5) == [a, b, c, d, e]
+
+
+@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), max_size=30), st.floats(0.1, 1))
+def test_clusters_lose_nothing_and_begin_with_the_best(points: list[tuple[float, float]], alike: float) -> None:
+    ids = [new_id() for _ in points]
+    vectors = {one: np.array(point, dtype=np.float32) for one, point in zip(ids, points, strict=True)}
+    ordered = cluster(ids, vectors, min_similarity=alike)
+    assert sorted(ordered) == sorted(ids)
+    assert ordered[:1] == ids[:1]
+    assert cluster(ids, vectors, min_similarity=alike) == ordered

@@ -1,4 +1,4 @@
-"""How a context's tokens are split."""
+"""How the tokens of a window and of a context are split."""
 
 import pytest
 from hypothesis import example, given
@@ -19,6 +19,7 @@ from newton.cognition.assembly.budget import (
 )
 from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.content.frames import Stakes
+from newton.dialogue.context_window import split_window
 from newton.ids import new_id
 
 
@@ -167,3 +168,26 @@ def test_old_messages_are_limited_before_an_input_and_in_all_of_a_conversation()
 )
 def test_what_asks_memory_is_not_limited(text: str) -> None:
     assert limit_old_messages(text, MAX_ALL_OTHER_SESSIONS) is None
+
+
+TOKENS = st.integers(0, 300_000)
+
+
+@given(TOKENS, TOKENS, TOKENS, TOKENS)
+def test_the_parts_never_come_to_more_than_the_window(window: int, reply: int, conversation: int, context: int) -> None:
+    room = split_window(window, reply=reply, conversation=conversation, context=context)
+    assert min(room) >= 0
+    assert room.conversation <= conversation and room.context <= context
+    assert room.conversation + room.context <= room.usable
+    assert room.usable + reply <= window or room.usable == 0
+
+
+def test_the_shipped_settings_leave_headroom_and_a_small_window_a_smaller_part_for_the_answer() -> None:
+    # S003-13
+    # at most 100,000 of 128,000
+    room = split_window(128_000, reply=4_000, conversation=100_000, context=8_000)
+    assert (room.usable, room.conversation, room.context) == (112_000, 100_000, 8_000)
+    assert split_window(200_000, reply=4_000, conversation=100_000, context=8_000).conversation == 100_000
+    assert split_window(8_000, reply=500, conversation=100_000, context=8_000).usable == 7_000
+    assert split_window(8_000, reply=2_000, conversation=100_000, context=8_000).usable == 6_000
+    assert split_window(1_000, reply=2_000, conversation=100, context=100) == (0, 0, 0)

@@ -1,12 +1,15 @@
-"""A request replaces single values of the profile and the frame, for its own context alone."""
+"""What a request says of its own context: single values of the profile and the frame, and a long input."""
 
 import pytest
 
 from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
+from newton.cognition.request import ContextBuildRequest
 from newton.content.default_layer_shares import LayerShares
 from newton.content.profiles import load_profiles
 from newton.errors import InputError
+from newton.memory.search_types import MAX_QUERY_CHARS
 from newton.runtime.cli.talk.override_options import parse_overrides
+from tests.support import ANA
 
 PROFILES = load_profiles()
 
@@ -61,3 +64,19 @@ def test_weights_that_cannot_hold_are_refused(profile: str, weights: dict[str, f
 def test_a_wrong_assignment_on_the_command_line_is_named(assignment: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         parse_overrides([assignment])
+
+
+def test_of_a_long_input_both_ends_are_searched_for_and_the_whole_is_compared_with_censors() -> None:
+    # R11
+    long = f"first {'middle ' * 100_000}last"
+    request = ContextBuildRequest(agent_id=ANA, input=long, tokens=100)
+    shortened = request.shorten_input()
+    assert len(shortened.input) <= MAX_QUERY_CHARS and set(shortened.input.split()) == {"first", "middle", "last"}
+    assert (shortened.censored_text, shortened.shorten_input()) == (long, shortened)
+
+
+def test_a_short_input_stays_and_one_without_spaces_is_cut() -> None:
+    # R11
+    short = ContextBuildRequest(agent_id=ANA, input="Where does Ana live?", tokens=100)
+    assert short.shorten_input() is short and short.censored_text == short.input
+    assert len(ContextBuildRequest(agent_id=ANA, input="x" * 99_999, tokens=1).shorten_input().input) <= MAX_QUERY_CHARS

@@ -1,4 +1,4 @@
-"""When a daemon declines a command of a caller, and which commands are never sent to it."""
+"""The address that a daemon publishes, and which commands it declines or is never sent."""
 
 import os
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 from newton.environment import read_sources
 from newton.runtime.cli.command_index import load_commands
 from newton.runtime.cli.command_registry import IN_PROCESS_COMMANDS
+from newton.runtime.daemon_address import ADDRESS_FILE, publish_address, read_address
 from newton.runtime.daemon_state import DaemonState
 from newton.settings import load
 from tests.support import NOON
@@ -53,3 +54,23 @@ def test_a_command_that_opens_a_process_of_its_own_or_uses_its_streams_is_never_
         source = (CLI / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
         found = [word for word in ("open_newton", "sys.std", "input(visible", "os.environ", "chdir") if word in source]
         assert found == [], module
+
+
+def test_a_second_daemon_neither_overwrites_nor_deletes_the_address_of_the_first(tmp_path: Path) -> None:
+    # R14
+    with publish_address(tmp_path, "http://first") as is_published:
+        with publish_address(tmp_path, "http://second") as is_second_published:
+            address = read_address(tmp_path)
+        assert address and (address.url, is_published, is_second_published) == ("http://first", True, False)
+        assert read_address(tmp_path) == address
+    assert read_address(tmp_path) is None
+
+
+def test_the_file_of_a_killed_daemon_is_replaced(tmp_path: Path) -> None:
+    # R14
+    (tmp_path / ADDRESS_FILE).write_text('{"url": "http://killed", "version": "1"}')
+    with publish_address(tmp_path, "http://new") as is_published:
+        address = read_address(tmp_path)
+    assert address and (address.url, is_published) == ("http://new", True)
+    with publish_address(tmp_path, "http://new"):
+        assert read_address(tmp_path) not in {None, address}, "each run of a daemon has an id"

@@ -11,7 +11,7 @@ import pytest
 from pypdf import PdfReader, PdfWriter
 
 from newton.content import sandbox
-from newton.content.document_folders import find_documents
+from newton.content.document_folders import IGNORED, find_documents
 from newton.content.documents import MAX_BYTES, LoadedDocument, read_document
 from newton.content.sections import DocumentSection
 from newton.errors import InputError
@@ -309,3 +309,15 @@ def test_a_folder_gives_its_documents_in_order(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         find_documents(tmp_path / "none")
+
+
+def test_files_that_a_gitignore_file_names_are_passed_over(tmp_path: Path) -> None:
+    for name in ("a.md", "secret.txt", "build/b.md", "sub/keep.log", "sub/drop.log", "sub/deep/c.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("text", encoding="utf-8")
+    (tmp_path / ".gitignore").write_text("# mine\nsecret*\n/build/\n*.log\n", encoding="utf-8")
+    (tmp_path / "sub" / ".gitignore").write_text("!keep.log\n/deep\n", encoding="utf-8")
+    found = find_documents(tmp_path)
+    assert [str(path.relative_to(tmp_path)) for path in found.documents] == ["a.md", "sub/keep.log"]
+    assert found.skipped.counts[IGNORED] == 4
+    assert find_documents(tmp_path / "secret.txt").documents, "what is named is read"

@@ -1,4 +1,4 @@
-"""The identity in a context: what counts most first, whole lines, and nothing beyond its room."""
+"""The lines of an identity: what stands, what fits, and what is the same or against each other."""
 
 from uuid import UUID
 
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from newton.cognition.assembly.render import count_header_tokens, render
 from newton.cognition.assembly.sections import select_identity_lines
+from newton.heart.identity.conflicts import LineRelation, compare_lines
 from newton.heart.identity.tenets import (
     IDENTITY_PARTS,
     Identity,
@@ -18,6 +19,7 @@ from newton.heart.identity.tenets import (
     render_tenet,
 )
 from newton.providers import token_counter
+from tests.cases import load_cases
 
 WORDS = st.text(alphabet=st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=60)
 
@@ -88,3 +90,13 @@ def test_a_difference_names_what_came_and_what_went() -> None:
 )
 def test_case_and_punctuation_do_not_make_other_words(one: str, other: str, same: bool) -> None:
     assert (fingerprint(one) == fingerprint(other)) is same
+
+
+RELATIONS: dict[LineRelation | None, str] = {"same": "same", "against": "against", None: "neither"}
+
+
+@pytest.mark.parametrize("expected", RELATIONS)
+def test_two_lines_are_the_same_against_each_other_or_neither(expected: LineRelation | None) -> None:
+    for one, other in load_cases(__file__)[RELATIONS[expected]]:
+        assert compare_lines(one, other) == compare_lines(other, one) == expected, one
+        assert compare_lines(one, one) == "same"

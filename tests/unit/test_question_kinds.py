@@ -1,4 +1,4 @@
-"""Kinds of questions, and the ranking of memories for them."""
+"""The kind of a question and the intent of an input, and what follows from them."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,9 +10,11 @@ import pytest
 
 from newton.cognition.questions.question_kinds import QuestionKind, read_question
 from newton.cognition.questions.question_rules import SESSION_SUMMARY, rank_for_question
+from newton.cognition.sources.signals import EVENT_TYPES_BY_INTENT, classify_intent
 from newton.content.yaml_source import parse_trusted
 from newton.memory.memory import Kind
 from newton.memory.search_types import RetrievedMemory
+from tests.cases import load_cases
 from tests.support import NOON
 
 LABELLED: dict[QuestionKind, list[str]] = parse_trusted(
@@ -89,3 +91,17 @@ def test_relevance_stays_within_that_of_the_search(text: str) -> None:
     assert sorted(f.memory_id for f in ranked.memories) == sorted(f.memory_id for f in given)
     assert all(0 <= found.relevance <= 1 for found in ranked.memories)
     assert ranked.gathering.rules
+
+
+CASES = load_cases(__file__)
+
+
+@pytest.mark.parametrize(("text", "wanted"), CASES["what_an_input_is_for_is_told_by_whole_words_in_order"])
+def test_what_an_input_is_for_is_told_by_whole_words_in_order(text: str, wanted: str) -> None:
+    assert classify_intent(text) == wanted  # S001-13
+
+
+def test_each_intent_has_its_events() -> None:
+    # S001-14
+    assert EVENT_TYPES_BY_INTENT["fix"][0] == "error"
+    assert EVENT_TYPES_BY_INTENT["other"] == ()

@@ -1,5 +1,6 @@
-"""The context as text."""
+"""The text of a context and the comment lines on it: sections in order, whole lines, tokens that add up."""
 
+import json
 from datetime import date
 
 from hypothesis import given
@@ -15,8 +16,11 @@ from newton.cognition.assembly.render import (
     render_header,
     render_item,
 )
+from newton.cognition.bundles.debug import format_debug_lines
 from newton.memory.representations import date_prefix, make_short_forms, one_line, split_date_prefix, to_bullet
 from newton.providers import token_counter
+from tests.unit.test_replaying import bundle
+from tests.unit.test_score import found
 
 
 def test_sections_come_in_the_design_s_order_and_empty_ones_are_left_out() -> None:
@@ -101,3 +105,19 @@ def test_a_day_costs_the_same_in_front_of_any_line_and_as_a_heading(day: date, s
     assert token_counter.count(
         to_bullet(rest) + heading.text + to_bullet(rest)
     ) == heading.tokens + 2 * token_counter.count(to_bullet(rest))
+
+
+def test_each_sort_of_what_was_injected_has_its_line_with_its_first_words() -> None:
+    # S004-14
+    known = f"The harbour master is called Xylo. {'He is old. ' * 20}"
+    made = bundle([found(kind="fact", summary=known, similarity=0.9), found(kind="passage", similarity=0.9)], focus=[])
+    lines = format_debug_lines(made)
+    assert [line.split(" ")[1] for line in lines] == ["FRAME_DEBUG", "RAG_DEBUG", "MEMORY_DEBUG"]
+    assert json.loads(lines[0].split(" ", 2)[2])["frame"] == made.frame_choice.frame
+    for line in lines[1:]:
+        assert line.startswith(": ") and "\n" not in line
+        told = json.loads(line.split(" ", 2)[2])
+        assert told["tokens"] == sum(item["tokens"] for item in told["items"]) > 0
+        assert all(0 < len(item["text"]) <= 60 for item in told["items"])
+    assert "The harbour master is called Xylo. " in lines[2]
+    assert [line.split(" ")[1] for line in format_debug_lines(bundle([], focus=[]))] == ["FRAME_DEBUG"]

@@ -1,4 +1,4 @@
-"""Rules and wishes that a message states or lifts, by patterns and by the model of sentences."""
+"""Which rules a message states, changes and lifts, and which of its words are pasted."""
 
 from datetime import date
 
@@ -7,6 +7,7 @@ import pytest
 from newton.heart.identity.rule_model import split_sentences
 from newton.heart.identity.rule_plan import RulePlan, list_rule_texts, plan_rules
 from newton.heart.identity.tenets import IdentityTenet, make_tenet
+from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.providers import token_counter
 from tests.unit.local_models import embed
 
@@ -115,3 +116,27 @@ def test_a_later_sentence_lifts_or_changes_the_rule_that_it_is_about(text: str, 
 def test_a_rule_that_another_sentence_names_is_not_the_one_lifted(text: str, about: str) -> None:
     (one,) = plan(text, NUTS, SHORT, SENDING).lifted
     assert one.rule.text == about
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "this came from the council what is it\n\nTHE NOTICE",
+        "Angus next door sent me this what does he want\n\nTHE NOTICE",
+        "Das kam heute mit der Post, was heißt das\n\nTHE NOTICE",
+        "me llegó esto, ¿qué quieren?\n\nTHE NOTICE",
+        "What do they want?\n\nDear members, THE NOTICE",
+        "What do they want?\n\nFrom: Martin Feeney\nDear members, THE NOTICE",
+    ],
+)
+def test_text_that_a_first_paragraph_presents_is_not_the_persons_own(told: str) -> None:
+    notice = (
+        "I am the owner of the pier and all boats have to be moved by the fifth of May because we dredge the harbour."
+    )
+    assert "dredge" in split_own_words(told.replace("THE NOTICE", notice)).foreign
+
+
+def test_what_a_person_tells_in_paragraphs_is_their_own() -> None:
+    told = "Good evening. This week was long.\n\nMy wife came home on Tuesday, the boys were with my mother"
+    told += ", and the roof of the cottage is finished, which I would not have thought possible in May."
+    assert split_own_words(told).foreign == ""

@@ -1,4 +1,4 @@
-"""Statements worth remembering in everyday messages, selected without a language model."""
+"""Which parts of a message are statements, alone and in appositions."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 
 from newton.content.yaml_source import parse_trusted
 from newton.heart.identity.standing_instructions import detect_instructions
+from newton.heart.statements.appositions import find_appositions
 from newton.heart.statements.statement_candidates import split_message
 from newton.heart.statements.statement_selection import (
     DECIDED,
@@ -152,3 +153,14 @@ def test_pasted_text_is_not_the_persons_and_the_sentence_after_it_is(frame: str)
 def test_a_forwarded_mail_is_pasted_up_to_its_end(head: str) -> None:
     mail = f"My aunt is called Vera.\n\n{head}I live in Rome.\n\nI work as a baker."
     assert [one.content for one in select_statements(mail)] == ["My aunt is called Vera."]
+
+
+@pytest.mark.parametrize(("text", "statements"), CASES["an_apposition_is_found"])
+def test_an_apposition_is_found(text: str, statements: list[str]) -> None:
+    # S002-17: what a superseded statement says besides is kept
+    assert [one.statement for one in find_appositions(text)] == statements
+
+
+@pytest.mark.parametrize("text", CASES["other_phrases_are_none"])
+def test_other_phrases_are_none(text: str) -> None:
+    assert find_appositions(text) == []

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from newton.errors import InputError
 from newton.memory.times.time_expressions import MAX_RANGE, MAX_TIMES, find_mentioned_times, find_time_ranges
+from newton.runtime.cli.options import parse_time
 from tests.cases import load_cases
 
 CASES = load_cases(__file__)
@@ -104,3 +106,34 @@ def test_any_words_at_any_moment_give_spans_that_end_after_they_begin(text: str,
     for span in find_mentioned_times(text, moment=now):
         assert span.start is not None and span.end is not None
         assert timedelta(0) < span.end - span.start <= MAX_RANGE and not span.contains(now)
+
+
+@pytest.mark.parametrize(
+    ("said", "start", "end"),
+    [
+        ("2026-01-31", "2026-01-31", "2026-02-01"),
+        ("2026-01-31T09:00:00+02:00", "2026-01-31T09:00:00+02:00", "2026-01-31T09:00:00+02:00"),
+        ("yesterday", "2024-05-14", "2024-05-15"),
+        (" Last  week ", "2024-05-06", "2024-05-13"),
+        ("2024-03", "2024-03-01", "2024-04-01"),
+        ("March", "2024-03-01", "2024-04-01"),
+        ("2023", "2023-01-01", "2024-01-01"),
+        ("two days ago", "2024-05-13", "2024-05-14"),
+        ("next friday", "2024-05-17", "2024-05-18"),
+    ],
+)
+def test_a_time_is_a_day_a_moment_or_words(said: str, start: str, end: str) -> None:
+    def at(text: str) -> datetime:
+        told = datetime.fromisoformat(text)
+        return told if told.tzinfo else told.replace(tzinfo=UTC)
+
+    assert (parse_time(said, now=NOW), parse_time(said, now=NOW, use_end=True)) == (at(start), at(end))
+
+
+@pytest.mark.parametrize(
+    "said", ["garbage", "", "last week and yesterday", "2026-01-31T09:00", "31 February", "before May"]
+)
+def test_what_is_no_time_is_refused_with_a_remedy(said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        parse_time(said, now=NOW)
+    assert "Write" in refused.value.hint

@@ -14,6 +14,8 @@ from newton.runtime.cli.talk.slash_commands import BUILTIN_COMMANDS
 from newton.runtime.cli.talk.tool_commands import TOOL_COMMANDS
 from newton.runtime.interface_matrix import INTERFACES, AbsenceReason, load_verbs
 from newton.runtime.tools.tool_registry import TOOLS
+from tests.browser.page_acts import ACTS
+from tests.browser.page_paths import DOWNLOADS, PARAMETER, QUERIES, VARIANTS, build_page_path, list_routes
 from tests.docs.reference import describe_api
 
 VERBS = load_verbs()
@@ -103,3 +105,13 @@ def test_the_model_and_mcp_share_the_inputs_of_a_tool() -> None:
     assert set(MODEL_TOOLS) == shared
     for name in shared:
         assert MODEL_TOOLS[name].input_model.model_fields.keys() <= TOOLS[name].input_model.model_fields.keys(), name
+
+
+def test_every_page_and_every_action_is_visited_in_the_browser() -> None:
+    known = {"memory_id", "decision_id", "bundle_id", "other_bundle_id", "session"}
+    paths = [build_page_path(path, dict.fromkeys(known, "x")) for path in list_routes("GET") if path not in DOWNLOADS]
+    assert not any(PARAMETER.search(path) for path in paths)
+    assert len(paths) >= 25
+    assert set(QUERIES) <= set(list_routes("GET"))
+    assert all(path.partition("?")[0] in list_routes("GET") for path in VARIANTS)
+    assert {act.route for act in ACTS} == set(list_routes("POST")), "add these to tests/browser/page_acts.py"

@@ -8,6 +8,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from newton.dialogue.compaction.strategies import CompactionBlock, ViewState, refusal_reason
 from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.view import (
     CompactionEntry,
@@ -165,3 +166,12 @@ def test_an_aside_and_a_long_entry_cost_nothing() -> None:
     """A walk over the positions that it covers would not end."""
     view = build_view(TALK[:1], [entry(0, 10**15)], [InjectedText(10**14, "[From other]", 3)])
     assert places(view) == [(0, 10**15), (10**14, 10**14)]
+
+
+def test_the_length_of_what_an_entry_covers_costs_nothing() -> None:
+    """A walk over the positions that it covers would not end."""
+    long = ViewMessage("user", "[goals]", 500, 0, 10**15, "goals")
+    view = (long, ViewMessage("user", "And now?", 5, 10**15 + 1, 10**15 + 1))
+    block = CompactionBlock("merged", (long,), max_tokens=10)
+    assert "restored" not in (refusal_reason(block, ViewState(view, 1_000, frozenset({10**15 + 1}))) or "")
+    assert "restored" in (refusal_reason(block, ViewState(view, 1_000, frozenset({7}))) or "")
