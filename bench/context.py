@@ -28,7 +28,7 @@ from newton.memory import recall, store
 from newton.providers.embedding import normalize_rows
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
-from newton.runtime.transfer.ndjson import read_file
+from newton.runtime.transfer.import_source import read_file
 from newton.runtime.wiring import AgentServices
 
 if TYPE_CHECKING:

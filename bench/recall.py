@@ -33,8 +33,7 @@ from newton.memory.representations import to_bullet
 from newton.providers import token_counter
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
-from newton.runtime.transfer.import_source import ImportReport
-from newton.runtime.transfer.ndjson import read_file
+from newton.runtime.transfer.import_source import ImportReport, read_file
 from newton.runtime.wiring import AgentServices
 
 if TYPE_CHECKING:

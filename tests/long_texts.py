@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from newton.content.yaml_source import parse_trusted
-from newton.runtime.transfer.ndjson import read_file
+from newton.runtime.transfer.import_source import read_file
 from newton.runtime.wiring import AgentServices
 
 LongTextKind = Literal["document", "fact"]

@@ -13,8 +13,7 @@ from cyclopts import App
 from newton.runtime.cli.app import build_app
 from newton.runtime.dashboard.routes import PAGES
 from newton.runtime.interface_matrix import Effect, load_verbs
-from newton.runtime.mcp.prompts import PROMPTS
-from newton.runtime.mcp.resources import RESOURCES, TEMPLATES
+from newton.runtime.mcp.resources import PROMPTS, RESOURCES, TEMPLATES
 from newton.runtime.tools.tool_registry import TOOLS
 from tests.docs.reference import describe_api
 

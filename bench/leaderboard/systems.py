@@ -20,7 +20,7 @@ from bench.scoring import ScoredItem
 from newton import __version__
 from newton.clock import monotonic_ms
 from newton.errors import ProviderError
-from newton.runtime.transfer.ndjson import read_file
+from newton.runtime.transfer.import_source import read_file
 from newton.runtime.wiring import AgentServices
 
 FULL, FULL_SHORT, DEFAULT = "full", "full-short", "default"

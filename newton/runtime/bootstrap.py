@@ -38,8 +38,7 @@ from newton.memory import agents, reembedding
 from newton.memory.memory import TokenCounter
 from newton.memory.redaction.household_codes import keep_household_codes
 from newton.providers.embedding_providers import embedder_for
-from newton.runtime.mcp_servers.server_list import load_servers
-from newton.runtime.mcp_servers.server_pool import McpServerPool
+from newton.runtime.mcp_servers.servers import McpServerPool, load_servers
 from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.model_factory import build_structured_llm, build_web_source, load_models
 from newton.runtime.settings_mapping import build_artifact_policy, build_storage_quota, build_thresholds, check_settings

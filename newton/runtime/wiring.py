@@ -46,7 +46,7 @@ from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.windows.context_windows import get_known_window
 from newton.runtime import settings_mapping as options
-from newton.runtime.mcp_servers.server_pool import McpServerPool
+from newton.runtime.mcp_servers.servers import McpServerPool
 from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.model_factory import build_structured_llm
 from newton.runtime.scope_services import ScopeServices

@@ -128,7 +128,7 @@ def _package(file: Path) -> str:
     return ".".join(file.relative_to(ROOT).parent.parts)
 
 
-OTHER_DATABASES = "newton/runtime/transfer/exports/sqlite_files.py"  # it reads the SQLite files of other programs
+OTHER_DATABASES = "newton/runtime/transfer/exports/memory_stores.py"  # it reads the SQLite files of other programs
 
 
 def test_no_sql_stands_in_python_outside_the_database_package() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.dataset import DatasetConversation
 from newton.clock import ManualClock
-from newton.runtime.transfer.ndjson import read_file
+from newton.runtime.transfer.import_source import read_file
 from newton.runtime.wiring import AgentServices
 
 QUESTION_DELAY = timedelta(days=1)  # between the last line and the questions

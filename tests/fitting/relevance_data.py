@@ -23,7 +23,7 @@ from newton.memory.agents import get_or_create_agent
 from newton.memory.representations import one_line
 from newton.memory.search_types import RecallResult, RetrievedMemory
 from newton.providers import token_counter
-from newton.runtime.transfer.ndjson import read_file
+from newton.runtime.transfer.import_source import read_file
 from newton.runtime.wiring import AgentServices
 from tests.fitting.answers import AnswerCase
 from tests.fitting.generated_beliefs import generate_store

@@ -12,7 +12,7 @@ from newton.agent.actions.approvals import ApprovalAnswer, ApprovalRequest
 from newton.agent.actions.permissions import PermissionService
 from newton.agent.loop.turn import TurnInput, TurnRunner
 from newton.providers.chat import ToolCall
-from newton.runtime.mcp_servers.server_pool import McpServerPool
+from newton.runtime.mcp_servers.servers import McpServerPool
 from newton.setting_types import McpServerSettings
 from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import Handy, able, call

@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from newton.runtime.mcp_servers import server_connection
-from newton.runtime.mcp_servers.server_pool import McpServerPool
+from newton.runtime.mcp_servers.servers import McpServerPool
 from newton.setting_types import McpServerSettings
 from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import call

@@ -15,7 +15,7 @@ from newton.content.yaml_source import parse_trusted
 from newton.memory import agents
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.fakes import ScriptedChat
-from newton.runtime.transfer.ndjson import read_file
+from newton.runtime.transfer.import_source import read_file
 from tests.scenarios import worked
 from tests.scenarios.conftest import Mind, load_minilm
 from tests.scenarios.test_turn import take

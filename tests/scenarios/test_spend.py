@@ -26,7 +26,7 @@ from newton.memory import agents
 from newton.providers import token_counter
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.fakes import ScriptedChat
-from newton.runtime.jobs.memories import to_learning_outcome
+from newton.runtime.jobs.maintenance import to_learning_outcome
 from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import Endless, StagedChat
 from tests.scenarios.reading import NOTHING

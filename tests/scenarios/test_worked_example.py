@@ -14,7 +14,7 @@ from newton.clock import monotonic_ms
 from newton.cognition.bundles.bundle import Bundle
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.minilm import MiniLM
-from newton.runtime.transfer.ndjson import read_file
+from newton.runtime.transfer.import_source import read_file
 from tests.scenarios import worked
 from tests.scenarios.conftest import Mind, load_minilm
 from tests.system.lines import importer

@@ -13,7 +13,7 @@ from newton.db.pool import Database
 from newton.ids import derive_agent_id
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.fakes import HashEmbedder
-from newton.runtime.transfer.ndjson import read_file
+from newton.runtime.transfer.import_source import read_file
 from tests.system.lines import importer
 from tests.system.served import served
 

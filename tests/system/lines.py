@@ -9,9 +9,8 @@ from newton.clock import ManualClock
 from newton.content.frames import load_frames
 from newton.db.pool import Database
 from newton.memory.outbox import EmbeddingOutbox
-from newton.runtime.transfer.import_source import ImportReport
+from newton.runtime.transfer.import_source import ImportReport, read_file
 from newton.runtime.transfer.importer import MemoryImporter
-from newton.runtime.transfer.ndjson import read_file
 from tests.support import DEFAULT_THRESHOLDS, NOON, agent_scope, count
 
 AT = "2023-05-08T13:56:00Z"

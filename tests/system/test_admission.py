@@ -11,9 +11,10 @@ from newton.runtime.api.middleware.admission import (
     LARGE_BODY_BYTES,
     LONG_LIVED_LIMITS,
     AdmissionMiddleware,
+    CallerKey,
     FairLimiter,
+    KnownCallers,
 )
-from newton.runtime.api.middleware.callers import CallerKey, KnownCallers
 from tests.support import ANA, BEN
 from tests.system.served import OPERATOR
 

@@ -48,7 +48,7 @@ def test_other_settings_are_named_and_used_in_the_own_process(served: Daemon, ho
     done, modules = loaded(house, "mcp", "test", "absent", NEWTON_PACK="support")
     assert done.returncode != 0
     assert "started with another value of pack" in done.stderr
-    assert "newton.runtime.mcp_servers.server_check" in modules
+    assert "newton.runtime.mcp_servers.servers" in modules
 
 
 def test_the_api_on_the_socket_takes_its_user_for_the_operator(served: Daemon, house: Path) -> None:

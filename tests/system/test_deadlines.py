@@ -15,7 +15,7 @@ from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.embedding import Vector
 from newton.providers.fakes import HashEmbedder
 from newton.runtime.transfer import importer as importing
-from newton.runtime.transfer.ndjson import read_file
+from newton.runtime.transfer.import_source import read_file
 from tests.endpoint import says
 from tests.scenarios.test_sources import locked
 from tests.support import has_code

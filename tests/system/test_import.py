@@ -15,9 +15,8 @@ from newton.dialogue import log
 from newton.errors import DatabaseError, InputError
 from newton.memory.outbox import EmbeddingOutbox, read_backlog
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
-from newton.runtime.transfer.import_source import ImportReport
+from newton.runtime.transfer.import_source import MAX_LINE_BYTES, ImportReport, read_file, read_lines
 from newton.runtime.transfer.importer import BATCH_CHARACTERS, BATCH_LINES
-from newton.runtime.transfer.ndjson import MAX_LINE_BYTES, read_file, read_lines
 from tests.support import until
 from tests.system.lines import (
     AT,

@@ -18,7 +18,7 @@ IMPORT = """
 import asyncio, sys
 from pathlib import Path
 from newton.runtime.bootstrap import open_newton
-from newton.runtime.transfer.ndjson import read_file
+from newton.runtime.transfer.import_source import read_file
 from newton.settings import load
 
 async def main() -> None:

@@ -15,8 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import INVALID_PARAMS, Resource, TextContent, TextResourceContents
 
 from newton.db.pool import Database
-from newton.runtime.mcp.prompts import PROMPTS
-from newton.runtime.mcp.resources import PAGE_SIZE, RESOURCES, TEMPLATES
+from newton.runtime.mcp.resources import PAGE_SIZE, PROMPTS, RESOURCES, TEMPLATES
 from tests.system.served import Api, served
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients" / "mcp.md"

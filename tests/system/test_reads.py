@@ -19,7 +19,7 @@ from newton.dialogue.artifact_storage import artifact_store
 from newton.ids import derive_agent_id
 from newton.runtime.cli.talk.tool_commands import TOOL_COMMANDS
 from newton.runtime.interface_matrix import load_verbs
-from newton.runtime.mcp_servers import server_list
+from newton.runtime.mcp_servers import servers
 from newton.runtime.tools.tool_registry import TOOLS
 from tests.db.world import STOVE_LOG, contexts, live
 from tests.operations import Operation, list_operations
@@ -60,7 +60,7 @@ async def stored(dsn: str, values: dict[str, Any]) -> AsyncIterator[StoredRows]:
 @pytest.fixture
 async def api(db: Database, tmp_path: Path, values: dict[str, Any]) -> AsyncIterator[Api]:
     command = {"command": sys.executable, "args": [str(SERVER), "good", str(tmp_path / "calls")], "trust": True}
-    server_list.add_server(tmp_path, "files", command)
+    servers.add_server(tmp_path, "files", command)
     async with served(db, tmp_path) as made:
         yield made
 

@@ -35,7 +35,7 @@ from bench.scoring import (
 from bench.synthetic_dialogue import generate_dialogue
 from newton.errors import InputError
 from newton.providers import token_counter
-from newton.runtime.transfer.ndjson import parse_line
+from newton.runtime.transfer.import_source import parse_line
 from tests.support import count
 
 TEN = "one two three four five six seven eight nine ten"

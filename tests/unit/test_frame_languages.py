@@ -13,7 +13,7 @@ from newton.languages import language_data
 from newton.languages.detection import detect_languages
 from newton.operations.contexts.context_text import format_frame_features
 from newton.providers.minilm import MiniLM
-from newton.runtime.health.language_checks import check_frame_languages
+from newton.runtime.health.installation_checks import check_frame_languages
 from tests.fitting import known_words
 from tests.fitting.frame_accuracy import (
     FrameOutcome,

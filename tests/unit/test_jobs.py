@@ -12,10 +12,18 @@ from newton.agent.maintenance.service import LearningReport
 from newton.brain.queries import DecisionSummary
 from newton.memory.outbox import DrainResult, OutboxBacklog
 from newton.memory.transitions import PlannedTransition
-from newton.runtime.jobs.decisions import find_snapshot_reason, to_reminder_outcome
-from newton.runtime.jobs.memories import to_embed_outcome, to_learning_outcome, to_lifecycle_outcome
+from newton.runtime.jobs.maintenance import (
+    MIN_DEAD_ROWS,
+    TableStats,
+    describe_retention,
+    find_snapshot_reason,
+    to_embed_outcome,
+    to_learning_outcome,
+    to_lifecycle_outcome,
+    to_reminder_outcome,
+    to_vacuum_outcome,
+)
 from newton.runtime.jobs.queue import JobOutcome
-from newton.runtime.jobs.retention import MIN_DEAD_ROWS, TableStats, describe_retention, to_vacuum_outcome
 from tests.support import NOON
 
 NONE_LEFT = OutboxBacklog(0, 0, None)

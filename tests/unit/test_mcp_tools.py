@@ -14,7 +14,7 @@ from newton.errors import ConfigError, InputError
 from newton.ids import derive_agent_id, new_id
 from newton.runtime.cli.talk.attachments import find_files
 from newton.runtime.cli.talk.completion import complete_input
-from newton.runtime.mcp_servers.server_list import add_server, expand_server, load_servers, remove_server
+from newton.runtime.mcp_servers.servers import add_server, expand_server, load_servers, remove_server
 from newton.runtime.mcp_servers.tool_checks import ListedTool, check_tool
 from newton.settings import load
 from tests.support import NOON

@@ -8,7 +8,7 @@ from newton.errors import ProviderError, RefusedRequestError
 from newton.providers.chat import ChatMessage, ChatReply, ReplyDelta, RequestOptions
 from newton.providers.openai.chat import OpenAIChat
 from newton.providers.upstreams import build_provider_upstream
-from newton.runtime.api.chat_completions.delta_merge import merge_delta
+from newton.runtime.api.chat_completions.response_writer import merge_delta
 from newton.settings import load
 from tests.endpoint import Respond, Wire, chunk, endpoint, says
 from tests.unit.test_chat_model import streams

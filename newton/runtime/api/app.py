@@ -16,8 +16,7 @@ from newton.runtime.access.browser_sessions import BrowserSessions
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api import problems
 from newton.runtime.api.event_broadcaster import EventBroadcaster
-from newton.runtime.api.middleware.admission import AdmissionMiddleware, FairLimiter
-from newton.runtime.api.middleware.callers import KnownCallers
+from newton.runtime.api.middleware.admission import AdmissionMiddleware, FairLimiter, KnownCallers
 from newton.runtime.api.middleware.request_limits import BodyMiddleware, HeaderCheckMiddleware
 from newton.runtime.api.middleware.request_log import RequestLogMiddleware
 from newton.runtime.api.operation_routes import build_operation_router

@@ -33,7 +33,7 @@ from newton.runtime.dashboard.pages import (
     overview,
     rules,
 )
-from newton.runtime.reports.chart_style import CHART_STYLE
+from newton.runtime.reports.charts import CHART_STYLE
 
 ASSETS = {"style.css": "text/css", "icon.svg": "image/svg+xml"}
 ASSET_HEADERS = {"Cache-Control": "private, max-age=300"}

@@ -1,13 +1,17 @@
 """The checks of an installation that need its database and models."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from dataclasses import replace
 
 from newton.agent.compaction.block_summarizer import BlockSummarizer, create_breaker
 from newton.agent.llm.failing_models import list_failing_models
 from newton.agent.reconciliation.proposal_log import ModelRecord, list_records
 from newton.brain.hash_chain import BrokenLink
 from newton.clock import monotonic_ms
+from newton.cognition.frames.language_coverage import measure_coverage
+from newton.cognition.frames.training import NO_EMBEDDER, knows_languages
+from newton.content.frames import Frame
 from newton.db import health
 from newton.db.distribution import read_cluster_state
 from newton.db.health import ServerInfo
@@ -15,15 +19,91 @@ from newton.db.pool import Tx
 from newton.db.server_paths import find_database_folder
 from newton.errors import ConfigError, NewtonError, ProviderError
 from newton.ids import derive_model_id
+from newton.languages.language_data import ENGLISH, LANGUAGES, load_language
 from newton.memory import outbox, store
+from newton.providers import multilingual_e5
 from newton.providers.chat import ChatMessage
+from newton.providers.windows.context_windows import WindowedModel
 from newton.runtime.health.check_result import HealthFinding
-from newton.runtime.health.language_checks import check_frame_languages, check_memory_languages
-from newton.runtime.health.window_checks import check_compaction_limit, check_window
 from newton.runtime.jobs.claims import list_agent_queues
 from newton.runtime.model_directory import ModelDirectory, describe_replies_without_model
+from newton.runtime.settings_mapping import build_turn_limits
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
+
+
+async def check_window(newton: AgentServices) -> AsyncGenerator[HealthFinding]:
+    """Yield the finding on the context window of the agent's model, and where it is known from."""
+    if not isinstance(model := newton.chat_model, WindowedModel):
+        return
+    window = await model.find_window()
+    finding = HealthFinding("ok", f"the context window of {model.name} has {window}")
+    hints = {
+        "default": "If it is another, set NEWTON_WINDOW_TOKENS, or window_tokens in its table of [models].",
+        "refusal": "If the window is larger now, set NEWTON_WINDOW_TOKENS, or window_tokens in its table of [models].",
+    }
+    yield replace(finding, state="note", hint=hints[window.source]) if window.source in hints else finding
+
+
+def check_compaction_limit(newton: AgentServices) -> HealthFinding:
+    """Return the finding on the maximum of a conversation, which the window and the context may reduce."""
+    settings, limit = newton.settings, newton.conversation_tokens
+    wanted = build_turn_limits(settings).conversation
+    if limit < wanted:
+        problem = f"conversations have at most {limit:,} tokens, not {wanted:,}: the window leaves no more"
+        return HealthFinding("note", problem, "Use a model with a larger window, or set a smaller conversation_tokens.")
+    return HealthFinding("ok", f"conversations are compacted ({settings.compaction}) within {limit:,} tokens")
+
+
+def check_frame_languages(frames: Mapping[str, Frame], identity: str | None) -> HealthFinding:
+    """Return the finding on the languages in which frames are chosen. `identity` is that of the embedding model.
+
+    It is a note if a frame has too few examples in a language.
+    """
+    coverage = measure_coverage(frames, LANGUAGES)
+    detail = f"languages of frames: chosen in {_join_names(coverage.languages) or 'none'}"
+    if knows_languages(identity or NO_EMBEDDER):
+        detail += ", with the embedding model"
+    elif identity:
+        detail += ", with the embedding model in English and by words and form in the others"
+    else:
+        detail += ", by words and form"
+    detail += "; in all others mostly the neutral frame is used"
+    for name, codes in coverage.missing.items():
+        detail += f"; the frame {name} has too few examples in {_join_names(codes)}"
+    if coverage.missing:
+        return HealthFinding("note", detail, "Add examples in these languages to the file of the frame.")
+    return HealthFinding("ok", detail)
+
+
+async def check_memory_languages(newton: AgentServices) -> HealthFinding:
+    """Return the finding on the languages of the memories and how each is searched.
+
+    It is a note if memories in another language than English are searched with the embedding model for English.
+    """
+    async with newton.scope.transaction() as tx:
+        counts = await store.count_by_language(tx, agent_id=newton.scope.agent_id)
+    stored = ", ".join(f"{count} in {load_language(code).name}" for code, count in counts.items()) or "none yet"
+    detail = f"languages of memories: {stored}; searched by words in {_join_names(LANGUAGES)}"
+    embedder = newton.scope.embedder
+    if embedder is None:
+        return HealthFinding("ok", f"{detail}, and not by meaning")
+    if embedder.identity == multilingual_e5.read_identity():
+        return HealthFinding("ok", f"{detail}, and by meaning in all of these and across them")
+    if newton.settings.embedding_provider == "openai":
+        return HealthFinding("ok", f"{detail}, and by meaning in those that the model {embedder.name} knows")
+    detail = f"{detail}, and by meaning in English only"
+    is_english = set(counts) <= {ENGLISH}
+    return HealthFinding("ok" if is_english else "note", detail, "" if is_english else _multilingual_hint())
+
+
+def _join_names(codes: Iterable[str]) -> str:
+    return ", ".join(load_language(code).name for code in codes)
+
+
+def _multilingual_hint() -> str:
+    install = "" if multilingual_e5.read_identity() else f"{multilingual_e5.INSTALL_HINT} "
+    return f"{install}Set NEWTON_EMBEDDING_PROVIDER=multilingual and run `newton reembed`."
 
 
 async def check_installation(newton: AgentServices, *, verify: bool) -> AsyncGenerator[HealthFinding]:

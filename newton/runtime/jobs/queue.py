@@ -12,6 +12,8 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import Record, load
 from newton.errors import ConflictError
 from newton.ids import new_id
+from newton.runtime.jobs.triggers import JobSchedule
+from newton.runtime.wiring import AgentServices
 
 SQL = load("newton.runtime.jobs", "queue.sql")
 
@@ -198,3 +200,22 @@ def _to_job_run(row: Record) -> JobRun:
     fields = dict(row)
     result = fields.pop("result")
     return JobRun(**fields, result=result and json.loads(result))
+
+
+class Job(NamedTuple):
+    """A scheduled job. `run` must be idempotent, because a run may be cancelled at any point and repeated."""
+
+    name: str
+    description: str
+    schedule: JobSchedule
+    run: Callable[[AgentServices], Awaitable[JobOutcome]]
+    timeout_seconds: float = 600
+
+
+def format_count(number: int, singular: str, plural: str | None = None) -> str:
+    """Return a number with thousands separators and the noun in singular or plural.
+
+    >>> format_count(1, "fact"), format_count(2_000, "memory", "memories")
+    ('1 fact', '2,000 memories')
+    """
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

@@ -7,9 +7,8 @@ from typing import Any
 from newton.concurrency import with_timeout
 from newton.errors import NotFoundError
 from newton.runtime.agent_registry import AgentRegistry
-from newton.runtime.jobs import decisions, memories, retention
-from newton.runtime.jobs.job import Job
-from newton.runtime.jobs.queue import ClaimedRun, JobOutcome
+from newton.runtime.jobs import maintenance
+from newton.runtime.jobs.queue import ClaimedRun, Job, JobOutcome
 from newton.runtime.jobs.triggers import JobSchedule, OffSchedule, daily, every_minutes, weekly
 from newton.runtime.jobs.worker import RunFunction
 
@@ -18,41 +17,43 @@ _TABLE = (
         "embed",
         "Embeds pending memories, and compares new facts with stored ones.",
         every_minutes(2),
-        memories.embed_memories,
+        maintenance.embed_memories,
     ),
-    Job("summarize", "Updates the summaries of sessions.", every_minutes(10), memories.summarize_sessions),
+    Job("summarize", "Updates the summaries of sessions.", every_minutes(10), maintenance.summarize_sessions),
     Job(
-        memories.EXTRACT,
+        maintenance.EXTRACT,
         "Stores idle sessions as episodes, extracts facts from conversations, and lets the model reconcile them.",
         every_minutes(5),
-        memories.learn_from_sessions,
+        maintenance.learn_from_sessions,
     ),
-    Job("summarize-lines", "Summarizes long messages with the model.", every_minutes(60), memories.summarize_lines),
+    Job("summarize-lines", "Summarizes long messages with the model.", every_minutes(60), maintenance.summarize_lines),
     Job(
-        memories.REEMBED,
+        maintenance.REEMBED,
         "Embeds all memories again after a change of the embedding model.",
         every_minutes(10),
-        memories.reembed_memories,
+        maintenance.reembed_memories,
     ),
-    Job("generalize", "Merges the facts of an attribute that has too many.", daily(3, 10), memories.generalize_facts),
-    *(memories.lifecycle_job(kind, daily(3, 20)) for kind in memories.LIFECYCLE_DESCRIPTIONS),
     Job(
-        memories.LIFECYCLE,
+        "generalize", "Merges the facts of an attribute that has too many.", daily(3, 10), maintenance.generalize_facts
+    ),
+    *(maintenance.lifecycle_job(kind, daily(3, 20)) for kind in maintenance.LIFECYCLE_DESCRIPTIONS),
+    Job(
+        maintenance.LIFECYCLE,
         "Does the daily maintenance at once: embeds, compares and merges facts, changes states, deletes old contexts.",
         OffSchedule("on request"),
-        memories.run_lifecycle,
-        memories.LIFECYCLE_TIMEOUT_SECONDS,
+        maintenance.run_lifecycle,
+        maintenance.LIFECYCLE_TIMEOUT_SECONDS,
     ),
-    Job("remind", "Lists decisions whose review is due.", daily(7), decisions.remind_reviews),
+    Job("remind", "Lists decisions whose review is due.", daily(7), maintenance.remind_reviews),
     Job(
         "calibrate",
         "Stores how well the confidences of decisions match their outcomes.",
         daily(4),
-        decisions.take_calibration_snapshot,
+        maintenance.take_calibration_snapshot,
     ),
-    Job("verify", "Verifies that no record of the decision log was changed.", daily(4, 30), decisions.verify_ledger),
-    Job("retain", "Deletes old contexts, working memory and job runs.", daily(3, 40), retention.apply_retention),
-    Job("check-vacuum", "Lists database tables that need a vacuum.", weekly("Sunday", 5), retention.check_vacuum),
+    Job("verify", "Verifies that no record of the decision log was changed.", daily(4, 30), maintenance.verify_ledger),
+    Job("retain", "Deletes old contexts, working memory and job runs.", daily(3, 40), maintenance.apply_retention),
+    Job("check-vacuum", "Lists database tables that need a vacuum.", weekly("Sunday", 5), maintenance.check_vacuum),
 )
 JOBS: dict[str, Job] = {job.name: job for job in _TABLE}
 SCHEDULES: dict[str, JobSchedule] = {job.name: job.schedule for job in JOBS.values()}
@@ -83,7 +84,7 @@ def build_runner(agents: AgentRegistry) -> RunFunction:
     async def run(claimed: ClaimedRun) -> JobOutcome:
         job, newton = get_job(claimed.name), await agents.get(claimed.agent)
         outcome = await with_timeout(job.run(newton), seconds=job.timeout_seconds)
-        if job.name == memories.REEMBED and outcome.result:
+        if job.name == maintenance.REEMBED and outcome.result:
             await agents.reload(newton)  # the active embedding model may have changed
         return outcome
 

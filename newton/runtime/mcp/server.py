@@ -30,8 +30,8 @@ from newton.deadline import RequestDeadline, check_timeout
 from newton.errors import ForbiddenError, NewtonError
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.api.middleware import request_limits
-from newton.runtime.mcp import prompts, resources
-from newton.runtime.mcp.request_errors import convert_errors, hide_internal_details
+from newton.runtime.mcp import resources
+from newton.runtime.mcp.resources import convert_errors, hide_internal_details
 from newton.runtime.tools.tool_registry import (
     TOOLS,
     CallOptions,
@@ -98,13 +98,13 @@ def build_server(get_caller: Callable[[RequestContext], McpCaller]) -> Server[An
             return await resources.read_resource(_get_reader(get_caller(context)), params.uri)
 
     async def list_prompts(context: RequestContext, params: PaginatedRequestParams | None) -> ListPromptsResult:
-        return prompts.list_prompts()
+        return resources.list_prompts()
 
     async def get_prompt(context: RequestContext, params: GetPromptRequestParams) -> GetPromptResult:
         with convert_errors():
             caller = get_caller(context)
             arguments = params.arguments or {}
-            return await prompts.get_prompt(_get_reader(caller), params.name, arguments, session=caller.session)
+            return await resources.get_prompt(_get_reader(caller), params.name, arguments, session=caller.session)
 
     return Server(
         "newton",

@@ -33,10 +33,15 @@ from newton.runtime.mcp_servers.limited_transports import (
     connect_over_http,
     start_server,
 )
-from newton.runtime.mcp_servers.output_checks import find_output_problem
-from newton.runtime.mcp_servers.server_list import describe_address, expand_server
-from newton.runtime.mcp_servers.tool_checks import MAX_TOOLS, ListedTool, check_tool
-from newton.runtime.mcp_servers.tool_output import cut_output, to_result
+from newton.runtime.mcp_servers.servers import describe_address, expand_server
+from newton.runtime.mcp_servers.tool_checks import (
+    MAX_TOOLS,
+    ListedTool,
+    check_tool,
+    cut_output,
+    find_output_problem,
+    to_result,
+)
 from newton.setting_types import McpServerSettings
 
 CONNECT_SECONDS, MIN_CONNECT_SECONDS = 15.0, 8.0

@@ -1,4 +1,4 @@
-"""Checks of the tools that a server lists, and their conversion to tools for the model. Pure."""
+"""Checks of the tools that a server describes, and of what they return: schemas, sizes and texts for the model."""
 
 import json
 import math
@@ -6,10 +6,58 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
-from newton.agent.actions.external_tools import EXPECTED_FIELD, ExternalTool
-from newton.memory.hygiene import clean_model_text, remove_prompt_marks
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+
+from newton.agent.actions.external_tools import EXPECTED_FIELD, ExternalResult, ExternalTool
+from newton.memory.hygiene import clean_model_text, remove_prompt_marks, remove_template_marks
 from newton.memory.memory import digest
 from newton.providers.chat import ToolDefinition
+
+MAX_OUTPUT_CHARS = 10_000  # of one result; of a longer one, the model gets the beginning and the end
+
+
+def to_result(result: Any) -> ExternalResult:
+    """Return a result of the MCP client as text. Images and other data are replaced by a description."""
+    parts = [_describe_block(block) for block in result.content]
+    if not any(parts) and result.structured_content is not None:
+        parts = [json.dumps(result.structured_content, ensure_ascii=False)]
+    text = "\n".join(part for part in parts if part)
+    whole_text = text if len(text) > MAX_OUTPUT_CHARS else None
+    return ExternalResult(cut_output(text), result.is_error is True, whole_text)
+
+
+def cut_output(text: str, max_chars: int = MAX_OUTPUT_CHARS) -> str:
+    """Return a text without secrets and marks of chat templates, its middle left out if it is longer than `max_chars`.
+
+    >>> cut_output("a" * 30 + "b" * 30, 20)
+    'aaaaaaaaaa\\n[… 40 characters are left out …]\\nbbbbbbbbbb'
+    """
+    head, tail = text[: max_chars // 2], text[-(max_chars // 2) :]
+    if len(text) <= max_chars:
+        return _clean(text) or "(no output)"
+    note = f"[… {len(text) - len(head) - len(tail):,} characters are left out …]"
+    return f"{_clean(head)}\n{note}\n{_clean(tail)}"
+
+
+def _clean(text: str) -> str:
+    return remove_template_marks(clean_model_text(text))
+
+
+def _describe_block(block: Any) -> str:
+    match block.type:
+        case "text":
+            return block.text
+        case "image" | "audio":
+            return f"[{block.type}, {block.mime_type}, {len(block.data) * 3 // 4:,} bytes]"
+        case "resource_link":
+            return f"[resource {block.name}: {block.uri}]"
+        case "resource":
+            text = getattr(block.resource, "text", None)
+            return text if text is not None else f"[resource {block.resource.uri}]"
+        case _:
+            return f"[{block.type}]"
+
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
 ARGUMENT_PATTERN = re.compile(r"[A-Za-z0-9_.$-]{1,64}")
@@ -129,3 +177,41 @@ def _clean_texts(schema: object) -> object:
         key: _clean_description(value) if key in DESCRIPTION_KEYS and isinstance(value, str) else _clean_texts(value)
         for key, value in cast("Mapping[str, object]", schema).items()
     }
+
+
+SIMPLE_KEYWORDS = frozenset(
+    (
+        *("type", "properties", "required", "items", "additionalProperties", "enum", "const", "minimum", "maximum"),
+        *("minLength", "maxLength", "minItems", "maxItems", "title", "description", "default", "examples", "$schema"),
+    )
+)
+MAX_PROBLEM_CHARS = 300
+
+
+def find_output_problem(output: object, schema: Mapping[str, Any] | None) -> str | None:
+    """Return how a structured output differs from its schema; None if it does not, or the schema cannot be checked."""
+    if schema is None or not _is_simple(schema, MAX_DEPTH) or len(json.dumps(schema)) > MAX_SCHEMA_CHARS:
+        return None
+    if output is None:
+        return "it has an output schema, but returned no structured content"
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError:
+        return "its output schema is invalid"
+    error = next(iter(cast("Any", Draft202012Validator(schema)).iter_errors(output)), None)
+    return None if error is None else f"invalid structured content: {error.message[:MAX_PROBLEM_CHARS]}"
+
+
+def _is_simple(schema: object, depth: int) -> bool:
+    """Return whether a schema has only simple keywords, at most `depth` levels deep."""
+    if isinstance(schema, bool):
+        return True
+    if not isinstance(schema, dict) or depth == 0:
+        return False
+    fields = cast("dict[str, object]", schema)
+    properties = fields.get("properties", {})
+    inner = [fields.get("items", True), fields.get("additionalProperties", True)]
+    if not isinstance(properties, dict) or not fields.keys() <= SIMPLE_KEYWORDS:
+        return False
+    inner += cast("dict[str, object]", properties).values()
+    return all(_is_simple(one, depth - 1) for one in inner)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 from html import escape
 
-from newton.runtime.reports.svg import draw_text, render_svg
+from newton.runtime.reports.charts import draw_text, render_svg
 
 PLOT_WIDTH, PLOT_HEIGHT = 400, 130
 MAX_SERIES = 8  # colours; the last one stands for all other series

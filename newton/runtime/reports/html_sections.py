@@ -6,7 +6,7 @@ from html import escape
 from newton.brain.calibration.report import CalibrationGroup, CalibrationReport
 from newton.brain.calibration.trend import CalibrationTrend
 from newton.operations.decisions import calibration_phrases as phrases
-from newton.runtime.reports import svg
+from newton.runtime.reports import charts
 
 
 def render_calibration_sections(report: CalibrationReport) -> str:
@@ -15,11 +15,11 @@ def render_calibration_sections(report: CalibrationReport) -> str:
         return f"<p>{escape(phrases.NO_REVIEWED_DECISIONS)}</p>"
     bins = report.scores.bins
     reliability = _render_figure(
-        svg.draw_reliability(bins),
+        charts.draw_reliability(bins),
         "Observed success rate by stated confidence, in bins of 10 percentage points with n decisions each; the bars"
         " are Wilson 95 % intervals. On the dashed line, the calibration is perfect.",
     )
-    sharpness = _render_figure(svg.draw_sharpness(bins), "Number of reviewed decisions by stated confidence.")
+    sharpness = _render_figure(charts.draw_sharpness(bins), "Number of reviewed decisions by stated confidence.")
     cards = [
         render_card("Reliability", reliability),
         render_card("Scores", render_table(("", "", ""), phrases.list_scores(report.scores), numeric_columns={1})),
@@ -52,7 +52,7 @@ def render_trend(trend: CalibrationTrend | None, n: int) -> str:
     if trend is None:
         return f"<p>{escape(phrases.describe_missing_trend(n))}</p>"
     return (
-        f"<figure>{svg.draw_trend(trend.windows)}<figcaption>"
+        f"<figure>{charts.draw_trend(trend.windows)}<figcaption>"
         f'<span class="brier-key">━ Brier</span> {escape(phrases.describe_slope(trend.brier))}<br>'
         f'<span class="bias-key">╍ bias</span> {escape(phrases.describe_slope(trend.bias))}'
         "</figcaption></figure>"

@@ -7,7 +7,7 @@ from newton.agent.maintenance.relevance_fitter import RelevanceReport
 from newton.brain.calibration.scores import CalibrationScores
 from newton.cognition.corrections.answer_correction import MIN_CONTEXTS, MIN_ITEMS, MIN_USED, CorrectionFit
 from newton.operations.decisions.relevance_text import NOTHING_JUDGED, describe_sample, list_scores
-from newton.runtime.reports import html_sections, svg
+from newton.runtime.reports import charts, html_sections
 
 
 def fit_to_json(fit: CorrectionFit, *, is_stored: bool) -> dict[str, object]:
@@ -47,7 +47,7 @@ def render_sections(report: RelevanceReport) -> str:
 
 def _draw_reliability(scores: CalibrationScores, number: int) -> str:
     name = f"relevance-{number}"
-    return svg.draw_reliability(scores.bins, name=name, x_label="probability", y_label="share used by replies")
+    return charts.draw_reliability(scores.bins, name=name, x_label="probability", y_label="share used by replies")
 
 
 def list_fit_lines(fit: CorrectionFit, *, is_stored: bool) -> list[str]:

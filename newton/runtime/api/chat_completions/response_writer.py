@@ -2,22 +2,61 @@
 
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
+
+from fastapi import Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
 
 from newton.agent.loop.turn_status import ProgressEvent, TasksChanged, TurnStatus
-from newton.agent.loop.turn_types import TurnResult
+from newton.agent.loop.turn_types import TurnInput, TurnResult
 from newton.dialogue.compaction.progress_events import CompactionCompleted, CompactionFailed, CompactionStarted
 from newton.errors import NewtonError
 from newton.ids import new_id
 from newton.operations.conversations.task_records import draw_changes
 from newton.providers.chat import ReplyDelta, ReplyPiece, ToolCall
 from newton.runtime.api import problems
-from newton.runtime.api.chat_completions.delta_merge import merge_delta
 from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest
+from newton.runtime.api.chat_completions.turn_request import ORIGIN, TurnTarget
+from newton.runtime.api.turn_stream import TurnStream
+
+CONSTANT_FIELDS = frozenset({"role", "type", "id", "index", "format", "name"})  # repeated, not continued
+
+
+def merge_delta(target: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    """Add a delta to the message `target`: append texts, merge objects, and merge lists by `index` or extend them.
+
+    >>> message = {"reasoning": "First"}
+    >>> merge_delta(message, {"reasoning": ", count.", "role": "assistant"})
+    >>> message
+    {'reasoning': 'First, count.', 'role': 'assistant'}
+    """
+    for name, value in delta.items():
+        known = target.get(name)
+        if isinstance(known, str) and isinstance(value, str) and name not in CONSTANT_FIELDS:
+            target[name] = known + value
+        elif isinstance(known, dict) and isinstance(value, Mapping):
+            merge_delta(cast("dict[str, Any]", known), cast("Mapping[str, Any]", value))
+        elif isinstance(value, list):
+            target[name] = _merge_list(cast("list[Any]", known or []), cast("list[Any]", value))
+        elif value is not None or name not in target:
+            target[name] = dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value
+
+
+def _merge_list(known: list[Any], added: list[Any]) -> list[Any]:
+    merged = list(known)
+    for item in added:
+        index = cast("Mapping[str, Any]", item).get("index") if isinstance(item, Mapping) else None
+        same = [one for one in merged if index is not None and one.get("index") == index]
+        if same:
+            merge_delta(same[0], cast("Mapping[str, Any]", item))
+        else:
+            merged.append(dict(cast("Mapping[str, Any]", item)) if isinstance(item, Mapping) else item)
+    return merged
+
 
 StreamItem: TypeAlias = ReplyPiece | TurnResult | ProgressEvent | None  # None is a heartbeat
 JSON_OR_STREAM: dict[int | str, dict[str, Any]] = {
@@ -227,3 +266,63 @@ def build_newton_fields(result: TurnResult) -> dict[str, object]:
         "missing": dict(result.missing),
         "ui_task": result.private and result.private.ui_task,
     }
+
+
+CLIENT_CLOSED_REQUEST = 499  # for the log: the client has disconnected
+
+
+class TurnWriter(Protocol):
+    """Interface of a writer of one reply in a format of OpenAI, such as Chat Completions.
+
+    The reply comes as pieces, with progress events and heartbeats between them.
+    """
+
+    async def build_whole(self, pieces: AsyncGenerator[StreamItem]) -> Mapping[str, Any] | None:
+        """Return the whole reply as one JSON object; None if the client has disconnected. Raises the turn's errors."""
+        ...
+
+    def stream_events(self, pieces: AsyncGenerator[StreamItem]) -> AsyncGenerator[str]:
+        """Yield the reply as server-sent events: a comment at once, and at the end an event with the turn's error, if
+        any.
+
+        Heartbeats and progress become comments.
+        """
+        ...
+
+
+async def respond(
+    writer: TurnWriter, turn_input: TurnInput, target: TurnTarget, request: Request, *, is_streamed: bool
+) -> Response:
+    """Run the turn and return its response. Raises the errors of the turn; those of a stream only until it begins.
+
+    A stream begins with the first piece of the reply, or with the first heartbeat if that is earlier. So errors that
+    come soon have an HTTP status, and a client waits for no byte longer than that.
+    """
+    stream = TurnStream[StreamItem]()
+    turn_input = replace(turn_input, strategy=target.strategy, deadline=target.caller.turn_deadline)
+    turn = target.newton.turn_runner(target.model, origin=ORIGIN, on_event=stream.put).run(turn_input)
+    pieces = stream.read_pieces(turn, target.caller, request, is_private=turn_input.private is not None)
+    if is_streamed:
+        begun = await _read_beginning(pieces)
+        return StreamingResponse(writer.stream_events(_resume(begun, pieces)), media_type="text/event-stream")
+    response = await writer.build_whole(pieces)
+    return JSONResponse(response) if response else Response(status_code=CLIENT_CLOSED_REQUEST)
+
+
+async def _read_beginning(pieces: AsyncGenerator[StreamItem]) -> list[StreamItem]:
+    """Read the items up to the first one that is no progress event; a heartbeat is such an item."""
+    items: list[StreamItem] = []
+    async for item in pieces:
+        items.append(item)
+        if not isinstance(item, ProgressEvent):
+            break
+    return items
+
+
+async def _resume(items: Sequence[StreamItem], pieces: AsyncGenerator[StreamItem]) -> AsyncGenerator[StreamItem]:
+    """Yield the items that were read already, and then the other ones."""
+    async with aclosing(pieces):
+        for item in items:
+            yield item
+        async for item in pieces:
+            yield item

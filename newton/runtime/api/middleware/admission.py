@@ -1,4 +1,4 @@
-"""Admission control: limits of concurrent requests per agent and token, and a short queue that serves them fairly."""
+"""Admission control: limits of concurrent requests per agent and token, and a short queue that serves fairly."""
 
 import asyncio
 import re
@@ -6,6 +6,8 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
+from uuid import UUID
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -14,8 +16,52 @@ from newton.clock import monotonic_ms
 from newton.concurrency import idle_timeout, with_timeout
 from newton.deadline import DEFAULT_TIMEOUT_SECONDS, RequestDeadline, check_timeout
 from newton.errors import InputError, OverloadedError, TimeoutExceededError
-from newton.runtime.api.middleware.callers import CallerKey, KnownCallers
+from newton.runtime.access.operator_token import is_same_token
+from newton.runtime.access.tokens import hash_token
 from newton.runtime.api.problems import error_response
+
+MAX_KNOWN = 10_000
+
+
+class CallerKey(NamedTuple):
+    """The token of a request, and the agent of the token. Both have a limited share of the daemon."""
+
+    agent: str
+    token: str
+
+
+class KnownCallers:
+    """The agents of the tokens that were verified last.
+
+    They tell the agent of a request before it is authenticated, without a query. A token that is not verified yet
+    has a share of its own, so that a forged one takes nothing from the agent that it names.
+    """
+
+    def __init__(self, operator_token: str) -> None:
+        self._operator_token = operator_token
+        self._agents: OrderedDict[bytes, UUID] = OrderedDict()
+
+    def add(self, token: str, agent_id: UUID) -> None:
+        """Remember the agent of a token that was verified."""
+        key = hash_token(token)
+        self._agents[key] = agent_id
+        self._agents.move_to_end(key)
+        if len(self._agents) > MAX_KNOWN:
+            self._agents.popitem(last=False)
+
+    def identify(self, scope: Scope) -> CallerKey:
+        """Return the caller of a request. The operator has a share for each agent that the header selects."""
+        headers = Headers(scope=scope)
+        scheme, _, token = headers.get("authorization", "").strip().partition(" ")
+        token = token.strip()
+        if is_same_token(token, self._operator_token):
+            operator = f"operator {headers.get('x-newton-agent', '').strip()}"
+            return CallerKey(operator, operator)
+        key = hash_token(token)
+        unverified = f"{scheme.lower()} {key.hex()}"
+        agent_id = self._agents.get(key)
+        return CallerKey(f"agent {agent_id}" if agent_id else unverified, unverified)
+
 
 MAX_RUNNING, MAX_RUNNING_PER_AGENT, MAX_RUNNING_PER_TOKEN = 16, 12, 10
 MAX_WAITING, MAX_WAITING_PER_AGENT, MAX_WAITING_PER_TOKEN = 64, 32, 24

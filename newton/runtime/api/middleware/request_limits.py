@@ -25,8 +25,7 @@ from newton.errors import (
 from newton.runtime.access.browser_sessions import BrowserSessions, cookie_name
 from newton.runtime.api.auth import BEARER, authenticate
 from newton.runtime.api.error_page import is_dashboard_path
-from newton.runtime.api.middleware.admission import BODY_BYTES_KEY, TIMEOUT_HEADER
-from newton.runtime.api.middleware.callers import KnownCallers
+from newton.runtime.api.middleware.admission import BODY_BYTES_KEY, TIMEOUT_HEADER, KnownCallers
 from newton.runtime.api.problems import error_response
 
 MAX_BODY_BYTES = 10 * 1024 * 1024

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
 from newton.providers.chat import ReplyDelta, ToolCall
-from newton.runtime.api.responses.item_ids import ItemKind, format_item_id
+from newton.runtime.api.responses.request_models import ItemKind, format_item_id
 
 ItemStatus = Literal["completed", "incomplete"]
 ResponseEvent = dict[str, Any]  # without its sequence number

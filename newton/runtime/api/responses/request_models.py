@@ -1,13 +1,60 @@
-"""The request of the Responses API: its input items and its options."""
+"""The request of the Responses API: its input items, their ids and its options."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, cast
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, cast
+from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
+from newton.agent.services.responses import ResponseService
+from newton.dialogue.response_store import StoredResponse
+from newton.errors import InputError
 from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS
 from newton.runtime.api.chat_completions.request_models import OWN_MODEL, OpenAIRequestModel, UserName
+
+ItemKind = Literal["msg", "fc", "rs"]  # message, function call, reasoning
+
+_RESPONSE_ID = re.compile("resp_([0-9a-f]{32})")
+_ITEM_ID = re.compile("(msg|fc|rs)_([0-9a-f]{32})([0-9a-f]{4})")
+
+
+class ItemPlace(NamedTuple):
+    """The place of an output item: the kind of item, its response, and its number among the items of this kind."""
+
+    kind: str
+    response_id: UUID
+    number: int
+
+
+def format_response_id(response_id: UUID) -> str:
+    return f"resp_{response_id.hex}"
+
+
+def parse_response_id(text: str) -> UUID | None:
+    """Return the UUID in the id of a response; None if the text is not such an id."""
+    match = _RESPONSE_ID.fullmatch(text)
+    return UUID(match[1]) if match else None
+
+
+def format_item_id(kind: ItemKind, response_id: UUID, number: int) -> str:
+    """Return the id of an output item.
+
+    >>> format_item_id("fc", UUID(int=10), 1)
+    'fc_0000000000000000000000000000000a0001'
+    """
+    return f"{kind}_{response_id.hex}{number:04x}"
+
+
+def parse_item_id(text: str, *, param: str) -> ItemPlace:
+    """Return the place of the output item with this id. Raises InputError if the text is not such an id."""
+    match = _ITEM_ID.fullmatch(text)
+    if match is None:
+        what = f"There is no item {text[:80]!r}."
+        raise InputError(what, hint="Send the item itself in place of a reference to it.", param=param)
+    return ItemPlace(match[1], UUID(match[2]), int(match[3], 16))
+
 
 MAX_ITEMS = 10_000
 MAX_TOOLS = 128
@@ -182,3 +229,35 @@ class ResponseRequest(BaseModel):
     def items(self) -> tuple[InputItem, ...]:
         """Return the input items; a text becomes one user message."""
         return (ResponseMessageItem(role="user", content=self.input),) if isinstance(self.input, str) else self.input
+
+
+async def resolve_references(items: Sequence[InputItem], responses: ResponseService) -> list[InputItem]:
+    """Return the items, with each reference replaced by the stored item. Raises InputError for an unknown reference."""
+    places = {
+        index: parse_item_id(item.id, param=_param(index))
+        for index, item in enumerate(items)
+        if isinstance(item, ReferenceItem)
+    }
+    stored = await responses.find(list({place.response_id for place in places.values()}))
+    return [
+        _find_item(places[index], stored, param=_param(index)) if index in places else item
+        for index, item in enumerate(items)
+    ]
+
+
+def _find_item(place: ItemPlace, stored: Mapping[UUID, StoredResponse], *, param: str) -> InputItem:
+    response = stored.get(place.response_id)
+    if response and place.kind == "rs":
+        return ReasoningItem(type="reasoning")
+    if response and place.kind == "msg" and response.text:
+        return ResponseMessageItem(role="assistant", content=response.text)
+    if response and place.kind == "fc" and place.number < len(response.calls):
+        call = response.calls[place.number]
+        return FunctionCallItem(type="function_call", call_id=call.id, name=call.name, arguments=call.arguments)
+    raise InputError(
+        "The referenced item is not stored.", hint="Send the item itself in place of a reference to it.", param=param
+    )
+
+
+def _param(index: int) -> str:
+    return f"input[{index}].id"

@@ -16,7 +16,7 @@ from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, LimitOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.jobs import queue
-from newton.runtime.jobs.memories import EXPIRED_CONTEXTS, LIFECYCLE
+from newton.runtime.jobs.maintenance import EXPIRED_CONTEXTS, LIFECYCLE
 from newton.runtime.jobs.queue import JobOutcome, JobRun, RunResult
 from newton.runtime.jobs.schedule import build_runner, get_job
 from newton.runtime.jobs.status import NEXT_SLOT, JobStatus, list_job_runs, list_job_statuses, request_run

@@ -14,8 +14,7 @@ from newton.runtime.cli.daemon_requests import connect_daemon
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import print_notice, say, to_json
 from newton.runtime.error_status import EXIT_FAILED, EXIT_OK
-from newton.runtime.mcp_servers import server_list
-from newton.runtime.mcp_servers.server_list import load_servers
+from newton.runtime.mcp_servers import servers
 from newton.setting_types import McpServerSettings
 
 ServerName = Annotated[str, Parameter(help="Name of the server.")]
@@ -57,7 +56,7 @@ async def add_server(
     fields |= {"tools": tool} if tool else {}
     settings = load_settings()
     try:
-        server_list.add_server(settings.home, name, fields)
+        servers.add_server(settings.home, name, fields)
     except ConfigError as error:
         raise InputError(error.what, hint=error.hint) from None
     say(f"Added {name}. `newton mcp test {name}` connects to it and lists its tools.")
@@ -69,13 +68,13 @@ async def list_servers(*, json: JsonOption = False) -> None:
 
     Example: newton mcp list
     """
-    servers = load_servers(load_settings())
+    configured = servers.load_servers(load_settings())
     if json:
-        say(to_json([_server_to_json(name, server) for name, server in servers.items()]))
+        say(to_json([_server_to_json(name, server) for name, server in configured.items()]))
         return
-    if not servers:
+    if not configured:
         say("No MCP servers. `newton mcp add NAME -- COMMAND` adds one.")
-    for name, server in servers.items():
+    for name, server in configured.items():
         notes = [*(["trusted to read"] if server.trust else []), *([] if server.enabled else ["disabled"])]
         note = f"  ({', '.join(notes)})" if notes else ""
         say(f"{name:<20} {_format_address(server)}{note}")
@@ -86,7 +85,7 @@ async def remove_server(name: ServerName) -> None:
 
     Example: newton mcp remove files
     """
-    server_list.remove_server(load_settings().home, name)
+    servers.remove_server(load_settings().home, name)
     say(f"Removed {name}.")
 
 
@@ -98,7 +97,7 @@ async def test_server(name: ServerName, *, json: JsonOption = False) -> int:
     settings = load_settings()
     async with connect_daemon(settings) as daemon:
         if daemon is None:
-            report = await import_module("newton.runtime.mcp_servers.server_check").check_server(settings, name)
+            report = await import_module("newton.runtime.mcp_servers.servers").check_server(settings, name)
             tested = report.model_dump(mode="json")
         else:
             tested = await daemon.post(f"/v1/mcp-servers/{quote(name, safe='')}/test", {})

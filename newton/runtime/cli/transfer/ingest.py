@@ -1,13 +1,17 @@
 """Command `newton ingest`: store documents as passages, the parts of a document that search finds."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+import signal
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, cast
 
 from cyclopts import Parameter
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from newton.agent.services.ingest import IngestReport
 from newton.content.charset import check_encoding
@@ -17,16 +21,113 @@ from newton.errors import InputError
 from newton.memory.memory import Trust
 from newton.memory.outbox import DrainControl, DrainResult, read_backlog
 from newton.runtime.cli.command_agent import open_own_agent
+from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.formatting import format_redactions, pluralize, print_json, print_new_agent, print_notice
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.transfer.import_report import rejections_to_json
-from newton.runtime.cli.transfer.ingest_progress import ProgressReporter, open_progress, stop_on_signals
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED
 from newton.runtime.transfer.import_source import RejectedEntry
 
 if TYPE_CHECKING:
     from newton.runtime.wiring import AgentServices
+
+LINES_PER_STAGE = 10  # of progress that is not on a terminal
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class ProgressReporter(Protocol):
+    """Interface that shows the progress of the stages of a command."""
+
+    def begin(self, stage: str, total: int) -> None:
+        """Begin a stage of `total` steps."""
+        ...
+
+    def advance(self, count: int = 1, *, name: Path | None = None) -> None:
+        """Report `count` further steps of the stage; `name` is the file of the last one."""
+        ...
+
+
+@dataclass(slots=True)
+class PlainProgress:
+    """Progress as lines on standard error: about `LINES_PER_STAGE` for each stage with several steps."""
+
+    _stage: str = ""
+    _total: int = 0
+    _done: int = 0
+
+    def begin(self, stage: str, total: int) -> None:
+        self._stage, self._total, self._done = stage, total, 0
+
+    def advance(self, count: int = 1, *, name: Path | None = None) -> None:
+        before, self._done = self._done, self._done + count
+        step = max(self._total / LINES_PER_STAGE, 1)
+        if self._total > 1 and int(before / step) < int(self._done / step):
+            suffix = f" ({name})" if name else ""
+            print_notice(f"{self._stage}: {self._done:,} of {self._total:,}{suffix}")
+
+
+@dataclass(slots=True)
+class BarProgress:
+    """Progress as a bar on a terminal."""
+
+    bar: Progress
+    _task: TaskID | None = None
+
+    def begin(self, stage: str, total: int) -> None:
+        if self._task is not None:
+            self.bar.remove_task(self._task)
+        self._task = self.bar.add_task(stage, total=total)
+
+    def advance(self, count: int = 1, *, name: Path | None = None) -> None:
+        if self._task is not None:
+            self.bar.advance(self._task, count)
+
+
+@dataclass(slots=True)
+class SilentProgress:
+    """Progress that shows nothing."""
+
+    def begin(self, stage: str, total: int) -> None: ...
+
+    def advance(self, count: int = 1, *, name: Path | None = None) -> None: ...
+
+
+@contextmanager
+def open_progress(*, silent: bool) -> Generator[ProgressReporter]:
+    """Return a reporter that suits standard error."""
+    if silent:
+        yield SilentProgress()
+    elif not current_terminal().shows_progress():
+        yield PlainProgress()
+    else:
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            yield BarProgress(bar)
+
+
+@contextmanager
+def stop_on_signals() -> Generator[asyncio.Event]:
+    """Return an event that the first SIGINT or SIGTERM within the block sets, instead of ending the process."""
+    loop, requested = asyncio.get_running_loop(), asyncio.Event()
+    previous = {one: signal.getsignal(one) for one in _SIGNALS}
+
+    def restore() -> None:
+        for one, handler in previous.items():
+            loop.remove_signal_handler(one)
+            signal.signal(one, handler)
+
+    def stop() -> None:
+        requested.set()
+        restore()
+
+    for one in _SIGNALS:
+        loop.add_signal_handler(one, stop)
+    try:
+        yield requested
+    finally:
+        restore()
+
 
 MAX_EXAMPLES = 3  # of the rejected files of one reason
 WATCH_PAUSE_MS = 1_600  # a burst of changes is ingested once

@@ -11,11 +11,10 @@ from newton.content.charset import find_byte_order_mark
 from newton.content.file_formats import SNIFFED_BYTES, find_format, looks_like_text
 from newton.errors import InputError
 from newton.memory.memory import Trust
-from newton.runtime.transfer.exports import chatgpt, claude, memory_stores, slack, sqlite_files
+from newton.runtime.transfer.exports import chatgpt, claude, memory_stores, slack
 from newton.runtime.transfer.exports.export_files import list_values, read_json_files, select_names
 from newton.runtime.transfer.exports.export_lines import ExportLine, JsonObject, convert_lines, is_object
-from newton.runtime.transfer.import_source import ImportSource, SourceEntry
-from newton.runtime.transfer.ndjson import read_file
+from newton.runtime.transfer.import_source import ImportSource, SourceEntry, read_file
 
 LINE_SUFFIXES = (".ndjson", ".jsonl", ".json", ".af")
 LineReader = Callable[[Path, Counter[str]], Iterator[ExportLine]]
@@ -83,7 +82,7 @@ def find_source(path: Path) -> ImportSource:
             raise _build_format_error(path)
         return _find_json_source(path)
     head = _read_head(path)
-    if head.startswith(sqlite_files.MAGIC):
+    if head.startswith(memory_stores.MAGIC):
         return _find_database_source(path)
     if head.startswith((GZIP_MAGIC, ZIP_MAGIC)):
         what = "is compressed with gzip" if head.startswith(GZIP_MAGIC) else "is an archive that is cut off or damaged"
@@ -116,11 +115,11 @@ def _find_json_source(path: Path) -> ImportSource:
 
 
 def _find_database_source(path: Path) -> ImportSource:
-    tables = sqlite_files.list_tables(path)
-    if sqlite_files.LLM_TABLE in tables:
-        return _build_source(path, "a log of llm", sqlite_files.read_llm_log, "user")
-    if sqlite_files.LANGGRAPH_TABLE in tables:
-        return _build_source(path, "a LangGraph store", sqlite_files.read_langgraph_store, "agent")
+    tables = memory_stores.list_tables(path)
+    if memory_stores.LLM_TABLE in tables:
+        return _build_source(path, "a log of llm", memory_stores.read_llm_log, "user")
+    if memory_stores.LANGGRAPH_TABLE in tables:
+        return _build_source(path, "a LangGraph store", memory_stores.read_langgraph_store, "agent")
     raise _build_format_error(path)
 
 

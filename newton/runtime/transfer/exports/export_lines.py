@@ -14,8 +14,7 @@ from newton.errors import NewtonError
 from newton.memory.hygiene import MAX_NAME_CHARACTERS
 from newton.memory.memory import Trust, digest
 from newton.runtime.transfer.import_lines import MessageItem
-from newton.runtime.transfer.import_source import SourceEntry
-from newton.runtime.transfer.ndjson import convert_line
+from newton.runtime.transfer.import_source import SourceEntry, convert_line
 
 JsonObject = Mapping[str, JsonValue]
 MAX_PLACE_CHARS = 300

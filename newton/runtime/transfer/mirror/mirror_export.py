@@ -22,8 +22,7 @@ from newton.memory.inventory.memory_list import ListedMemory, ListOrder
 from newton.memory.lookup import short_id
 from newton.memory.representations import ELLIPSIS
 from newton.runtime.transfer.mirror import mirror_text
-from newton.runtime.transfer.mirror.mirror_manifest import MANIFEST, MirrorManifest, read_manifest
-from newton.runtime.transfer.mirror.mirror_text import MirrorLine
+from newton.runtime.transfer.mirror.mirror_text import MANIFEST, MirrorLine, MirrorManifest, read_manifest
 
 IDENTITY_FILE, FACTS_FOLDER = "identity.md", "facts"
 NO_SUBJECT = "Without a subject"

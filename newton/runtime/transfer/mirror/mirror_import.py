@@ -21,8 +21,15 @@ from newton.runtime.transfer.mirror.mirror_export import (
     MirrorExporter,
     refuse_links,
 )
-from newton.runtime.transfer.mirror.mirror_manifest import MirrorManifest, read_manifest
-from newton.runtime.transfer.mirror.mirror_text import MirrorLine, digest_line, has_only_lines, parse_list, to_line
+from newton.runtime.transfer.mirror.mirror_text import (
+    MirrorLine,
+    MirrorManifest,
+    digest_line,
+    has_only_lines,
+    parse_list,
+    read_manifest,
+    to_line,
+)
 
 Target = Literal["fact", "identity"]
 

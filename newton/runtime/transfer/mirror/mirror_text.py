@@ -1,14 +1,43 @@
-"""The text of the files of a mirror: one memory per list item, which ends with the id of the memory. Pure."""
+"""The files of a mirror: one memory per list item, which ends with its id, and the manifest of the folder. Pure."""
 
 import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
 from typing import NamedTuple
+
+from pydantic import BaseModel, ValidationError
 
 from newton.brain.codec import DecisionReview
 from newton.brain.draft import DecisionDraft
 from newton.heart.procedures import ProcedureVersion
+
+MANIFEST = ".newton-mirror.json"
+
+
+class MirrorManifest(BaseModel):
+    """The contents of a mirror: its files, and a hash of the line of each memory, by its id."""
+
+    agent: str
+    exported_at: datetime
+    files: tuple[str, ...]
+    lines: dict[str, str]
+
+
+def is_mirror(path: Path) -> bool:
+    """Return whether a path is a folder that a mirror was written to."""
+    return (path / MANIFEST).is_file()
+
+
+def read_manifest(folder: Path) -> MirrorManifest | None:
+    """Return the manifest of a mirror, or None if the folder is none."""
+    try:
+        return MirrorManifest.model_validate_json((folder / MANIFEST).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
 
 _ITEM = re.compile(r"[-*+]\s+(?P<text>.*?)(?:\s+\^(?P<ref>[0-9a-f]{8,32}))?\s*$")
 _HEADING = re.compile(r"(?P<level>#{1,2})\s+(?P<title>.+?)\s*#*\s*$")

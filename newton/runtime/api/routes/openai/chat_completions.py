@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 from newton.runtime.api import problems
 from newton.runtime.api.auth import WriteAccess
 from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest
-from newton.runtime.api.chat_completions.response_writer import JSON_OR_STREAM, ResponseWriter
+from newton.runtime.api.chat_completions.response_writer import JSON_OR_STREAM, ResponseWriter, respond
 from newton.runtime.api.chat_completions.turn_request import (
     TurnOptions,
     check_request,
@@ -21,7 +21,6 @@ from newton.runtime.api.chat_completions.turn_request import (
     to_private_input,
     to_turn_input,
 )
-from newton.runtime.api.chat_completions.turn_response import respond
 
 router = APIRouter(
     prefix="/v1",

@@ -13,9 +13,9 @@ from newton.errors import InputError, ModelNotFoundError
 from newton.providers.embedding import Embedder, Vector
 from newton.runtime.api import problems
 from newton.runtime.api.auth import AuthenticatedCaller, ReadAccess
-from newton.runtime.api.chat_completions.model_choice import choose_agent
 from newton.runtime.api.chat_completions.request_models import OWN_MODEL, OpenAIRequestModel
-from newton.runtime.api.chat_completions.turn_response import CLIENT_CLOSED_REQUEST
+from newton.runtime.api.chat_completions.response_writer import CLIENT_CLOSED_REQUEST
+from newton.runtime.api.chat_completions.turn_request import choose_agent
 
 MAX_TEXTS = 2_048
 MAX_TEXT_CHARACTERS = 200_000

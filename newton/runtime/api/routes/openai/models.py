@@ -4,13 +4,13 @@ from fastapi import APIRouter, Request
 
 from newton.runtime.api import problems
 from newton.runtime.api.auth import AuthenticatedCaller, ReadAccess
-from newton.runtime.api.chat_completions.model_choice import (
+from newton.runtime.api.chat_completions.request_models import OWN_MODEL
+from newton.runtime.api.chat_completions.turn_request import (
     SERVER_OWNER,
     choose_model,
     find_model_window,
     list_model_names,
 )
-from newton.runtime.api.chat_completions.request_models import OWN_MODEL
 
 router = APIRouter(
     prefix="/v1/models",

@@ -17,7 +17,7 @@ from newton.ids import new_id
 from newton.runtime.api import problems
 from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest
-from newton.runtime.api.chat_completions.response_writer import JSON_OR_STREAM
+from newton.runtime.api.chat_completions.response_writer import JSON_OR_STREAM, respond
 from newton.runtime.api.chat_completions.turn_request import (
     ORIGIN,
     TurnOptions,
@@ -33,13 +33,9 @@ from newton.runtime.api.chat_completions.turn_request import (
     to_private_input,
     to_turn_input,
 )
-from newton.runtime.api.chat_completions.turn_response import respond
 from newton.runtime.api.responses.chat_translation import to_chat_request
-from newton.runtime.api.responses.event_writer import EventWriter
-from newton.runtime.api.responses.item_ids import parse_response_id
-from newton.runtime.api.responses.item_references import resolve_references
-from newton.runtime.api.responses.request_models import ResponseRequest
-from newton.runtime.api.responses.response_object import ResponseHead, build_stored_response
+from newton.runtime.api.responses.request_models import ResponseRequest, parse_response_id, resolve_references
+from newton.runtime.api.responses.response_events import EventWriter, ResponseHead, build_stored_response
 
 router = APIRouter(
     prefix="/v1/responses",

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 
 from newton.runtime.api.auth import AdminAccess
-from newton.runtime.mcp_servers.server_check import ServerCheckResult, check_server
+from newton.runtime.mcp_servers.servers import ServerCheckResult, check_server
 
 router = APIRouter(prefix="/v1/mcp-servers", tags=["daemon"])
 

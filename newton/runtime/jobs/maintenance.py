@@ -1,24 +1,147 @@
-"""Jobs on memories: embeddings, summaries, lifecycle rules, and extraction of memories by the model."""
+"""Jobs that maintain what an agent stores: its memories, its decisions, and what is kept for a limited time."""
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from newton.agent.maintenance.artifact_vectors import embed_artifacts
 from newton.agent.maintenance.extracted_facts import ExtractionResult
 from newton.agent.maintenance.service import LearningReport
 from newton.agent.reconciliation.reconciler import ReconciliationResult
+from newton.brain import queries
+from newton.brain.calibration import snapshots
+from newton.brain.hash_chain import BrokenLink
+from newton.brain.queries import DecisionFilter, DecisionSummary
 from newton.db.pool import Tx
+from newton.db.queries import load
 from newton.dialogue import long_messages
-from newton.errors import TokenQuotaError
+from newton.errors import ConflictError, TokenQuotaError
 from newton.heart.lifecycle.engine import LifecycleScope
 from newton.memory import outbox
 from newton.memory.outbox import DrainResult, OutboxBacklog
 from newton.memory.reembedding import reembed
 from newton.memory.transitions import PlannedTransition
-from newton.runtime.jobs.job import Job, format_count
-from newton.runtime.jobs.queue import JobOutcome, RunResult
+from newton.runtime.jobs import queue
+from newton.runtime.jobs.queue import Job, JobOutcome, RunResult, format_count
 from newton.runtime.jobs.triggers import JobSchedule
 from newton.runtime.wiring import AgentServices
+
+SQL = load("newton.runtime.jobs", "maintenance.sql")
+
+RUN_RETENTION = timedelta(days=30)  # retention of ended runs
+# A table above both limits is overdue for a vacuum: autovacuum starts at a share of 0.2.
+MIN_DEAD_SHARE, MIN_DEAD_ROWS = 0.25, 10_000
+
+
+async def apply_retention(newton: AgentServices) -> JobOutcome:
+    async def write(tx: Tx) -> RunResult:
+        deleted = await newton.maintenance("job retain").apply_retention(tx)
+        before = newton.scope.now() - RUN_RETENTION
+        runs = await queue.delete_old_runs(tx, agent_id=newton.scope.agent_id, before=before)
+        return {**deleted._asdict(), "runs": runs}
+
+    return JobOutcome(
+        reason=describe_retention(newton.settings.bundle_retention_days, newton.settings.working_set_idle_days),
+        write=write,
+    )
+
+
+def describe_retention(bundle_retention_days: int, working_set_idle_days: int) -> str:
+    """Return the retention periods as text. If `bundle_retention_days` is 0, stored contexts are kept forever."""
+    contexts = f"{bundle_retention_days} days" if bundle_retention_days else "no limit"
+    return (
+        f"retention: contexts {contexts}, working memory {working_set_idle_days} days, runs {RUN_RETENTION.days} days"
+    )
+
+
+class TableStats(NamedTuple):
+    """The estimated counts of live and dead rows of a table, and the time of its last vacuum."""
+
+    name: str
+    live: int
+    dead: int
+    vacuumed_at: datetime | None
+
+
+async def check_vacuum(newton: AgentServices) -> JobOutcome:
+    async with newton.scope.transaction() as tx:
+        tables = [
+            TableStats(**row) for row in await SQL["list_table_stats"].fetch_all(tx, agent_id=newton.scope.agent_id)
+        ]
+    return to_vacuum_outcome(tables)
+
+
+def to_vacuum_outcome(tables: Sequence[TableStats]) -> JobOutcome:
+    """Return the job outcome with the tables whose share of dead rows requires a manual vacuum."""
+    bad = [one for one in tables if one.dead >= MIN_DEAD_ROWS and one.dead >= MIN_DEAD_SHARE * (one.live + one.dead)]
+    if not bad:
+        return JobOutcome(reason="no table needs a manual vacuum")
+    names = ", ".join(one.name for one in bad)
+    reason = f"autovacuum is too slow: run `vacuum (analyze) {names}` as the owner of the tables"
+    return JobOutcome(reason=reason, result={"dead_percent": {t.name: 100 * t.dead // (t.live + t.dead) for t in bad}})
+
+
+MAX_REMINDERS = 50
+
+
+async def remind_reviews(newton: AgentServices) -> JobOutcome:
+    due = await newton.decisions("job remind").list_decisions(DecisionFilter(due=True, limit=MAX_REMINDERS))
+    return to_reminder_outcome(due)
+
+
+def to_reminder_outcome(due: Sequence[DecisionSummary]) -> JobOutcome:
+    """Return the job outcome with the ids of overdue decisions.
+
+    Their texts are left out, because they may be erased.
+    """
+    if not due:
+        return JobOutcome(reason="no decision is past its review date")
+    since = min(one.look_again_at for one in due if one.look_again_at)
+    reason = f"{format_count(len(due), 'decision')} past the review date; the oldest date is {since:%Y-%m-%d}"
+    return JobOutcome(reason=reason, result={"decisions": [str(one.decision_id) for one in due]})
+
+
+async def take_calibration_snapshot(newton: AgentServices) -> JobOutcome:
+    scope = newton.scope
+    async with scope.transaction() as tx:
+        reviewed = await queries.list_reviewed_decisions(tx, agent_id=scope.agent_id)
+        snapshot_count = await snapshots.get_last_review_count(tx, agent_id=scope.agent_id)
+    reason = find_snapshot_reason(len(reviewed), snapshot_count)
+    if reason is None:
+        return JobOutcome(reason="the last calibration snapshot includes every reviewed decision")
+
+    async def write(tx: Tx) -> RunResult:
+        await snapshots.take_snapshot(tx, agent_id=scope.agent_id, now=scope.now(), count_tokens=scope.count_tokens)
+        return {"judged": len(reviewed)}
+
+    return JobOutcome(reason=reason, write=write)
+
+
+def find_snapshot_reason(reviewed_count: int, snapshot_count: int) -> str | None:
+    """Return the reason to take a calibration snapshot; None if no decision was reviewed since the last one.
+
+    `snapshot_count` is the number of reviewed decisions that the last snapshot includes.
+    """
+    if reviewed_count == snapshot_count:
+        return None
+    reviewed = format_count(reviewed_count, "decision")
+    return f"{reviewed} reviewed; the last calibration snapshot includes {snapshot_count:,}"
+
+
+async def verify_ledger(newton: AgentServices) -> JobOutcome:
+    """Verify the hash chain of the decision log. Raises ConflictError for a broken chain, which no retry repairs."""
+    head = await newton.decisions("job verify").verify_chain()
+    if isinstance(head, BrokenLink):
+        raise ConflictError(
+            f"The log of decisions is damaged at record {head.seq}: {head.reason}.",
+            hint="Restore the database from a backup, and record the decisions made after the backup again.",
+        )
+    if not head.seq:
+        return JobOutcome(reason="no decision is recorded yet")
+    reason = f"{format_count(head.seq, 'record')} of the decision log verified; none was changed"
+    return JobOutcome(reason=reason, result={"records": head.seq})
+
 
 REEMBED = "reembed"
 LIFECYCLE = "lifecycle"
