@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # the modules of these types load slowly
     from newton.agent.services.fact_intake import RememberReport
     from newton.cognition.bundles.bundle import Bundle
     from newton.memory.lookup import MemoryMention
-    from newton.memory.transitions import AppliedTransition, PlannedTransition
+    from newton.memory.transitions import PlannedTransition
     from newton.runtime.chat_backend.view_models import (
         ContextView,
         ItemView,
@@ -76,11 +76,6 @@ def print_censor_warning(warning: str | None) -> None:
     """Print the warning of a censor (a prohibition) that a stored text matches; print nothing if it is None."""
     if warning:
         print_notice(f"(A censor forbids the text, which is stored nevertheless. The censor: {warning})")
-
-
-def format_transitions(transitions: "Sequence[AppliedTransition]") -> str:
-    """Format state transitions of memories, each on a line of its own after a line break."""
-    return "".join(f"\n  {step.event}: {short_id(step.memory_id)} {micro}" for step, micro in transitions)
 
 
 def transition_to_json(step: "PlannedTransition") -> dict[str, object]:

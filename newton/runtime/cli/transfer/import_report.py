@@ -1,7 +1,6 @@
 """The report of `newton import` on a source and on an import, and the run of an import with its progress."""
 
 import asyncio
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_own_agent
+from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.options import load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.transfer.import_source import ImportReport, ImportSource, RejectedEntry, SourceSummary
@@ -36,10 +36,11 @@ async def run_import(source: ImportSource, total: int | None, *, agent: str | No
     return report
 
 
-def progress_bar() -> Progress:
-    """Return a progress bar on standard error, hidden unless it is a terminal."""
+def progress_bar(*, is_silent: bool = False) -> Progress:
+    """Return a progress bar on standard error, hidden if `is_silent` and unless a terminal can show it."""
+    is_hidden = is_silent or not current_terminal().shows_progress()
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+    return Progress(*columns, console=Console(stderr=True), transient=True, disable=is_hidden)
 
 
 def print_summary(summary: SourceSummary, source: ImportSource, path: Path, *, preview: bool, json: bool) -> None:

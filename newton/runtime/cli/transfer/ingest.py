@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.progress import Progress
 
 from newton.agent.services.ingest import IngestReport
 from newton.content.charset import check_encoding
@@ -21,11 +20,10 @@ from newton.errors import InputError
 from newton.memory.memory import Trust
 from newton.memory.outbox import DrainControl, DrainResult, read_backlog
 from newton.runtime.cli.command_agent import open_own_agent
-from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.formatting import format_redactions, pluralize, print_json, print_new_agent, print_notice
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.cli.transfer.import_report import rejections_to_json
+from newton.runtime.cli.transfer.import_report import progress_bar, rejections_to_json
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED
 from newton.runtime.transfer.import_source import RejectedEntry
 
@@ -36,74 +34,28 @@ LINES_PER_STAGE = 10  # of progress that is not on a terminal
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class ProgressReporter(Protocol):
-    """Interface that shows the progress of the stages of a command."""
+@dataclass(slots=True)
+class StageProgress:
+    """Progress of the stages of a command: a bar, or with `has_lines` about `LINES_PER_STAGE` lines for each."""
+
+    bar: Progress
+    has_lines: bool
 
     def begin(self, stage: str, total: int) -> None:
         """Begin a stage of `total` steps."""
-        ...
+        for task in self.bar.task_ids:
+            self.bar.remove_task(task)
+        self.bar.add_task(stage, total=total)
 
     def advance(self, count: int = 1, *, name: Path | None = None) -> None:
         """Report `count` further steps of the stage; `name` is the file of the last one."""
-        ...
-
-
-@dataclass(slots=True)
-class PlainProgress:
-    """Progress as lines on standard error: about `LINES_PER_STAGE` for each stage with several steps."""
-
-    _stage: str = ""
-    _total: int = 0
-    _done: int = 0
-
-    def begin(self, stage: str, total: int) -> None:
-        self._stage, self._total, self._done = stage, total, 0
-
-    def advance(self, count: int = 1, *, name: Path | None = None) -> None:
-        before, self._done = self._done, self._done + count
-        step = max(self._total / LINES_PER_STAGE, 1)
-        if self._total > 1 and int(before / step) < int(self._done / step):
+        (task,) = self.bar.tasks
+        before, total = task.completed, int(task.total or 0)
+        self.bar.advance(task.id, count)
+        step = max(total / LINES_PER_STAGE, 1)
+        if self.has_lines and total > 1 and int(before / step) < int(task.completed / step):
             suffix = f" ({name})" if name else ""
-            print_notice(f"{self._stage}: {self._done:,} of {self._total:,}{suffix}")
-
-
-@dataclass(slots=True)
-class BarProgress:
-    """Progress as a bar on a terminal."""
-
-    bar: Progress
-    _task: TaskID | None = None
-
-    def begin(self, stage: str, total: int) -> None:
-        if self._task is not None:
-            self.bar.remove_task(self._task)
-        self._task = self.bar.add_task(stage, total=total)
-
-    def advance(self, count: int = 1, *, name: Path | None = None) -> None:
-        if self._task is not None:
-            self.bar.advance(self._task, count)
-
-
-@dataclass(slots=True)
-class SilentProgress:
-    """Progress that shows nothing."""
-
-    def begin(self, stage: str, total: int) -> None: ...
-
-    def advance(self, count: int = 1, *, name: Path | None = None) -> None: ...
-
-
-@contextmanager
-def open_progress(*, silent: bool) -> Generator[ProgressReporter]:
-    """Return a reporter that suits standard error."""
-    if silent:
-        yield SilentProgress()
-    elif not current_terminal().shows_progress():
-        yield PlainProgress()
-    else:
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            yield BarProgress(bar)
+            print_notice(f"{task.description}: {int(task.completed):,} of {total:,}{suffix}")
 
 
 @contextmanager
@@ -174,14 +126,15 @@ async def ingest_documents(
 async def run_ingest(options: "IngestOptions", *, agent: str | None, watch: bool = False) -> int:
     """Ingest the documents, and with `watch` again after each change. Return the exit status."""
     async with open_own_agent(load_settings(agent), on_new_agent=print_new_agent, on_notice=print_notice) as newton:
-        with stop_on_signals() as stop, open_progress(silent=options.json) as progress:
+        with stop_on_signals() as stop, progress_bar(is_silent=options.json) as bar:
+            progress = StageProgress(bar, has_lines=bar.disable and not options.json)
             if watch:
                 return await _watch(newton, options, progress, stop)
             return await _run_once(newton, options, progress, stop)
 
 
 async def _watch(
-    newton: "AgentServices", options: "IngestOptions", progress: ProgressReporter, stop: asyncio.Event
+    newton: "AgentServices", options: "IngestOptions", progress: StageProgress, stop: asyncio.Event
 ) -> int:
     """Ingest, and ingest again after each change until `stop` is set. Return the exit status."""
     import watchfiles  # noqa: PLC0415 (its import takes a tenth of a second)
@@ -216,7 +169,7 @@ class IngestOptions:
 
 
 async def _run_once(
-    newton: "AgentServices", options: IngestOptions, progress: ProgressReporter, stop: asyncio.Event
+    newton: "AgentServices", options: IngestOptions, progress: StageProgress, stop: asyncio.Event
 ) -> int:
     """Ingest what is new or changed, print the report, and return the exit status."""
     service, path = newton.ingest("ingest"), Path(options.path)
@@ -252,7 +205,7 @@ async def _ingest(
     paths: Sequence[Path],
     trust: Trust,
     encoding: str | None,
-    progress: ProgressReporter,
+    progress: StageProgress,
     stop: asyncio.Event,
 ) -> IngestReport:
     progress.begin("Reading", len(paths))
@@ -261,7 +214,7 @@ async def _ingest(
     )
 
 
-async def _embed(newton: "AgentServices", progress: ProgressReporter, stop: asyncio.Event) -> DrainResult | None:
+async def _embed(newton: "AgentServices", progress: StageProgress, stop: asyncio.Event) -> DrainResult | None:
     """Embed the stored passages; None if the command is stopped, because a job does it."""
     if stop.is_set():
         return None
