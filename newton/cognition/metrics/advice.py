@@ -1,4 +1,4 @@
-"""What helps if a metric of contexts misses its target. Commands are named as `newton ...`."""
+"""Advice for a metric of contexts that misses its target. Commands are named as `newton ...`."""
 
 from collections.abc import Mapping
 
