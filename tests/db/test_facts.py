@@ -10,8 +10,8 @@ import pytest
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, InputError
 from newton.heart.facts.fact_store import FactOutcome, NewFact, add_facts
-from newton.runtime.transfer.ndjson import parse_line
-from newton.runtime.transfer.writers import write_items
+from newton.runtime.transfer.import_source import parse_line
+from newton.runtime.transfer.importer import write_items
 from tests.support import ANA, NOON, ground, teller
 
 COLD = NewFact(ref="a", content="Oslo is cold", valid_from=NOON, subject="Oslo", attribute="climate", confidence=0.9)
