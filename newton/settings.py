@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
@@ -20,10 +20,14 @@ def _off_to_zero(value: object) -> object:
 DEFAULT_AGENT = "default"  # created at its first use by any command
 
 
-class Settings(BaseModel):
-    """All settings of a process. They are read once at start and do not change."""
+class SettingGroup(BaseModel):
+    """Settings of one use. The first line of the documentation of a group is its title."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class MainSettings(SettingGroup):
+    """The ones you need: agent, database and model."""
 
     agent: str = Field(DEFAULT_AGENT, min_length=1, max_length=200, description="Agent to use. Agents share no data.")
     database_url: SecretStr | None = Field(
@@ -34,35 +38,11 @@ class Settings(BaseModel):
         description="Folder of the embedded database, tokens, input history and caches. The embedded database of root "
         "is in /var/lib/newton instead.",
     )
-    frames_dir: Path | None = Field(
-        None, description="Folder of custom frames (kinds of input); they override bundled frames of the same name."
-    )
-    pack: str | None = Field(
-        None,
-        description="Kind of work for which all frames are adjusted: coding, support, research, or packs/NAME in"
-        " frames_dir.",
-    )
-    frame_tiebreak: bool = Field(
-        default=False, description="Ask the chat model to choose the frame of an input when the classifier is unsure."
-    )
-    guardrails_dir: Path | None = Field(
-        None,
-        description="Folder of custom guardrails (rules on decisions); they override bundled ones of the same name.",
-    )
-    procedures_dir: Path | None = Field(
-        None, description="Folder of custom procedures (NAME/SKILL.md); they override bundled ones of the same name."
-    )
-    profiles_dir: Path | None = Field(
-        None,
-        description="Folder of custom profiles (ways to score memories); they override bundled ones of the same name.",
-    )
     embedding_provider: Literal["local", "multilingual", "openai", "none"] = Field(
         "local",
         description="Embedding model: local (bundled, English), multilingual (extra `multilingual`), openai (the "
         "OpenAI endpoint) or none.",
     )
-    embedding_model: str = Field("text-embedding-3-small", description="Model name for embedding_provider = openai.")
-    embedding_dimensions: int = Field(512, ge=8, le=1_300, description="Vector length for embedding_provider = openai.")
     openai_api_key: SecretStr | None = Field(
         None, description="API key of the OpenAI-compatible server for chat and embeddings."
     )
@@ -74,6 +54,11 @@ class Settings(BaseModel):
         description="Name of the chat model. If unset: gpt-4o-mini of OpenAI, or the only model of another server.",
     )
     anthropic_api_key: SecretStr | None = Field(None, description="API key of Anthropic's Messages API.")
+
+
+class ModelSettings(SettingGroup):
+    """Models: which of them answer and embed, and what they may cost."""
+
     anthropic_base_url: HttpUrl | None = Field(
         None, description="Base URL of a server with Anthropic's Messages API. If unset: Anthropic itself."
     )
@@ -88,15 +73,38 @@ class Settings(BaseModel):
         " or anthropic), base_url, model, window_tokens, and api_key_env (the environment variable that has the key) or"
         " api_key.",
     )
-    mcp: McpSettings = Field(
-        McpSettings(),
-        description="MCP servers whose tools the model may call, as tables [mcp.servers.NAME] in newton.toml, and under"
-        " `files` the paths of JSON files that list them as `mcpServers`; see docs/tools.md.",
-    )
     default_model: str | None = Field(
         None,
         description="Model of agents that have no other: the name of an upstream, UPSTREAM/MODEL, or a model of the"
         " first upstream. If unset: OpenAI's model setting, else Anthropic's, else the only model of [models].",
+    )
+    compaction_model: str | None = Field(
+        None,
+        description="Model that summarizes conversations, named as in default_model. If unset: the model of the agent.",
+    )
+    embedding_model: str = Field("text-embedding-3-small", description="Model name for embedding_provider = openai.")
+    embedding_dimensions: int = Field(512, ge=8, le=1_300, description="Vector length for embedding_provider = openai.")
+    embeddings_device: Literal["cpu"] = Field(
+        "cpu", description="Device that computes local embeddings. Only cpu is supported."
+    )
+    window_tokens: int | None = Field(
+        None,
+        ge=1_000,
+        le=10_000_000,
+        description="Context window of the chat models, prompt and reply together, where a table [models.NAME] sets no"
+        " other. If unset: what the model's server reports, else what the provider publishes, else 128,000. A server"
+        " that refuses a smaller prompt is believed.",
+    )
+    max_output_tokens: int | None = Field(
+        None,
+        ge=1,
+        description="Maximum tokens of a model reply, where a client sets no other. If unset: the model decides.",
+    )
+    llm_tokens_per_day: int = Field(
+        2_000_000,
+        ge=0,
+        description="Maximum tokens of model calls per agent and UTC day. Summaries of conversations are not counted;"
+        " they may use a quarter as many.",
     )
     llm_timeout: float = Field(
         60.0, gt=0, le=3_600, description="Timeout of a model call in seconds, including retries."
@@ -113,73 +121,32 @@ class Settings(BaseModel):
         description="Answer OpenAI clients with quotes of memory, after a sentence that says so, when no model answers."
         " If false, they get an error.",
     )
-    llm_tokens_per_day: int = Field(
-        2_000_000,
-        ge=0,
-        description="Maximum tokens of model calls per agent and UTC day. Summaries of conversations are not counted;"
-        " they may use a quarter as many.",
-    )
-    max_output_tokens: int | None = Field(
-        None,
-        ge=1,
-        description="Maximum tokens of a model reply, where a client sets no other. If unset: the model decides.",
-    )
+
+
+class ContextSettings(SettingGroup):
+    """Contexts: which memories are selected, and how many."""
+
     context_tokens: int = Field(8_000, ge=1, le=1_000_000, description="Maximum tokens of a rendered context.")
-    working_set_tokens: int = Field(
-        128_000,
-        ge=1_000,
-        description="Maximum tokens of a session's working memory; unimportant, long unused items are evicted first.",
+    profile: str | None = Field(
+        None, description="Profile by which memories are scored. If unset: the profile of the frame."
     )
-    session_idle_minutes: int = Field(
-        15,
-        ge=0,
-        description="Store a session as an episode, and extract memories from it, after this many minutes without a"
-        " message.",
-    )
-    working_set_idle_days: int = Field(
-        30,
-        ge=1,
-        description="Delete a session's working memory (a cache of what it used) after this many days without use.",
-    )
-    window_tokens: int | None = Field(
+    pack: str | None = Field(
         None,
-        ge=1_000,
-        le=10_000_000,
-        description="Context window of the chat models, prompt and reply together, where a table [models.NAME] sets no"
-        " other. If unset: what the model's server reports, else what the provider publishes, else 128,000. A server"
-        " that refuses a smaller prompt is believed.",
+        description="Kind of work for which all frames are adjusted: coding, support, research, or packs/NAME in"
+        " frames_dir.",
     )
-    conversation_tokens: int | None = Field(
+    frame_tiebreak: bool = Field(
+        default=False, description="Ask the chat model to choose the frame of an input when the classifier is unsure."
+    )
+    frames_dir: Path | None = Field(
+        None, description="Folder of custom frames (kinds of input); they override bundled frames of the same name."
+    )
+    profiles_dir: Path | None = Field(
         None,
-        ge=0,
-        description="Maximum tokens of the conversation in a prompt; the window and the context may leave less. If"
-        " unset: that of the compaction preset, 150,000 for long and 100,000 for others.",
+        description="Folder of custom profiles (ways to score memories); they override bundled ones of the same name.",
     )
-    compaction: str = Field(
-        "default",
-        description="Compaction preset (default, long, conservative, none) or a comma-separated list of strategies.",
-    )
-    compaction_model: str | None = Field(
-        None,
-        description="Model that summarizes conversations, named as in default_model. If unset: the model of the agent.",
-    )
-    context_reuse_min_cosine: float = Field(
-        0.5,
-        ge=0,
-        le=1,
-        description="Reuse a session's last context if an item in it has at least this cosine similarity to the input.",
-    )
-    context_reuse_min_word_overlap: float = Field(
-        0.8,
-        ge=0,
-        le=1,
-        description="Without embeddings: reuse the session's last context if it has this share of the input's words.",
-    )
-    rag_chunk_size: int = Field(
-        300, ge=50, le=2_000, description="Tokens per chunk of an ingested document or a tool output."
-    )
-    rag_chunk_overlap: int = Field(
-        50, ge=0, le=500, description="Tokens repeated from the end of one chunk at the start of the next."
+    search_url: HttpUrl | None = Field(
+        None, description="URL of a SearXNG-compatible web search for inputs about current events. If unset: no search."
     )
     rag_top_k_max: int = Field(
         5,
@@ -212,59 +179,83 @@ class Settings(BaseModel):
         le=100_000,
         description="Maximum tokens of all passages of documents in a context, heading included.",
     )
+
+
+class SessionSettings(SettingGroup):
+    """Sessions: when conversations are shortened and summarized."""
+
+    conversation_tokens: int | None = Field(
+        None,
+        ge=0,
+        description="Maximum tokens of the conversation in a prompt; the window and the context may leave less. If"
+        " unset: that of the compaction preset, 150,000 for long and 100,000 for others.",
+    )
+    compaction: str = Field(
+        "default",
+        description="Compaction preset (default, long, conservative, none) or a comma-separated list of strategies.",
+    )
+    session_idle_minutes: int = Field(
+        15,
+        ge=0,
+        description="Store a session as an episode, and extract memories from it, after this many minutes without a"
+        " message.",
+    )
+    working_set_tokens: int = Field(
+        128_000,
+        ge=1_000,
+        description="Maximum tokens of a session's working memory; unimportant, long unused items are evicted first.",
+    )
     convo_summary_every_n_messages: int = Field(
         12, ge=2, le=1_000, description="Update the summary of a session after this many new messages."
     )
     convo_summary_max_tokens: int = Field(400, ge=50, le=4_000, description="Maximum tokens of a session summary.")
-    embeddings_device: Literal["cpu"] = Field(
-        "cpu", description="Device that computes local embeddings. Only cpu is supported."
+    rag_chunk_size: int = Field(
+        300, ge=50, le=2_000, description="Tokens per chunk of an ingested document or a tool output."
     )
-    search_url: HttpUrl | None = Field(
-        None, description="URL of a SearXNG-compatible web search for inputs about current events. If unset: no search."
+    rag_chunk_overlap: int = Field(
+        50, ge=0, le=500, description="Tokens repeated from the end of one chunk at the start of the next."
     )
-    profile: str | None = Field(
-        None, description="Profile by which memories are scored. If unset: the profile of the frame."
+
+
+class RuleSettings(SettingGroup):
+    """Rules, procedures, tools and jobs."""
+
+    guardrails_dir: Path | None = Field(
+        None,
+        description="Folder of custom guardrails (rules on decisions); they override bundled ones of the same name.",
     )
-    core_fact_min_sources: int = Field(
-        3, ge=1, description="Mark a fact as core when this many independent sources state it."
+    procedures_dir: Path | None = Field(
+        None, description="Folder of custom procedures (NAME/SKILL.md); they override bundled ones of the same name."
     )
-    max_facts_per_attribute: int = Field(
-        10, ge=2, description="Merge the facts of one subject and attribute when more than this many are current."
+    verifiers: dict[str, tuple[str, ...]] = Field(
+        {},
+        description="Command that checks outcomes, by decision category, as a list of arguments; exit status 0 means"
+        " success, 1 failure.",
     )
-    fact_duplicate_min_cosine: float = Field(
-        0.95, gt=0, le=1, description="Merge two facts at or above this cosine similarity."
+    verifier_timeout_seconds: float = Field(60.0, gt=0, le=3_600, description="Timeout of a verifier in seconds.")
+    redact_household_codes: bool = Field(
+        default=False, description="Redact codes of doors and safes, Wi-Fi passwords and passport numbers too."
     )
-    fact_related_min_cosine: float = Field(
-        0.85,
-        gt=0,
-        le=1,
-        description="At or above this cosine similarity two facts are linked, or the model compares them.",
+    mcp: McpSettings = Field(
+        McpSettings(),
+        description="MCP servers whose tools the model may call, as tables [mcp.servers.NAME] in newton.toml, and under"
+        " `files` the paths of JSON files that list them as `mcpServers`; see docs/tools.md.",
     )
-    episode_summarize_after_days: int = Field(
-        30,
-        ge=1,
-        description="Truncate the text of an episode (a finished session) to its beginning at this age in days.",
+    jobs: dict[str, dict[str, Any]] = Field(
+        {}, description="Times of jobs, as tables [jobs.NAME]: cron or every, timezone, jitter, start, end, enabled."
     )
-    episode_archive_after_days: int = Field(
-        90, ge=1, description="Archive an episode at this age in days: keep its summary and compress its text."
-    )
-    procedure_min_uses: int = Field(
-        5, ge=1, description="Recorded uses after which the success rate determines whether a procedure is effective."
-    )
-    procedure_effective_min_rate: float = Field(
-        0.6, ge=0, le=1, description="Mark a procedure as effective above this success rate."
-    )
-    procedure_ineffective_max_rate: float = Field(
-        0.4, ge=0, le=1, description="Mark a procedure as ineffective below this success rate."
-    )
-    censor_min_uses: int = Field(
-        5, ge=1, description="A censor can be retired for false positives after this many matches."
-    )
-    censor_max_false_positive_rate: float = Field(
-        0.5, ge=0, le=1, description="Retire a censor above this rate of false positives."
-    )
+
+
+class StorageSettings(SettingGroup):
+    """Storage: how much is kept, and how long."""
+
     bundle_retention_days: int = Field(
         90, ge=0, description="Days to keep stored contexts (bundles) and records of prompts; 0 keeps all of them."
+    )
+    max_storage_mb: int = Field(
+        4_000,
+        ge=0,
+        description="Maximum megabytes of text that one agent stores, compressed and without indexes; 0 sets no limit.",
     )
     max_events: int = Field(
         100_000, ge=1, description="Maximum active events; the oldest beyond this number are archived."
@@ -286,27 +277,18 @@ class Settings(BaseModel):
         description="Maximum active passages of documents; beyond this number, those unread for the longest time are"
         " archived.",
     )
-    max_storage_mb: int = Field(
-        4_000,
-        ge=0,
-        description="Maximum megabytes of text that one agent stores, compressed and without indexes; 0 sets no limit.",
-    )
-    verifiers: dict[str, tuple[str, ...]] = Field(
-        {},
-        description="Command that checks outcomes, by decision category, as a list of arguments; exit status 0 means"
-        " success, 1 failure.",
-    )
-    jobs: dict[str, dict[str, Any]] = Field(
-        {}, description="Times of jobs, as tables [jobs.NAME]: cron or every, timezone, jitter, start, end, enabled."
-    )
-    redact_household_codes: bool = Field(
-        default=False, description="Redact codes of doors and safes, Wi-Fi passwords and passport numbers too."
-    )
-    verifier_timeout_seconds: float = Field(60.0, gt=0, le=3_600, description="Timeout of a verifier in seconds.")
+
+
+class Settings(StorageSettings, RuleSettings, SessionSettings, ContextSettings, ModelSettings, MainSettings):
+    """All settings of a process. They are read once at start and do not change."""
 
     @property
     def home(self) -> Path:
         return self.data_dir.expanduser()
+
+
+# In the order in which they are shown, the main settings first.
+SETTING_GROUPS = tuple(cast("type[SettingGroup]", one) for one in reversed(Settings.__bases__))
 
 
 def load(
@@ -369,4 +351,16 @@ def _hint_for(name: str) -> str:
 
 SETTING_NAMES = set(Settings.model_fields)
 # Settings of earlier versions that have no successor, and what to do with them.
-REMOVED_SETTINGS = {"source_timeout_seconds": "Delete it; a request has one deadline (`--timeout`)."}
+REMOVED_SETTINGS = {
+    "source_timeout_seconds": "Delete it; a request has one deadline (`--timeout`).",
+    **dict.fromkeys(
+        (
+            *("core_fact_min_sources", "max_facts_per_attribute", "fact_duplicate_min_cosine"),
+            *("fact_related_min_cosine", "episode_summarize_after_days", "episode_archive_after_days"),
+            *("procedure_min_uses", "procedure_effective_min_rate", "procedure_ineffective_max_rate"),
+            *("censor_min_uses", "censor_max_false_positive_rate", "working_set_idle_days"),
+            *("context_reuse_min_cosine", "context_reuse_min_word_overlap"),
+        ),
+        "Delete it; its value is fixed.",
+    ),
+}

@@ -15,7 +15,6 @@ from newton.agent.scope import AgentScope
 from newton.brain.hook_runner import load_hooks
 from newton.clock import Clock, SystemClock
 from newton.cognition.assembly.render import count_header_tokens
-from newton.cognition.bundles.cache import CoverageThresholds
 from newton.cognition.frames.selection import FrameChoice, choose_frame
 from newton.cognition.frames.training import load_or_train
 from newton.cognition.pipeline import ContextBuilder
@@ -156,10 +155,6 @@ async def _build_contexts(
         classifier=await load_or_train(frame_set.frames, scope.embedder, cache=settings.home / "cache"),
         header_tokens=count_header_tokens(scope.count_tokens),
         tiebreak=tiebreak,
-        coverage_thresholds=CoverageThresholds(
-            min_cosine=settings.context_reuse_min_cosine,
-            min_word_overlap=settings.context_reuse_min_word_overlap,
-        ),
         artifact_policy=build_artifact_policy(settings),
         hooks=load_hooks(frame_set.pack.hooks if frame_set.pack else ()),
         web=build_web_source(settings, db=scope.db, count_tokens=scope.count_tokens),

@@ -1,7 +1,6 @@
 """Functions that convert the settings of the user to the option objects of single components."""
 
 from dataclasses import replace
-from datetime import timedelta
 from importlib import import_module
 
 from newton.agent.loop.completion import TokenLimits
@@ -12,7 +11,6 @@ from newton.dialogue.compaction.presets import CompactionPreset, find_problem, p
 from newton.dialogue.context_window import split_window
 from newton.dialogue.session_summary import SummarySizes
 from newton.errors import ConfigError, InputError
-from newton.heart.facts.fact_comparison import SimilarityThresholds
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.providers.windows.context_windows import DEFAULT_WINDOW
 from newton.settings import Settings
@@ -93,26 +91,11 @@ def conversation_budget(settings: Settings, window: int | None = None) -> int:
 
 def build_thresholds(settings: Settings) -> LifecycleThresholds:
     return LifecycleThresholds(
-        core_fact_min_sources=settings.core_fact_min_sources,
-        max_facts_per_attribute=settings.max_facts_per_attribute,
-        episode_summarize_after=timedelta(days=settings.episode_summarize_after_days),
-        episode_archive_after=timedelta(days=settings.episode_archive_after_days),
-        procedure_min_uses=settings.procedure_min_uses,
-        procedure_effective_min_rate=settings.procedure_effective_min_rate,
-        procedure_ineffective_max_rate=settings.procedure_ineffective_max_rate,
-        censor_min_uses=settings.censor_min_uses,
-        censor_max_false_positive_rate=settings.censor_max_false_positive_rate,
         max_events=settings.max_events,
         max_entities=settings.max_entities,
         max_relations=settings.max_relations,
         max_procedures=settings.max_procedures,
         max_passages=settings.max_passages,
-    )
-
-
-def build_similarity_thresholds(settings: Settings) -> SimilarityThresholds:
-    return SimilarityThresholds(
-        duplicate_min_cosine=settings.fact_duplicate_min_cosine, related_min_cosine=settings.fact_related_min_cosine
     )
 
 

@@ -148,9 +148,7 @@ class AgentServices(ScopeServices):
         return MaintenanceService(
             scope=self.scope.at(origin, "agent"),
             bundle_retention_days=self.settings.bundle_retention_days,
-            similarity_thresholds=options.build_similarity_thresholds(self.settings),
             llm=self.structured_llm(),
-            working_set_idle_days=self.settings.working_set_idle_days,
             session_idle_minutes=self.settings.session_idle_minutes,
             sizes=options.build_summary_sizes(self.settings),
             hooks=self.hooks,

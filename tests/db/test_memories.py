@@ -26,7 +26,7 @@ from newton.dialogue.messages import Message
 from newton.errors import ConflictError
 from newton.heart import episodes
 from newton.heart.facts import fact_store
-from newton.heart.facts.fact_comparison import ComparisonReport, SimilarityThresholds, compare_facts
+from newton.heart.facts.fact_comparison import ComparisonReport, compare_facts
 from newton.heart.facts.fact_store import NewFact
 from newton.ids import derive_model_id
 from newton.memory import agents, store
@@ -233,7 +233,6 @@ async def contents(db: Database, agent: UUID) -> str:
 
 
 HELD_AT_MOST = 45  # of the hundred tellings of twenty facts; a model merges more
-BOUNDS = SimilarityThresholds(duplicate_min_cosine=0.95, related_min_cosine=0.85)
 DATA: dict[str, Any] = parse_trusted((Path(__file__).parents[1] / "data" / "tellings.yaml").read_text(encoding="utf-8"))
 
 
@@ -251,7 +250,7 @@ async def tell(db: Database, agent: UUID, model: MiniLM, *told: NewFact) -> Comp
     async with db.transaction(agent) as tx:
         await fact_store.add_facts(tx, told, ctx=own)
     await EmbeddingOutbox(db, model, agent).drain()
-    return await compare_facts(db, own, BOUNDS, model_id=derive_model_id(model.identity))
+    return await compare_facts(db, own, model_id=derive_model_id(model.identity))
 
 
 async def current(db: Database, agent: UUID) -> dict[str, tuple[str, int]]:

@@ -18,7 +18,7 @@ from newton.runtime.api.app import build_openapi, create_app
 from newton.runtime.cli.app import build_app
 from newton.runtime.error_status import get_error_status
 from newton.runtime.interface_matrix import AbsenceReason, VerbRow, load_verbs
-from newton.settings import Settings
+from newton.settings import SETTING_GROUPS
 from tests.docs.parameters import INTERFACES, collect_parameters, collect_results
 
 if TYPE_CHECKING:
@@ -49,15 +49,19 @@ def commands() -> str:
 def settings() -> str:
     """Return all settings with their variable, default and meaning."""
     shared = {field: name for name, field in SHARED_VARIABLES.items()}
-    rows = [
-        (
-            f"`{name}`",
-            f"`NEWTON_{name.upper()}`" + (f", `{shared[name]}`" if name in shared else ""),
-            f"`{field.get_default(call_default_factory=True)}`",
-            field.description or "",
-        )
-        for name, field in Settings.model_fields.items()
-    ]
+    parts = list[str]()
+    for group in SETTING_GROUPS:
+        rows = [
+            (
+                f"`{name}`",
+                f"`NEWTON_{name.upper()}`" + (f", `{shared[name]}`" if name in shared else ""),
+                f"`{field.get_default(call_default_factory=True)}`",
+                field.description or "",
+            )
+            for name, field in group.model_fields.items()
+        ]
+        title = (group.__doc__ or "").rstrip(".")
+        parts.append(f"## {title}\n\n{table(('newton.toml', 'environment', 'default', 'meaning'), rows)}\n")
     intro = (
         "Settings are read from `newton.toml` in the current folder (or the file named by `NEWTON_CONFIG`), then from "
         "the environment, then from flags. An unknown name is refused with the nearest known one.\n\n"
@@ -66,7 +70,7 @@ def settings() -> str:
         + ", ".join(f"`{name}`" for name in SECRET_SETTINGS)
         + ", and the variables that `api_key_env` names."
     )
-    return f"# Settings\n\n{NOTE}\n{intro}\n\n{table(('newton.toml', 'environment', 'default', 'meaning'), rows)}\n"
+    return f"# Settings\n\n{NOTE}\n{intro}\n\n{chr(10).join(parts)}"
 
 
 def http() -> str:

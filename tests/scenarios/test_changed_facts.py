@@ -25,7 +25,7 @@ from newton.memory.outbox import EmbeddingOutbox
 from newton.providers import token_counter
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import curation
-from tests.scenarios.test_current_facts import DATA, THRESHOLDS, another_mind, outcome, read_states
+from tests.scenarios.test_current_facts import DATA, another_mind, outcome, read_states
 
 pytestmark = pytest.mark.usefixtures("minilm")
 
@@ -35,7 +35,7 @@ async def compare_all(mind: Mind) -> None:
     assert mind.embedder is not None
     await EmbeddingOutbox(mind.db, mind.embedder, mind.agent_id).drain()
     model_id = derive_model_id(mind.embedder.identity)
-    await compare_facts(mind.db, mind.scope.write_context(), THRESHOLDS, model_id=model_id)
+    await compare_facts(mind.db, mind.scope.write_context(), model_id=model_id)
 
 
 async def say(mind: Mind, text: str, trust: Trust = "user", at: datetime | None = None) -> UUID:

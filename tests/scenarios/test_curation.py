@@ -12,7 +12,6 @@ from newton.agent.services.curation import CurationService
 from newton.agent.services.ingest import IngestService
 from newton.agent.services.memories import FactDraft
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.heart.facts.fact_comparison import SimilarityThresholds
 from tests.scenarios.conftest import Mind
 
 
@@ -23,7 +22,6 @@ def curation(mind: Mind) -> CurationService:
 def upkeep(mind: Mind, *, bundle_retention_days: int = 90) -> MaintenanceService:
     return MaintenanceService(
         bundle_retention_days=bundle_retention_days,
-        similarity_thresholds=SimilarityThresholds(duplicate_min_cosine=0.95, related_min_cosine=0.85),
         llm=None,
         scope=mind.scope.at("job lifecycle"),
     )

@@ -17,7 +17,7 @@ from newton.content.yaml_source import parse_trusted
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.facts.conflicts import FactPair, Settlement
-from newton.heart.facts.fact_comparison import SimilarityThresholds, compare_facts
+from newton.heart.facts.fact_comparison import compare_facts
 from newton.heart.lifecycle.engine import review
 from newton.ids import derive_model_id
 from newton.memory import agents, store
@@ -32,7 +32,6 @@ from tests.support import NOON
 
 pytestmark = pytest.mark.usefixtures("minilm")
 DATA = Path(__file__).parents[1] / "data"
-THRESHOLDS = SimilarityThresholds(duplicate_min_cosine=0.95, related_min_cosine=0.85)
 
 
 async def tell(mind: Mind, *facts: FactDraft) -> list[UUID]:
@@ -43,7 +42,7 @@ async def tell(mind: Mind, *facts: FactDraft) -> list[UUID]:
         ids.append((await mind.verbs.remember(fact)).memory_id)
         await EmbeddingOutbox(mind.db, mind.embedder, mind.agent_id).drain()
         model_id = derive_model_id(mind.embedder.identity)
-        await compare_facts(mind.db, mind.scope.write_context(), THRESHOLDS, model_id=model_id)
+        await compare_facts(mind.db, mind.scope.write_context(), model_id=model_id)
         mind.clock.advance(timedelta(days=1))
     return ids
 

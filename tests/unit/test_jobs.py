@@ -92,6 +92,6 @@ def test_what_jobs_leave_alone_and_say() -> None:
     assert (
         said.result == {"dead_percent": {"memory.postings": 75}} and "vacuum (analyze) memory.postings" in said.reason
     )
-    assert describe_retention(0, 30).startswith("retention: contexts no limit, ")
-    assert describe_retention(90, 30) == "retention: contexts 90 days, working memory 30 days, runs 30 days"
+    assert describe_retention(0).startswith("retention: contexts no limit, ")
+    assert describe_retention(90) == "retention: contexts 90 days, working memory 30 days, runs 30 days"
     assert to_learning_outcome(LearningReport(1, ExtractionResult(1, 2))).reason == "1 conversation to process"

@@ -15,7 +15,7 @@ from newton.runtime.settings_mapping import (
     build_turn_limits,
     check_settings,
 )
-from newton.settings import Settings, load
+from newton.settings import REMOVED_SETTINGS, SETTING_GROUPS, SETTING_NAMES, Settings, load
 from tests.cases import load_cases
 
 CASES = load_cases(__file__)
@@ -172,7 +172,7 @@ def test_settings_do_not_change_and_are_few() -> None:
         settings.agent = "other"  # pyright: ignore[reportAttributeAccessIssue]  # the point of the test
     assert "secret" not in repr(settings).replace("SecretStr", "").replace("secret_str", "")
     assert load(env={"NEWTON_DATA_DIR": "~/minds"}).home == Path("~/minds").expanduser()
-    assert len(Settings.model_fields) <= 72
+    assert len(Settings.model_fields) <= 57
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
     secret = {name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)}
     assert secret == set(SECRET_SETTINGS)
@@ -199,3 +199,9 @@ def test_the_key_of_an_upstream_can_come_from_a_file(elsewhere: Path) -> None:
     (elsewhere / "newton.toml").write_text('[models.mine]\nbase_url = "http://m"\napi_key_env = "MY_KEY"\n')
     (elsewhere / "key").write_text("k-1\n")
     assert load(env={"MY_KEY_FILE": str(elsewhere / "key")}).models["mine"].api_key == SecretStr("k-1")
+
+
+def test_the_settings_are_in_groups_of_which_the_first_is_short() -> None:
+    assert len(SETTING_GROUPS[0].model_fields) <= 8
+    assert [name for group in SETTING_GROUPS for name in group.model_fields] == list(Settings.model_fields)
+    assert SETTING_NAMES.isdisjoint(REMOVED_SETTINGS)

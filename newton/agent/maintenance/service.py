@@ -27,7 +27,7 @@ from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import ProviderError
 from newton.fault_isolation import run_part
 from newton.heart.entities import entity_store
-from newton.heart.facts.fact_comparison import ComparisonReport, SimilarityThresholds, compare_facts
+from newton.heart.facts.fact_comparison import ComparisonReport, compare_facts
 from newton.heart.facts.generalization import generalize_facts
 from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import LifecycleScope
@@ -38,6 +38,7 @@ from newton.memory.transitions import PlannedTransition, list_applied_since
 
 BATCH_SIZE = 64  # items of one step; further pending items are processed in the background
 BULK_KINDS = ("passage",)  # embedded by the ingestion itself or by a job
+WORKING_SET_RETENTION = timedelta(days=30)  # of a session that is not used
 MODEL_BATCH_SIZE = 4  # conversations that a model extracts from while a person waits
 
 
@@ -72,14 +73,12 @@ class MaintenanceService:
     """Maintenance of one agent's memory.
 
     A session without a message for `session_idle_minutes` becomes an episode. Stored contexts are deleted after
-    `bundle_retention_days` (0: never), the working memory of a session after `working_set_idle_days` without use.
+    `bundle_retention_days` (0: never), the working memory of a session after `WORKING_SET_RETENTION` without use.
     """
 
     scope: AgentScope
     bundle_retention_days: int
-    similarity_thresholds: SimilarityThresholds
     llm: StructuredLLM | None
-    working_set_idle_days: int = 30
     session_idle_minutes: int = 15
     sizes: SummarySizes = DEFAULT_SIZES
     hooks: HookRunner = NO_HOOKS
@@ -122,7 +121,7 @@ class MaintenanceService:
         if self.scope.embedder is None:
             return None
         ctx, model_id = self.scope.write_context(), derive_model_id(self.scope.embedder.identity)
-        found = await compare_facts(self.scope.db, ctx, self.similarity_thresholds, model_id=model_id, limit=limit)
+        found = await compare_facts(self.scope.db, ctx, model_id=model_id, limit=limit)
         if found.contradicted:
             async with self.scope.transaction():
                 self.scope.publish("conflict.found", {"conflicts": found.contradicted})
@@ -185,7 +184,7 @@ class MaintenanceService:
         A context is kept as long as the record of a prompt that contains it.
         """
         now, agent_id = self.scope.now(), self.scope.agent_id
-        idle_since, bundles, prompts = now - timedelta(days=self.working_set_idle_days), 0, 0
+        idle_since, bundles, prompts = now - WORKING_SET_RETENTION, 0, 0
         working_sets = await working_set_store.expire_working_sets(tx, agent_id=agent_id, before=idle_since)
         if self.bundle_retention_days:
             before = now - timedelta(days=self.bundle_retention_days)

@@ -48,14 +48,6 @@ SAFETY_UNSURE_MIN = 0.4  # probability from which a statement contests a fact on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimilarityThresholds:
-    """The minimum similarity, in [0, 1], of two duplicates, and of two related facts."""
-
-    duplicate_min_cosine: float
-    related_min_cosine: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFact:
     """A known fact that is similar to a new one.
 
@@ -141,7 +133,6 @@ class ComparisonReport:
 async def compare_facts(
     db: Database,
     ctx: LifecycleContext,
-    thresholds: SimilarityThresholds,
     *,
     model_id: UUID,
     limit: int | None = None,
@@ -163,7 +154,7 @@ async def compare_facts(
             async with db.transaction(ctx.agent_id) as tx:
                 found = replace(fact, candidates=await _find_candidates(tx, ctx, model_id, fact.memory_id))
             readings = await asyncio.to_thread(read_changes, found)
-            verdict = decide_verdict(found, thresholds, readings)
+            verdict = decide_verdict(found, readings)
             async with db.transaction(ctx.agent_id) as tx:
                 if await _store_verdict(tx, ctx, verdict):
                     counts.update(
@@ -206,15 +197,12 @@ def read_changes(fact: UncomparedFact) -> Readings:
     return dict(zip(pairs, load_reader().score_pairs(list(pairs)), strict=True)) if pairs else {}
 
 
-def decide_verdict(
-    fact: UncomparedFact, thresholds: SimilarityThresholds, readings: Readings = NO_READINGS
-) -> ComparisonVerdict:
+def decide_verdict(fact: UncomparedFact, readings: Readings = NO_READINGS) -> ComparisonVerdict:
     """Return which known fact a new fact duplicates, or else which ones it changes or is related to. Pure."""
-    same_min, near_min = thresholds.duplicate_min_cosine, thresholds.related_min_cosine
     duplicates: list[tuple[float, UUID]] = []
     related: list[UUID] = []
     for known in (known for known in fact.candidates if known.mergeable):
-        result = compare_statements(fact.text, known.text, cosine=known.cosine, same_min=same_min, near_min=near_min)
+        result = compare_statements(fact.text, known.text, cosine=known.cosine)
         if result.verdict == "same":
             duplicates.append((result.similarity, known.canonical_id))
         elif result.verdict == "near":

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from newton.agent.maintenance.artifact_vectors import embed_artifacts
 from newton.agent.maintenance.extracted_facts import ExtractionResult
-from newton.agent.maintenance.service import LearningReport
+from newton.agent.maintenance.service import WORKING_SET_RETENTION, LearningReport
 from newton.agent.reconciliation.reconciler import ReconciliationResult
 from newton.brain import queries
 from newton.brain.calibration import snapshots
@@ -42,17 +42,16 @@ async def apply_retention(newton: AgentServices) -> JobOutcome:
         return {**deleted._asdict(), "runs": runs}
 
     return JobOutcome(
-        reason=describe_retention(newton.settings.bundle_retention_days, newton.settings.working_set_idle_days),
+        reason=describe_retention(newton.settings.bundle_retention_days),
         write=write,
     )
 
 
-def describe_retention(bundle_retention_days: int, working_set_idle_days: int) -> str:
+def describe_retention(bundle_retention_days: int) -> str:
     """Return the retention periods as text. If `bundle_retention_days` is 0, stored contexts are kept forever."""
     contexts = f"{bundle_retention_days} days" if bundle_retention_days else "no limit"
-    return (
-        f"retention: contexts {contexts}, working memory {working_set_idle_days} days, runs {RUN_RETENTION.days} days"
-    )
+    working_sets, runs = WORKING_SET_RETENTION.days, RUN_RETENTION.days
+    return f"retention: contexts {contexts}, working memory {working_sets} days, runs {runs} days"
 
 
 class TableStats(NamedTuple):

@@ -29,7 +29,7 @@ from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say, to_json
 from newton.runtime.health.check_result import HealthFinding
 from newton.runtime.local_daemon import AGENT_HEADER, find_daemon
-from newton.settings import Settings
+from newton.settings import SETTING_GROUPS, Settings
 
 DAEMON_TIMEOUT_SECONDS = 5
 STATE_SYMBOLS = {"ok": "✓", "note": "·", "wrong": "✗"}
@@ -57,7 +57,10 @@ async def run_doctor(
             say(f"{STATE_SYMBOLS[f.state]} {f.detail}" + (f"\n    {f.hint}" if f.hint else ""))
         say("\nSettings (newton.toml, then NEWTON_… in the environment, then flags):")
         width = max(map(len, values)) + 2
-        say("\n".join(f"  {name:<{width}}{value}" for name, value in values.items()))
+        for group in SETTING_GROUPS:
+            say(f"\n{group.__doc__}")
+            shown = {name: values[name] for name in group.model_fields if name in values}
+            say("\n".join(f"  {name:<{width}}{value}" for name, value in shown.items()))
     return 1 if any(f.state == "wrong" for f in findings) else 0
 
 
