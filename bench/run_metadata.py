@@ -12,7 +12,7 @@ from typing import Any
 from bench.environment import BenchEnvironment
 from newton.clock import SystemClock, monotonic_ms
 from newton.cognition.sources.search_limits import compute_search_limits
-from newton.db import health
+from newton.db import requirements
 from newton.memory.recall import K1, B
 from newton.runtime.wiring import AgentServices
 
@@ -74,7 +74,7 @@ def _describe_settings(env: BenchEnvironment, budgets: Sequence[int]) -> dict[st
 async def describe_machine(newton: AgentServices) -> dict[str, Any]:
     """Return the processor, cores, memory, and versions of Python and PostgreSQL."""
     async with newton.scope.transaction() as tx:
-        server = await health.read_server_info(tx)
+        server = await requirements.read_server_info(tx)
     return {
         "cpu": cpu_name(),
         "cores": os.cpu_count(),

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 
 from newton import ids
+from newton.db.driver import register_types
 from newton.db.pool import Database, Tx, begin
-from newton.db.type_codecs import register_types
 from newton.fault_isolation import count_failures
 from newton.memory import agents
 from tests.cluster import Servers, list_nodes, on

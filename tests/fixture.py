@@ -12,7 +12,7 @@ from pathlib import Path
 from newton import __version__
 from newton.content.package_data import data_folder
 from newton.db.backup import create_backup
-from newton.db.backup_manifest import BackupManifest
+from newton.db.backup_files import BackupManifest
 from newton.db.connection import prepare_database
 from newton.db.embedded_server import EmbeddedServer, temporary_server
 from newton.db.migrations import read_migrations

@@ -6,11 +6,12 @@ This package imports no other module of Newton, because it is also built as the 
 from .client import Client
 from .context import ContextItem, ContextResponse, DroppedCandidate, FrameSelection, LayerTokens
 from .errors import ApiError
-from .json_types import IdLike, JsonDict
 from .response_types import (
     AppendMessagesDict,
     ChangedMemoryDict,
     EventDict,
+    IdLike,
+    JsonDict,
     MemoryMentionDict,
     MessageDict,
     Outcome,

@@ -22,6 +22,7 @@ from .response_types import (
     AppendMessagesDict,
     ChangedMemoryDict,
     EventDict,
+    IdLike,
     MessageDict,
     RecallDict,
     RememberDict,

@@ -6,8 +6,8 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from .connection import QueryParameters
-from .json_types import IdLike, JsonDict, encode_segment
 from .operation_methods import OperationMethods
+from .response_types import IdLike, JsonDict, encode_segment
 
 
 class InventoryOperations(OperationMethods):

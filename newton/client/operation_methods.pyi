@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from .connection import DaemonConnection
-from .json_types import IdLike, JsonDict
+from .response_types import IdLike, JsonDict
 
 class OperationMethods(DaemonConnection):
     async def run_operation(self, name: str, arguments: Mapping[str, Any]) -> Any: ...

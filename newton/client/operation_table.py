@@ -7,7 +7,7 @@ from importlib.resources import files
 from inspect import Parameter, Signature
 from typing import NamedTuple, Self
 
-from .json_types import encode_segment
+from .response_types import encode_segment
 
 KEY = "idempotency_key"
 

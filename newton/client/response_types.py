@@ -2,6 +2,17 @@
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
+from urllib.parse import quote
+from uuid import UUID
+
+IdLike = UUID | str
+JsonDict = dict[str, Any]
+
+
+def encode_segment(name: str) -> str:
+    """Percent-encode a name as one segment of a URL path."""
+    return quote(name, safe="")
+
 
 Outcome = Literal["success", "partial", "failure"]
 

@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from newton import __version__
-from newton.db import backup_manifest as manifest
-from newton.db.backup_manifest import BackupManifest
-from newton.db.backup_tables import drop_schemas, load_tables, write_tables
+from newton.db import backup_files as manifest
+from newton.db.backup_files import BackupManifest, drop_schemas, load_tables, write_tables
 from newton.db.connection import open_owner_connection
 from newton.db.distribution import distribute, is_distributed, plan_distribution
 from newton.db.embedded_server import exclusive_access
 from newton.db.migrations import SchemaMigration, find_pending, load_applied, migrate, read_migrations
 from newton.db.pool import Tx
-from newton.db.roles import read_roles
-from newton.db.row_security import writable_tables
+from newton.db.roles import read_roles, writable_tables
 from newton.errors import ConflictError, InputError
 from newton.settings import Settings
 

@@ -1,10 +1,7 @@
-"""Migrations: the files schema/NNNN_*.sql are applied in order, each once, and never undone.
-
-Pending migrations are applied in one transaction under an advisory lock. In a distributed database, the tables and
-functions that they add are distributed in the same transaction.
-"""
+"""Migrations: the files schema/NNNN_*.sql are applied in order, statement by statement, each once, and never undone."""
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +18,46 @@ from newton.db.distribution import (
 )
 from newton.db.pool import Tx
 from newton.db.requirements import require
-from newton.db.roles import DatabaseRoles, create_roles, read_roles
-from newton.db.row_security import writable_tables
-from newton.db.sql_statements import split_statements
+from newton.db.roles import DatabaseRoles, create_roles, read_roles, writable_tables
 from newton.errors import SchemaVersionError
+
+TOKEN_PATTERN = re.compile(
+    r"""
+    --[^\n]*                                   # comment
+    | /\*.*?\*/
+    | [eE]'(?:[^'\\]|\\.|'')*'                 # string with escapes
+    | '(?:[^']|'')*'
+    | "(?:[^"]|"")*"                           # quoted name
+    | (?P<tag>\$(?:[A-Za-z_]\w*)?\$).*?(?P=tag)  # body of a function
+    | \bbegin\s+atomic\b
+    | \b(?:case|end)\b
+    | ;
+    """,
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+COMMENT_PATTERN = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def split_statements(sql: str) -> list[str]:
+    """Return the statements of a text, without the semicolons, each with the comments before it.
+
+    Supports what a migration needs: function bodies in dollar quotes or in `begin atomic ... end`.
+    """
+    statements: list[str] = []
+    start, depth = 0, 0
+    for match in TOKEN_PATTERN.finditer(sql):
+        token = match.group().lower()
+        if token.startswith("begin"):
+            depth = 1
+        elif token == "case" and depth:
+            depth += 1
+        elif token == "end" and depth:
+            depth -= 1
+        elif token == ";" and not depth:
+            statements.append(sql[start : match.start()].strip())
+            start = match.end()
+    return [statement for statement in (*statements, sql[start:].strip()) if COMMENT_PATTERN.sub("", statement).strip()]
+
 
 LOCK_KEY = 7_243_004_512_377_101
 

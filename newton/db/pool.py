@@ -13,15 +13,15 @@ import asyncpg
 
 from newton.clock import monotonic_ms
 from newton.concurrency import run_to_completion
-from newton.db.error_translation import (
+from newton.db.driver import (
     CONNECT_SECONDS,
     STATEMENT_SECONDS,
     TransactionConflictError,
+    register_types,
     translate_connect_errors,
     translate_errors,
 )
 from newton.db.transaction_log import SNAPSHOT_SQL, TRANSACTION_SQL, DatabaseSnapshot, TransactionLog
-from newton.db.type_codecs import register_types
 from newton.errors import DatabaseError, DiskFullError, SchemaVersionError
 
 if TYPE_CHECKING:

@@ -1,8 +1,4 @@
-"""Requirements of a PostgreSQL server that Newton cannot create itself, with the SQL of an administrator for them.
-
-The owner of the database needs no right but `create` on the database, if an administrator has created the extension
-and the two roles. With the right to create roles the owner creates these itself.
-"""
+"""Requirements of a PostgreSQL server that Newton cannot create itself, with the SQL that does, and its health."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -13,6 +9,31 @@ from newton.db.roles import CREATE_ROLE_SQL, DatabaseRoles, derive_roles, may_be
 from newton.errors import SchemaVersionError
 
 SQL = load("newton.db", "requirements.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """Capabilities of the database server.
+
+    `durable`: a commit survives a power failure. `utf8`: letters beyond ASCII are converted to lower case.
+    `rls_enforced`: the role of the application cannot bypass row level security. `tables` is the number of tables with
+    rows of agents, `isolated` the number of those with forced row level security.
+    """
+
+    version: str
+    pgvector: str | None
+    durable: bool
+    utf8: bool
+    rls_enforced: bool
+    tables: int
+    isolated: int
+
+
+async def read_server_info(tx: Tx) -> ServerInfo:
+    row = await SQL["describe_server"].fetch_one(tx)
+    assert row is not None
+    return ServerInfo(**row)
+
 
 MIN_MAJOR, MIN_VECTOR = 15, (0, 7)  # of PostgreSQL; of pgvector, whose type halfvec came with 0.7
 NEEDED_VECTOR = ".".join(map(str, MIN_VECTOR))

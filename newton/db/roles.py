@@ -1,18 +1,16 @@
-"""The two roles of a database, as which Newton works.
-
-Roles belong to a whole cluster, so their names contain that of the database: two installations in one cluster, with
-different owners, have roles of their own. Migrations name the roles newton_app and newton_worker; `fill_in` replaces
-these names. The functions `runtime.app_role()` and `runtime.worker_role()` of the database return the real ones.
-"""
+"""The two roles of a database, as which Newton works, and what row level security lets its owner see and write."""
 
 import hashlib
 import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 import asyncpg
 
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.errors import DatabaseError
 
 SQL = load("newton.db", "roles.sql")
 
@@ -92,3 +90,26 @@ async def may_become(conn: Tx, role: str) -> bool:
     finally:
         await transaction.rollback()
     return True
+
+
+async def require_all_rows(conn: Tx) -> None:
+    """Raise DatabaseError if the database user does not see the rows of all agents in every table."""
+    if hidden := [row["name"] for row in await SQL["list_hidden"].fetch_all(conn)]:
+        raise DatabaseError(
+            f"The database user does not see the rows of all agents in {hidden[0]}.",
+            hint="Set DATABASE_URL to the connection string of the owner of the database, or of a superuser.",
+        )
+
+
+@asynccontextmanager
+async def writable_tables(conn: Tx) -> AsyncGenerator[None]:
+    """Let the owner of the tables write the rows of all agents in the block of the open transaction.
+
+    The block may rename and drop tables.
+    """
+    tables = await SQL["list_confined"].fetch_all(conn)
+    for table in tables:
+        await conn.execute(f"alter table {table['name']} no force row level security")
+    yield
+    for table in await SQL["list_remaining"].fetch_all(conn, oids=[one["oid"] for one in tables]):
+        await conn.execute(f"alter table {table['name']} force row level security")

@@ -12,7 +12,7 @@ from datetime import datetime
 from uuid import UUID
 
 from newton.concurrency import compute
-from newton.db.error_translation import STATEMENT_ERRORS
+from newton.db.driver import STATEMENT_ERRORS
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log

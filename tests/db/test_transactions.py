@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from newton.content.package_data import data_folder
-from newton.db import health
+from newton.db import requirements
 from newton.db.connection import prepare_database
 from newton.db.pool import Database, Tx, connect
 from newton.db.type_codecs import ARRAYS, register_types
@@ -208,14 +208,14 @@ async def test_no_part_of_an_unusable_address_is_repeated(url: str) -> None:
 
 async def test_a_database_that_knows_only_ascii_is_noticed(server: str, db: Database) -> None:
     async with db.transaction(ANA) as tx:
-        assert (await health.read_server_info(tx)).utf8
+        assert (await requirements.read_server_info(tx)).utf8
     name = f"newton_ascii_{uuid4().hex[:8]}"
     admin = await asyncpg.connect(server)
     await admin.execute(f"create database {name} template template0 encoding 'UTF8' locale 'C'")
     conn = await asyncpg.connect(on(server, name))
     try:
         await conn.execute("create extension vector")
-        assert not (await health.read_server_info(conn)).utf8
+        assert not (await requirements.read_server_info(conn)).utf8
     finally:
         await conn.close()
         await admin.execute(f"drop database {name} with (force)")

@@ -15,7 +15,7 @@ from newton import ids
 from newton.brain import ledger
 from newton.brain.hash_chain import ChainHead
 from newton.db.backup import RestoreResult, restore
-from newton.db.backup_manifest import verify_backup
+from newton.db.backup_files import verify_backup
 from newton.db.connection import prepare_database
 from newton.db.embedded_server import EmbeddedServer
 from newton.db.pool import begin, connect

@@ -18,7 +18,7 @@ from typing import Any
 
 from newton.client import ApiError, SyncClient
 from newton.client.http_messages import ServerSentEvent
-from newton.client.loop_thread import LoopThread
+from newton.client.sync_client import LoopThread
 
 LEFT: list[object] = []  # deleted while the interpreter exits
 

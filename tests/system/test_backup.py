@@ -17,7 +17,7 @@ from newton.brain.hash_chain import ChainHead
 from newton.cognition.request import ContextBuildRequest
 from newton.content.package_data import data_folder
 from newton.db.backup import create_backup, restore
-from newton.db.backup_manifest import FILE_NAME, hash_files, verify_backup, write_manifest
+from newton.db.backup_files import FILE_NAME, hash_files, verify_backup, write_manifest
 from newton.db.connection import prepare_database
 from newton.db.embedded_server import DATABASE, EmbeddedServer
 from newton.db.pool import Database, connect

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from newton.db import backup_tables
+from newton.db import backup_files
 from newton.db.backup import create_backup
 from newton.db.pool import Database
 from newton.errors import ConflictError, InputError
@@ -95,7 +95,7 @@ async def test_what_the_disk_changed_is_found_before_the_backup_is_there(
         if Path(f"/proc/self/fd/{file}").readlink().name == "heart.facts.tsv":
             os.ftruncate(file, os.fstat(file).st_size - 1)
 
-    monkeypatch.setattr(backup_tables.os, "fsync", lose)
+    monkeypatch.setattr(backup_files.os, "fsync", lose)
     with pytest.raises(InputError, match=r"heart\.facts\.tsv was changed"):
         await back_up(dsn, tmp_path / "copy")
     assert files_in(tmp_path) == []

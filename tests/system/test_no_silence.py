@@ -15,7 +15,7 @@ from newton.agent.compaction import service
 from newton.agent.compaction.block_summarizer import FAILURE_THRESHOLD
 from newton.db.pool import Database
 from newton.ids import derive_agent_id
-from newton.providers.circuit_breaker import FAILURE_THRESHOLD as SHARED_THRESHOLD
+from newton.providers.upstreams import FAILURE_THRESHOLD as SHARED_THRESHOLD
 from tests.endpoint import Endpoint, Respond, Wire, endpoint, fails, hangs, says
 from tests.support import until
 from tests.system.served import Api, served

@@ -18,7 +18,7 @@ from newton.errors import ProviderError
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.model_endpoint import make_client, make_endpoint
 from newton.providers.openai.chat import OpenAIChat
-from newton.providers.openai_embedding import OpenAIEmbedder
+from newton.providers.openai.embedding import OpenAIEmbedder
 from newton.providers.upstreams import build_provider_upstream
 from newton.settings import Settings, load
 from tests.endpoint import Endpoint, Respond, Wire, chunk, embeds, endpoint, fails, hangs

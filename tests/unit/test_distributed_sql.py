@@ -8,8 +8,8 @@ import pytest
 
 import newton
 from newton.content.package_data import data_folder
+from newton.db.migrations import split_statements
 from newton.db.queries import parse_queries
-from newton.db.sql_statements import split_statements
 
 ROOT = Path(newton.__file__).parent
 COMMENT = re.compile(r"--[^\n]*")

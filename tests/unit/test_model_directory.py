@@ -6,10 +6,10 @@ import pytest
 
 from newton.errors import ModelNotFoundError, ProviderError
 from newton.providers.chat import ChatMessage, ChatModel, ChatReply, IsolatableModel
-from newton.providers.circuit_breaker import FAILURE_THRESHOLD, get_breaker
 from newton.providers.fakes import ScriptedChat
 from newton.providers.model_endpoint import ANSWERS
 from newton.providers.structured_output import EndpointKey
+from newton.providers.upstreams import FAILURE_THRESHOLD, get_breaker
 from newton.runtime.model_directory import ModelDirectory, ensure_offered
 from newton.settings import load
 from tests.endpoint import Endpoint, Wire, endpoint, fails, says

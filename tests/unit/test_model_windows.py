@@ -8,14 +8,14 @@ from typing import Any, cast
 import pytest
 
 from newton.errors import ContextWindowError, ProviderError, RefusedRequestError, RefusedSize
+from newton.providers import model_catalog
 from newton.providers.anthropic.chat import AnthropicChat
 from newton.providers.chat import ChatMessage
 from newton.providers.chat_model_base import UpstreamChat
+from newton.providers.context_windows import ContextWindow, LearntWindows, find_published_window
 from newton.providers.openai.chat import OpenAIChat
 from newton.providers.structured_output import EndpointKey
 from newton.providers.upstreams import list_upstreams
-from newton.providers.windows import window_probe
-from newton.providers.windows.context_windows import ContextWindow, LearntWindows, find_published_window
 from newton.settings import load
 from tests.cases import load_cases
 from tests.endpoint import Respond, Wire, endpoint
@@ -144,7 +144,7 @@ async def test_a_server_that_does_not_answer_is_no_obstacle() -> None:
 async def test_a_known_window_is_used_at_once_while_one_request_asks_for_it_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(window_probe, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(model_catalog, "RETRY_SECONDS", 0.0)
     server, gate, asked = NarrowServer("ollama", 8_192, reports=8_192), asyncio.Event(), list[str]()
 
     async def respond(wire: Wire) -> None:

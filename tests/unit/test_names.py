@@ -23,7 +23,7 @@ MAX_MODULES_PER_PACKAGE = 20  # none has more
 GERUND_MODULES = {
     "cognition/frames/training",
     *("heart/chunking", "heart/procedure_matching", "memory/forgetting", "memory/ranking", "memory/reembedding"),
-    *("providers/embedding", "providers/openai_embedding", "runtime/cli/formatting", "runtime/cli/printing"),
+    *("providers/embedding", "providers/openai/embedding", "runtime/cli/formatting", "runtime/cli/printing"),
     *("runtime/settings_mapping", "runtime/tracing", "runtime/wiring"),
 }
 BARRED_ARGUMENTS = {"most", "because", "told"}

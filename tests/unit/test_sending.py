@@ -22,7 +22,6 @@ from newton.agent.prompting.memory_delta import INPUT_HEADER, MEMORY_HEADER
 from newton.agent.prompting.system_prompt import TEMPLATE
 from newton.dialogue.compaction.strategies import CompactionBlock
 from newton.dialogue.compaction.view_budget import fit_to_budget
-from newton.dialogue.context_window import split_window
 from newton.dialogue.messages import StoredMessage
 from newton.dialogue.view import (
     MESSAGE_TOKENS,
@@ -35,6 +34,7 @@ from newton.dialogue.view import (
 )
 from newton.providers import token_counter
 from newton.providers.chat import ChatMessage, to_openai_message
+from newton.providers.context_windows import split_window
 from newton.providers.token_calibration import TokenCalibration
 from tests.support import count
 from tests.talks import SESSION, Told, calls, gives, logs, placed, says, turn, worked

@@ -11,7 +11,7 @@ from newton.errors import ProviderError
 from newton.providers.chat import ChatMessage
 from newton.providers.model_endpoint import load_certificates
 from newton.providers.openai.chat import OpenAIChat
-from newton.providers.openai_embedding import OpenAIEmbedder
+from newton.providers.openai.embedding import OpenAIEmbedder
 from newton.providers.upstreams import build_provider_upstream
 from tests.unit.test_chat_model import settings
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from newton.agent.background_runs import BackgroundRuns
 from newton.agent.compaction.block_summarizer import create_breaker
-from newton.providers.circuit_breaker import CircuitBreaker
+from newton.providers.upstreams import CircuitBreaker
 
 IDLE_SECONDS = 5.0  # after the last turn of a session
 FINISH_SECONDS = 20.0  # that the end of a command waits for a compaction that its answer did not wait for

@@ -17,7 +17,7 @@ from newton.dialogue.compaction.summary_sections import PARTS, SummaryPart
 from newton.dialogue.view import ViewMessage
 from newton.errors import ProviderError
 from newton.memory.hygiene import clean_model_text
-from newton.providers.circuit_breaker import CircuitBreaker
+from newton.providers.upstreams import CircuitBreaker
 
 MAX_CALLS = 6  # model calls per compaction; the other blocks are summarized without the model
 MAX_SECONDS = 60.0  # of all model calls of one compaction

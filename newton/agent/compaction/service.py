@@ -40,7 +40,7 @@ from newton.dialogue.view import (
 )
 from newton.errors import ConflictError, NewtonError
 from newton.ids import new_id
-from newton.providers.circuit_breaker import CircuitBreaker
+from newton.providers.upstreams import CircuitBreaker
 
 TURN_SECONDS = 2.0  # from the start of a compaction, for which a turn waits
 NEAR_SHARE = 0.85  # of the limit: a view that is due at this size is compacted after a turn

@@ -18,9 +18,9 @@ from newton.db.pool import in_transaction
 from newton.errors import ProviderError, TokenQuotaError
 from newton.fault_isolation import isolate_failure
 from newton.providers.chat import ChatMessage, ChatReply
+from newton.providers.context_windows import find_window
 from newton.providers.model_output.output_parser import ParsedOutput, parse_output
 from newton.providers.structured_output import StructuredModel
-from newton.providers.windows.context_windows import find_window
 
 F = TypeVar("F", bound=BaseModel)
 

@@ -25,14 +25,13 @@ from newton.agent.scope import AgentScope
 from newton.db.pool import Tx, in_transaction
 from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.compaction.view_budget import fit_to_budget
-from newton.dialogue.context_window import split_window
 from newton.dialogue.view import ViewMessage
 from newton.errors import ContextWindowError, ProviderError, RefusedRequestError
 from newton.ids import new_id
 from newton.memory.memory import TokenCounter
 from newton.providers.chat import CallRestart, ChatModel, ChatReply, ReplyPiece, RequestOptions, ToolModel
+from newton.providers.context_windows import DEFAULT_WINDOW, WindowedModel, split_window
 from newton.providers.token_calibration import TokenCalibration, fit_calibration
-from newton.providers.windows.context_windows import DEFAULT_WINDOW, WindowedModel
 
 UNLIMITED_REPLY_RESERVE = 1_000  # tokens reserved for a reply without a limit
 MIN_REPLY_TOKENS = 64  # that a request asks for, however long its prompt

@@ -7,8 +7,8 @@ from newton.agent.loop.completion import ChatService
 from newton.agent.loop.prompt import ModelRequest
 from newton.errors import RefusedSize
 from newton.providers.chat import ChatModel
+from newton.providers.context_windows import MIN_WINDOW, WindowedModel
 from newton.providers.token_calibration import UsageSample
-from newton.providers.windows.context_windows import MIN_WINDOW, WindowedModel
 
 MAX_REFUSALS = 8  # of prompts of one turn
 FIRST_SHRINK, NEXT_SHRINK = 0.9, 0.5  # of the refused prompt, if the server names no window

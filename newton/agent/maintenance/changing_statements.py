@@ -17,7 +17,7 @@ from newton.db.queries import load
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.statements.change_detection import detect_change, is_comparable, score_vectors
 from newton.providers.embedding import Vector
-from newton.providers.local.pair_reader import load_reader
+from newton.providers.minilm import load_reader
 
 SQL = load("newton.agent.maintenance", "changing_statements.sql")
 

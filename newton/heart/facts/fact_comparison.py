@@ -32,7 +32,7 @@ from newton.ids import derive_model_id
 from newton.memory import store
 from newton.memory.memory import Trust
 from newton.providers.embedding import Vector
-from newton.providers.local.pair_reader import load_reader
+from newton.providers.minilm import load_reader
 
 SQL = load("newton.heart.facts", "fact_comparison.sql")
 

@@ -22,7 +22,7 @@ from newton.fault_isolation import run_part
 from newton.operations.caller import OperationCaller
 from newton.operations.declaration import Operation
 from newton.operations.runner import parse_arguments, run_operation
-from newton.providers.windows.context_windows import ContextWindow, WindowedModel
+from newton.providers.context_windows import ContextWindow, WindowedModel
 from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, ImagePart, PrivateMessage
 from newton.runtime.chat_backend.view_models import (
     TurnView,

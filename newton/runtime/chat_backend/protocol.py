@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from newton.agent.services.fact_intake import RememberReport
 from newton.operations.declaration import Operation
-from newton.providers.windows.context_windows import ContextWindow
+from newton.providers.context_windows import ContextWindow
 from newton.runtime.chat_backend.view_models import (
     TurnView,
     UndoneChangeView,

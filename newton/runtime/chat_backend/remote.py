@@ -22,7 +22,7 @@ from newton.memory.hygiene import clean_text
 from newton.memory.lookup import MemoryMention
 from newton.operations.conversations.task_records import TaskList, to_tree
 from newton.operations.declaration import Operation
-from newton.providers.windows.context_windows import ContextWindow
+from newton.providers.context_windows import ContextWindow
 from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, PrivateMessage
 from newton.runtime.chat_backend.view_models import (
     TurnView,

@@ -20,7 +20,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 from newton.agent.scope import AgentScope
 from newton.brain import ledger
 from newton.brain.chain_heads import ChainHeadFiles
-from newton.db.error_translation import reject_invalid_rows
+from newton.db.driver import reject_invalid_rows
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError

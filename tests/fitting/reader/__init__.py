@@ -1,1 +1,1 @@
-"""Training of the transformer of `newton.providers.local.pair_reader`, in an environment of its own with PyTorch."""
+"""Training of the transformer of `newton.providers.minilm`, in an environment of its own with PyTorch."""

@@ -1,4 +1,4 @@
-"""Train the transformer of `newton.providers.local.pair_reader` and write it, quantized to int8.
+"""Train the transformer of `newton.providers.minilm` and write it, quantized to int8.
 
 `scripts/fit-change-reader` runs it. It starts from all-MiniLM-L6-v2, of which the vectors of words and the lowest
 layers stay as they are.
@@ -49,7 +49,7 @@ class ChangeReader(torch.nn.Module):
 
 
 class ReaderGraph(torch.nn.Module):
-    """The reader with the vectors of word pieces as its input, as `newton.providers.local.pair_reader` calls it."""
+    """The reader with the vectors of word pieces as its input, as `newton.providers.minilm` calls it."""
 
     def __init__(self, reader: ChangeReader) -> None:
         """Take a trained reader."""

@@ -1,4 +1,4 @@
-"""Train the transformer of `newton.providers.local.question_encoder` and write it, quantized to int8.
+"""Train the transformer of `newton.providers.minilm` and write it, quantized to int8.
 
 `scripts/fit-question-encoder` runs it. It starts from all-MiniLM-L6-v2, of which the vectors of words stay as they are.
 Only questions are encoded by it: the vectors of the items are those of the embedding model, which agents have stored.

@@ -26,8 +26,7 @@ from newton.heart.statements.change_detection import (
 )
 from newton.heart.statements.change_features import extract_features
 from newton.heart.statements.habits import is_single_event
-from newton.providers.local.pair_reader import MODEL, PairReader
-from newton.providers.minilm import MiniLM
+from newton.providers.minilm import READER_MODEL, MiniLM, PairReader
 from tests.fitting.reader import pairs
 from tests.fitting.reader.pairs import StatementPair
 
@@ -115,7 +114,7 @@ def report(reader: PairReader, embedder: MiniLM, calibrated: ReadPairs) -> None:
 def main() -> None:
     """Fit the sum and print what it finds."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--reader", type=Path, default=MODEL)
+    parser.add_argument("--reader", type=Path, default=READER_MODEL)
     parser.add_argument("--out", type=Path, default=SUM)
     parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()

@@ -65,7 +65,7 @@ def export_graph(graph: torch.nn.Module, inputs: Sequence[str], output: str, out
 def leave_out_base(path: Path) -> None:
     """Replace each matrix of an ONNX file that is in the file of the embedding model too by its place there.
 
-    `newton.providers.local.base_weights` reads it from there.
+    `newton.providers.minilm` reads it from there.
     """
     model, base = onnx.load(path), weights.model_path()
     data = base.read_bytes()

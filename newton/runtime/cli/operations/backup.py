@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from newton.clock import SystemClock
 from newton.content.package_data import data_folder
 from newton.db import backup as backups
-from newton.db.backup_tables import count_kinds
+from newton.db.backup_files import count_kinds
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
