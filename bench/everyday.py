@@ -21,7 +21,7 @@ from bench.scoring import mean
 from newton.client import Client
 from newton.client.context import ContextItem
 from newton.cognition.assembly.fact_labels import OUTDATED
-from newton.content.yaml_source import load_yaml
+from newton.content.yaml_files import load_yaml
 from newton.errors import ConfigError, InputError
 from newton.memory import agents
 from newton.runtime.access import tokens

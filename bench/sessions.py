@@ -22,7 +22,7 @@ from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.cognition.session_context.service import SessionContext, SessionContextService
 from newton.cognition.session_context.staleness import CLOCK_SLACK_MS
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
 from newton.heart.statements.standing_model import find_standing_by_vector

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from newton.client import Client
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 
 DATA = Path(__file__).parent / "data"
 Way = Literal["events", "messages"]

@@ -8,9 +8,8 @@ from pydantic_core import PydanticCustomError
 
 from newton.agent.field_types import CleanText, Name
 from newton.agent.inputs import ToolInput
-from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes
-from newton.brain.outcomes import Verdict
-from newton.content.yaml_models import did_you_mean
+from newton.brain.drafts import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict
+from newton.content.yaml_files import did_you_mean
 
 REASON_KINDS: tuple[str, ...] = get_args(ReasonKind)
 

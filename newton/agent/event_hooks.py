@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
-from newton.brain.hook_runner import HookResult, HookRunner
-from newton.content.pack_hooks import HookPoint, HookRelation
+from newton.brain.pack_hooks import HookResult, HookRunner
+from newton.content.packs import HookPoint, HookRelation
 from newton.errors import NewtonError
 from newton.heart.entities.entity_declarations import RelationDeclaration, declare_relations
 from newton.heart.events.event_store import NewEvent

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import cel
 
-from newton.content.yaml_models import did_you_mean
+from newton.content.yaml_files import did_you_mean
 from newton.errors import InputError
 
 MAX_CHARS = 500

@@ -6,12 +6,11 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from newton.brain import codec, decision_text, ledger
-from newton.brain.codec import DecisionReview, NewDecision
-from newton.brain.decision_versions import list_versions
-from newton.brain.draft import NEAR_COSINE, DecisionDraft
+from newton.brain import decision_codec, ledger
+from newton.brain.decision_codec import DecisionReview, NewDecision
+from newton.brain.drafts import NEAR_COSINE, DecisionDraft
 from newton.brain.hash_chain import ChainRecord, JsonObject, canonical_json
-from newton.brain.ledger import LedgerEntry
+from newton.brain.ledger import LedgerEntry, list_versions
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
@@ -74,7 +73,7 @@ async def record(tx: Tx, new_decisions: Sequence[NewDecision], *, ctx: WriteCont
     A decision whose `ref` is stored already is not recorded again, but an outcome that it adds is. Raises InputError
     for invalid data, and ConflictError if a stored `ref` has different content.
     """
-    valid = [codec.validate(decision) for decision in new_decisions]
+    valid = [decision_codec.validate(decision) for decision in new_decisions]
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)  # so that no concurrent transaction adds these refs
     refs = [decision.draft.ref for decision in valid if decision.draft.ref]
     records_by_ref = await ledger.find_by_refs(tx, refs, agent_id=ctx.agent_id)
@@ -86,7 +85,7 @@ async def record(tx: Tx, new_decisions: Sequence[NewDecision], *, ctx: WriteCont
         if name not in stored:
             new[name] = _merge(new[name], decision) if name in new else decision
         elif review := _extract_new_review(stored[name], decision):
-            codec.ensure_same_outcome(reviews.setdefault(name, review), review, name)
+            decision_codec.ensure_same_outcome(reviews.setdefault(name, review), review, name)
     new_ids = await _write(tx, new, ctx=ctx)
     for name, review in reviews.items():
         await _apply_review(tx, stored[name], review, ctx=ctx)
@@ -133,14 +132,14 @@ async def amend(tx: Tx, decision_id: UUID, amendment: DecisionAmendment, *, ctx:
     Raises NotFoundError, and InputError for an empty amendment.
     """
     stored = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
-    review_at = codec.ensure_review_date(amendment.look_again_at, decided_at=stored.decided_at)
+    review_at = decision_codec.ensure_review_date(amendment.look_again_at, decided_at=stored.decided_at)
     body = {
         "category": None if amendment.category is None else hygiene.clean_name(amendment.category, what="category"),
-        "look_again_at": codec.format_time(review_at) if review_at else None,
+        "look_again_at": decision_codec.format_time(review_at) if review_at else None,
     }
     texts = {
         "text": None if amendment.text is None else hygiene.clean_text(amendment.text),
-        "tags": None if amendment.tags is None else list(codec.normalize_tags(amendment.tags)),
+        "tags": None if amendment.tags is None else list(decision_codec.normalize_tags(amendment.tags)),
     }
     has_texts = any(value is not None for value in texts.values())
     if not has_texts and not any(body.values()):
@@ -180,7 +179,7 @@ async def review(tx: Tx, decision_id: UUID, review: DecisionReview, *, ctx: Writ
             f"The outcome of {review.at:%Y-%m-%d %H:%M} is in the future.",
             hint="Give the time at which the outcome was observed, or omit the time to use the present one.",
         )
-    await _apply_review(tx, stored, codec.validate_review(review, decided_at=stored.decided_at), ctx=ctx)
+    await _apply_review(tx, stored, decision_codec.validate_review(review, decided_at=stored.decided_at), ctx=ctx)
 
 
 async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext) -> bool:
@@ -272,8 +271,8 @@ def _from_records(records: Sequence[ChainRecord]) -> StoredDecision:
     return StoredDecision(
         decision_id=first.decision_id,
         body=first.body,
-        draft=codec.decode_draft(first.body, first.words) if first.words is not None else None,
-        review=codec.decode_review(outcome.body, outcome.words) if outcome else None,
+        draft=decision_codec.decode_draft(first.body, first.words) if first.words is not None else None,
+        review=decision_codec.decode_review(outcome.body, outcome.words) if outcome else None,
         records=records,
     )
 
@@ -285,20 +284,20 @@ def _extract_new_review(stored: StoredDecision, new_decision: NewDecision) -> De
     """
     review = new_decision.review
     if stored.draft is not None:
-        codec.ensure_same_draft(stored.draft, new_decision.draft)
+        decision_codec.ensure_same_draft(stored.draft, new_decision.draft)
     if review is None or stored.review is None:
         return review
     if stored.draft is None:
         review = replace(review, lesson=stored.review.lesson)
-    codec.ensure_same_outcome(stored.review, review, new_decision.draft.ref)
+    decision_codec.ensure_same_outcome(stored.review, review, new_decision.draft.ref)
     return None
 
 
 def _merge(first: NewDecision, again: NewDecision) -> NewDecision:
     """Merge two decisions with the same `ref` in one call. Raises ConflictError if they differ."""
-    codec.ensure_same_draft(first.draft, again.draft)
+    decision_codec.ensure_same_draft(first.draft, again.draft)
     if first.review and again.review:
-        codec.ensure_same_outcome(first.review, again.review, first.draft.ref)
+        decision_codec.ensure_same_outcome(first.review, again.review, first.draft.ref)
     return replace(first, review=first.review or again.review)
 
 
@@ -316,14 +315,16 @@ async def _write(tx: Tx, new_decisions: Mapping[str, NewDecision], *, ctx: Write
 
 def _to_entries(decision_id: UUID, new_decision: NewDecision) -> list[LedgerEntry]:
     ids = {"decision_id": decision_id, "record_id": decision_id}
-    body, words = codec.encode_body(new_decision), codec.encode_texts(new_decision.draft)
+    body, words = decision_codec.encode_body(new_decision), decision_codec.encode_texts(new_decision.draft)
     entry = LedgerEntry(kind="decision", **ids, body=body, words=words)
     return [entry, *([_outcome_entry(decision_id, new_decision.review)] if new_decision.review else [])]
 
 
 def _outcome_entry(decision_id: UUID, review: DecisionReview, cause: UUID | None = None) -> LedgerEntry:
     words = {"lesson": review.lesson} if review.lesson is not None else None
-    return LedgerEntry(kind="outcome", decision_id=decision_id, body=codec.encode_review(review, by=cause), words=words)
+    return LedgerEntry(
+        kind="outcome", decision_id=decision_id, body=decision_codec.encode_review(review, by=cause), words=words
+    )
 
 
 def _to_new_memory(decision_id: UUID, new_decision: NewDecision, *, ctx: WriteContext) -> NewMemory:
@@ -332,14 +333,14 @@ def _to_new_memory(decision_id: UUID, new_decision: NewDecision, *, ctx: WriteCo
         memory_id=decision_id,
         kind="decision",
         state="RECORDED",
-        forms=decision_text.format_short_forms(draft, review, count_tokens=ctx.count_tokens),
-        full_text=decision_text.format_full(draft, review),
-        indexed_text=decision_text.to_search_text(draft),
-        embedding_text=decision_text.to_embedding_text(draft),
+        forms=decision_codec.format_short_forms(draft, review, count_tokens=ctx.count_tokens),
+        full_text=decision_codec.format_full(draft, review),
+        indexed_text=decision_codec.to_search_text(draft),
+        embedding_text=decision_codec.to_embedding_text(draft),
         occurred_at=draft.at,
         ctx=ctx,
         # without the text, so that the hash does not reveal erased text
-        content_hash=digest(str(decision_id), canonical_json(codec.encode_body(new_decision))),
+        content_hash=digest(str(decision_id), canonical_json(decision_codec.encode_body(new_decision))),
         ref=draft.ref,
         confidence=round(draft.confidence, 6),
         outcome=review.verdict if review else "pending",
@@ -363,10 +364,10 @@ def _review_transition(decision_id: UUID, state: str, review: DecisionReview) ->
 def _memory_update(stored: StoredDecision, review: DecisionReview | None, *, ctx: WriteContext) -> MemoryUpdate:
     draft, outcome = stored.draft, review.verdict if review else "pending"
     if draft is None:
-        forms = decision_text.format_erased_forms(stored.body["confidence"], review, count_tokens=ctx.count_tokens)
+        forms = decision_codec.format_erased_forms(stored.body["confidence"], review, count_tokens=ctx.count_tokens)
     else:
-        forms = decision_text.format_short_forms(draft, review, count_tokens=ctx.count_tokens)
-    text = decision_text.format_full(draft, review) if draft else decision_text.ERASED
+        forms = decision_codec.format_short_forms(draft, review, count_tokens=ctx.count_tokens)
+    text = decision_codec.format_full(draft, review) if draft else decision_codec.ERASED
     return MemoryUpdate(memory_id=stored.decision_id, forms=forms, full_text=text, outcome=outcome)
 
 

@@ -8,13 +8,20 @@ from datetime import datetime
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
-from newton.brain.codec import TEXT_FIELDS, DecisionReview, encode_texts
-from newton.brain.decision_versions import RECORD_REFS
+from newton.brain.decision_codec import TEXT_FIELDS, DecisionReview, encode_texts
 from newton.brain.decisions import load_decision
-from newton.brain.draft import DecisionDraft, ReasonKind, ReviewedDecision, Stakes, TrackRecord
+from newton.brain.drafts import (
+    QUALITY_PARTS,
+    DecisionDraft,
+    ReasonKind,
+    ReviewedDecision,
+    Stakes,
+    TrackRecord,
+    Verdict,
+    total_score,
+)
 from newton.brain.hash_chain import ChainRecord, RecordKind
-from newton.brain.outcomes import Verdict
-from newton.brain.quality import QUALITY_PARTS, total_score
+from newton.brain.ledger import RECORD_REFS
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.memory.lookup import MemoryDetail, read_memory

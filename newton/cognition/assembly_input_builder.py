@@ -27,12 +27,12 @@ from newton.cognition.assembly.sections import (
 )
 from newton.cognition.context_plan import ContextPlan
 from newton.cognition.pending_approvals import select_shown
+from newton.cognition.relevance_model import RelevanceModel
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.scoring.candidates import CandidateSet
 from newton.cognition.sources.gathered_data import GatheredSources
 from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.cognition.sources.session_state import SessionState
-from newton.content.relevance_model import RelevanceModel
 from newton.fault_isolation import compute_part
 from newton.memory.memory import TokenCounter
 from newton.memory.search_types import RetrievedMemory

@@ -2,9 +2,9 @@
 
 from pydantic import Field, ValidationError
 
-from newton.content.default_layer_shares import BudgetSplit, LayerShares
+from newton.content.frames import BudgetSplit, LayerShares
 from newton.content.profiles import FeatureWeights, GatherOptions, Profile, Weight
-from newton.content.yaml_models import StrictModel
+from newton.content.yaml_files import StrictModel
 from newton.errors import InputError
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from newton.brain.hook_runner import NO_HOOKS, HookRunner
+from newton.brain.pack_hooks import NO_HOOKS, HookRunner
 from newton.clock import Clock
 from newton.cognition.assembly.always_on import AlwaysOnSections, list_applicable, select_always_on
 from newton.cognition.assembly.assembler import assemble
@@ -38,6 +38,7 @@ from newton.cognition.context_plan import AssembledContext, ContextPlan, StageTi
 from newton.cognition.frames import selection
 from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.frames.selection import FrameChoice
+from newton.cognition.relevance_model import RelevanceModel, load_relevance_model
 from newton.cognition.request import ContextBuildRequest, validate_request
 from newton.cognition.scoring.candidates import collect_candidates, score_candidates
 from newton.cognition.sources.gather import ContextSources
@@ -48,7 +49,6 @@ from newton.cognition.sources.web import WebSource
 from newton.concurrency import with_timeout
 from newton.content.frames import Frame, get_frame
 from newton.content.profiles import Profile, select_profile
-from newton.content.relevance_model import RelevanceModel, load_relevance_model
 from newton.db.pool import Database
 from newton.deadline import DEFAULT_TIMEOUT_SECONDS
 from newton.fault_isolation import compute_part, run_part

@@ -1,4 +1,4 @@
-"""Frames (kinds of tasks, which decide what memories are selected for an input) and their languages, from YAML."""
+"""Frames (kinds of tasks, which decide what memories are selected, and their shares of the budget), from YAML."""
 
 import functools
 import re
@@ -7,13 +7,78 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from newton.content.default_layer_shares import LayerShares
 from newton.content.package_data import data_folder
-from newton.content.yaml_models import NamedModel, StrictModel, build_model, get_by_name, list_files, read_folder
-from newton.content.yaml_source import YamlDocument, load_yaml
+from newton.content.yaml_files import (
+    NamedModel,
+    StrictModel,
+    YamlDocument,
+    build_model,
+    get_by_name,
+    list_files,
+    load_yaml,
+    read_folder,
+)
 from newton.languages.language_data import load_language
+
+SHARE_UNITS = 1_000  # the sum of the shares that correspond to percentages, as integers
+
+Share = Annotated[int, Field(ge=0, le=1_000_000)]
+Percent = Annotated[int, Field(ge=0, le=100)]
+
+
+class LayerShares(StrictModel):
+    """The shares of the token budget for each layer of a context. Only the ratios of the numbers matter."""
+
+    decisions: Share = 2_000
+    facts: Share = 1_500
+    procedures: Share = 1_500
+    episodes: Share = 1_000
+
+    @model_validator(mode="after")
+    def _check_sum(self) -> "LayerShares":
+        if not sum(self.shares.values()):
+            raise ValueError("gives no share to any layer")
+        return self
+
+    @property
+    def shares(self) -> dict[str, int]:
+        return dict(self)
+
+
+class BudgetSplit(StrictModel):
+    """The parts of a context's token budget, in percent, for memories found in four ways."""
+
+    recent: Percent = Field(description="Percent of a context's tokens for recent events and episodes.")
+    semantic: Percent = Field(
+        description="Percent of a context's tokens for memories of any kind that are similar to the input."
+    )
+    entity: Percent = Field(
+        description="Percent of a context's tokens for memories about the entities that the input mentions."
+    )
+    patterns: Percent = Field(description="Percent of a context's tokens for procedures that apply to the input.")
+
+    @model_validator(mode="after")
+    def _check_sum(self) -> "BudgetSplit":
+        if (total := self.recent + self.semantic + self.entity + self.patterns) != 100:
+            raise ValueError(f"must add up to 100, not {total}")
+        return self
+
+    def to_layer_shares(self, own: LayerShares) -> LayerShares:
+        """Return the shares of decisions, facts, procedures and episodes that correspond to the percentages.
+
+        The semantic part is divided between decisions and facts in the ratio of the frame's `own` shares.
+        """
+        unit, total = SHARE_UNITS // 100, own.decisions + own.facts
+        decisions = round(self.semantic * unit * (own.decisions / total if total else 0.5))
+        return LayerShares(
+            decisions=decisions,
+            facts=(self.semantic + self.entity) * unit - decisions,
+            procedures=self.patterns * unit,
+            episodes=self.recent * unit,
+        )
+
 
 Stakes = Literal["low", "medium", "high", "critical"]
 

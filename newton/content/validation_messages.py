@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from newton.content.yaml_models import did_you_mean
+from newton.content.yaml_files import did_you_mean
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

@@ -12,7 +12,7 @@ from uuid import UUID
 from newton.agent.compaction.background import open_compactions
 from newton.agent.reconciliation.readings import open_readings
 from newton.agent.scope import AgentScope
-from newton.brain.hook_runner import load_hooks
+from newton.brain.pack_hooks import load_hooks
 from newton.clock import Clock, SystemClock
 from newton.cognition.assembly.render import count_header_tokens
 from newton.cognition.frames.selection import FrameChoice, choose_frame
@@ -25,7 +25,7 @@ from newton.content.package_data import data_folder
 from newton.content.packs import FrameSet, load_frame_set
 from newton.content.profiles import load_profiles
 from newton.content.skills import SkillSet, load_skills
-from newton.content.yaml_models import did_you_mean
+from newton.content.yaml_files import did_you_mean
 from newton.db.connection import open_database
 from newton.db.pool import Database
 from newton.db.server_paths import find_database_folder

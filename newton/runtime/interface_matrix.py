@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, cast, get_args
 
-from newton.content.yaml_source import load_yaml
+from newton.content.yaml_files import load_yaml
 from newton.operations.declaration import Door, Operation, OperationEffect, load_operations
 
 INTERFACES: tuple[Door, ...] = get_args(Door)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from newton.agent.loop.completion import NO_MODEL_MESSAGE, QUOTE_SETTING
-from newton.content.yaml_models import did_you_mean
+from newton.content.yaml_files import did_you_mean
 from newton.errors import ModelNotFoundError, ProviderError
 from newton.providers.chat import ChatMessage, ChatModel, ChatReply
 from newton.providers.context_windows import LearntWindows

@@ -5,7 +5,7 @@ from importlib import import_module
 
 from newton.agent.loop.completion import TokenLimits
 from newton.agent.storage_quota import MEGABYTE, StorageQuota
-from newton.brain.chain_heads import ChainHeadFiles, derive_database_key
+from newton.brain.hash_chain import ChainHeadFiles, derive_database_key
 from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.dialogue.compaction.presets import CompactionPreset, find_problem, parse_preset
 from newton.dialogue.session_summary import SummarySizes

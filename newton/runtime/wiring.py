@@ -29,8 +29,8 @@ from newton.agent.services.working_memory import WorkingMemory, find_active_sess
 from newton.agent.session_data.injections import InjectionService
 from newton.agent.session_data.session_stats import SessionStatsService
 from newton.agent.session_data.session_use import SessionUseRecorder
-from newton.brain.chain_heads import ChainHeadFiles
-from newton.brain.hook_runner import HookRunner
+from newton.brain.hash_chain import ChainHeadFiles
+from newton.brain.pack_hooks import HookRunner
 from newton.cognition.pipeline import ContextBuilder
 from newton.content.frames import Frame
 from newton.content.profiles import Profile

@@ -5,9 +5,8 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from newton.brain import decisions
-from newton.brain.codec import DecisionReview, NewDecision, ReviewMethod
-from newton.brain.draft import DecisionDraft, DecisionReason
-from newton.brain.outcomes import Verdict
+from newton.brain.decision_codec import DecisionReview, NewDecision, ReviewMethod
+from newton.brain.drafts import DecisionDraft, DecisionReason, Verdict
 from newton.db.pool import Tx
 from newton.memory.memory import WriteContext
 from tests.support import NOON, teller

@@ -12,8 +12,7 @@ from uuid import UUID
 import pytest
 
 from newton.brain import ledger
-from newton.brain.chain_heads import ChainHeadFiles
-from newton.brain.hash_chain import ChainHead
+from newton.brain.hash_chain import ChainHead, ChainHeadFiles
 from newton.clock import ManualClock
 from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database

@@ -10,11 +10,10 @@ import asyncpg
 import pytest
 
 from newton.brain import decisions, ledger, queries
-from newton.brain.codec import NewDecision
+from newton.brain.decision_codec import NewDecision
 from newton.brain.decisions import DecisionAmendment
-from newton.brain.draft import TrackRecord
+from newton.brain.drafts import TrackRecord, Verdict
 from newton.brain.hash_chain import ChainHead
-from newton.brain.outcomes import Verdict
 from newton.brain.queries import DecisionFilter
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, InputError, NotFoundError

@@ -8,12 +8,10 @@ import asyncpg
 import pytest
 
 from newton.agent.services.guardrails import GuardrailService, load_file_guardrails
-from newton.brain import guardrail_store
-from newton.brain.draft import DecisionDraft, TrackRecord
-from newton.brain.guardrail_engine import GuardrailRule
-from newton.brain.guardrail_store import MAX_OWN
+from newton.brain import guardrails
+from newton.brain.drafts import DecisionDraft, TrackRecord
+from newton.brain.guardrails import MAX_OWN, Guardrail, GuardrailRule
 from newton.clock import ManualClock
-from newton.content.guardrails import Guardrail
 from newton.db.pool import Database
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.memory import agents
@@ -36,7 +34,7 @@ def guarding(
 
 async def names(own: GuardrailService) -> list[str]:
     async with own.scope.transaction() as tx:
-        return [rule.name for rule in await guardrail_store.list_in_force(tx, own.file_guardrails, own.scope.agent_id)]
+        return [rule.name for rule in await guardrails.list_in_force(tx, own.file_guardrails, own.scope.agent_id)]
 
 
 async def verdicts(own: GuardrailService) -> dict[str, str]:
@@ -144,10 +142,10 @@ async def test_what_cannot_be_a_guardrail_is_not_kept(
 
 async def test_one_that_the_database_holds_and_nothing_can_judge_blocks(db: Database, agent: UUID) -> None:
     own = guarding(db, agent, folder={})
-    ctx = guardrail_store.EditContext(agent_id=agent, now=NOON, origin="cli")
+    ctx = guardrails.EditContext(agent_id=agent, now=NOON, origin="cli")
     async with db.transaction(agent) as tx:
         odd = GuardrailRule(name="odd", expression="weather == 'bad'", severity="warn", message="Wait.", source="own")
-        await guardrail_store.add(tx, odd, {}, ctx=ctx)
+        await guardrails.add(tx, odd, {}, ctx=ctx)
     async with own.scope.transaction() as tx:
         (ruling,) = await own.evaluate(tx, CHOICE, TrackRecord())
     assert ruling.blocks

@@ -11,7 +11,7 @@ import pytest
 from newton.agent.llm import usage
 from newton.agent.services.memories import MemoryService
 from newton.brain import queries
-from newton.brain.draft import TrackRecord
+from newton.brain.drafts import TrackRecord
 from newton.brain.ledger import find_by_refs
 from newton.brain.queries import DecisionFilter
 from newton.clock import ManualClock

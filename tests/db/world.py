@@ -18,19 +18,19 @@ from newton.agent.prompt_records.spans import NO_TOKENS, PromptOrigin, to_spans
 from newton.agent.reconciliation.line_changes import LineChange, insert_changes
 from newton.agent.reconciliation.proposal_log import record_answer
 from newton.agent.services.working_memory import WorkingMemory
-from newton.brain import decisions, guardrail_store
+from newton.brain import decisions, guardrails
 from newton.brain.calibration import snapshots
-from newton.brain.codec import DecisionReview
-from newton.brain.guardrail_engine import GuardrailRule as Guard
-from newton.brain.guardrail_store import EditContext
+from newton.brain.decision_codec import DecisionReview
+from newton.brain.guardrails import EditContext
+from newton.brain.guardrails import GuardrailRule as Guard
 from newton.clock import ManualClock
+from newton.cognition import relevance_model
 from newton.cognition.assembly.render import count_header_tokens
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.bundle_store import TurnRecord
-from newton.cognition.corrections import correction_store
-from newton.cognition.corrections.answer_correction import CorrectionFit
 from newton.cognition.pipeline import ContextBuilder
+from newton.cognition.relevance_model import CorrectionFit
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.working_set import working_set_store
 from newton.cognition.working_set.working_set_store import SessionScope
@@ -319,7 +319,7 @@ async def all_kinds(tx: Tx, ctx: WriteContext) -> None:
     happened = NewEvent(ref="h1", event=validate_event("file_read", NOON, {"path": "kettle.txt"}))
     await event_store.record_events(tx, [happened], ctx=ctx)
     guard = Guard(name="tea-first", expression="confidence < 0.1", severity="warn", message="Have tea.", source="own")
-    await guardrail_store.add(tx, guard, {}, ctx=EditContext(agent_id=ctx.agent_id, now=NOON, origin="cli"))
+    await guardrails.add(tx, guard, {}, ctx=EditContext(agent_id=ctx.agent_id, now=NOON, origin="cli"))
     (decision_id,) = await recorded(tx, REDIS, ctx=ctx)
     await decisions.add_thought(tx, decision_id, "what if it is cold?", ctx=ctx)
     await decisions.review(tx, decision_id, DecisionReview(verdict="success", at=NOON, how="hand"), ctx=ctx)
@@ -333,7 +333,7 @@ async def all_kinds(tx: Tx, ctx: WriteContext) -> None:
 
 async def judged(tx: Tx, ctx: WriteContext) -> None:
     await snapshots.take_snapshot(tx, agent_id=ctx.agent_id, now=NOON, count_tokens=count)
-    await correction_store.add_correction(tx, CORRECTED, agent_id=ctx.agent_id, model="shipped", now=NOON)
+    await relevance_model.add_correction(tx, CORRECTED, agent_id=ctx.agent_id, model="shipped", now=NOON)
 
 
 async def near_edited_and_an_item(tx: Tx, first: UUID, second: UUID, ctx: WriteContext) -> None:

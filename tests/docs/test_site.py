@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from cyclopts import CycloptsError, MissingArgumentError
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.runtime.cli.app import build_app, expand_default_command
 from tests.docs.reference import BUILT
 from tests.docs.site_pages import DOCS, ROOT, commands, find_broken_links, find_pages

@@ -10,16 +10,16 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from newton.cognition.corrections.answer_correction import to_log_odds
-from newton.cognition.scoring.answer_features import MEMORY_FEATURES
-from newton.cognition.scoring.answers import extract_evidence
-from newton.content.relevance_model import (
+from newton.cognition.relevance_model import (
     AnswerCoefficients,
     AnswerFeature,
     AnswerRegression,
     BoostedTrees,
     TreeSplit,
+    to_log_odds,
 )
+from newton.cognition.scoring.answer_features import MEMORY_FEATURES
+from newton.cognition.scoring.answers import extract_evidence
 from newton.memory.search_types import RecallResult
 
 ensemble, linear_model = (  # scikit-learn has no type stubs

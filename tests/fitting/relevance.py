@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.environment import open_environment
-from newton.content.relevance_model import load_relevance_model, write_relevance_model
+from newton.cognition.relevance_model import load_relevance_model, write_relevance_model
 from newton.runtime.cli.options import load_settings
 from newton.runtime.wiring import AgentServices
 from tests.fitting.answers import AnswerCase

@@ -8,8 +8,8 @@ from importlib import import_module
 import numpy as np
 from numpy.typing import NDArray
 
+from newton.cognition.relevance_model import RelevanceModel
 from newton.cognition.scoring.answers import estimate_answers
-from newton.content.relevance_model import RelevanceModel
 from tests.fitting.answers import AnswerCase, Floats
 from tests.fitting.relevance_data import LONG_TEXTS, STORES, Folder
 

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import yaml
 
-from newton.content.ui_requests.request_features import RequestFeatures, extract_features
-from newton.content.ui_requests.request_model import SCALE, list_kind_words
+from newton.content.ui_request_features import RequestFeatures, extract_features
+from newton.content.ui_tasks import SCALE, list_kind_words
 
 DATA = Path(__file__).parents[1] / "data"
-MODEL = Path(__file__).parents[2] / "newton" / "content" / "ui_requests" / "request_model.json"
+MODEL = Path(__file__).parents[2] / "newton" / "content" / "ui_task_model.json"
 TREES = {
     "max_iter": 120,
     "max_leaf_nodes": 8,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from newton.cognition.relevance_model import LogisticCoefficients, RelevanceCoefficients, RelevanceModel
 from newton.cognition.scoring.relevance import SearchEvidence, extract_best_evidence, extract_evidence
-from newton.content.relevance_model import LogisticCoefficients, RelevanceCoefficients, RelevanceModel
 from newton.memory.search_types import RecallResult
 from tests.fitting.answers import AnswerCase, Floats, fit_answers
 from tests.fitting.relevance_data import SMALL_UNKNOWN, UNKNOWN, TopicCase

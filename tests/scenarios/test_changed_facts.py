@@ -12,7 +12,7 @@ from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.memories import FactDraft, MemoryService
 from newton.cognition.request import ContextBuildRequest
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.dialogue import session_close, sessions
 from newton.dialogue.messages import Message
 from newton.heart.facts import fact_store

@@ -12,11 +12,9 @@ import pytest
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.services.censors import CensorService
 from newton.agent.services.decisions import DecisionService
-from newton.brain.chain_heads import ChainHeadFiles, derive_database_key
-from newton.brain.decision_checks import GuardrailResult
-from newton.brain.draft import DecisionDraft, TrackRecord
-from newton.brain.guardrail_engine import GuardrailRule, evaluate
-from newton.brain.hash_chain import BrokenLink, ChainHead
+from newton.brain.drafts import DecisionDraft, GuardrailResult, TrackRecord
+from newton.brain.guardrails import GuardrailRule, evaluate
+from newton.brain.hash_chain import BrokenLink, ChainHead, ChainHeadFiles, derive_database_key
 from newton.brain.queries import DecisionFilter
 from newton.clock import ManualClock
 from newton.cognition.request import ContextBuildRequest

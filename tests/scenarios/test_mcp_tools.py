@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from newton.agent.loop.turn import TurnInput
-from newton.brain import guardrail_store
-from newton.brain.guardrail_engine import GuardrailRule
-from newton.brain.guardrail_store import EditContext
+from newton.brain import guardrails
+from newton.brain.guardrails import EditContext, GuardrailRule
 from newton.errors import ContextWindowError, RefusedSize
 from newton.heart.censors import CensorRule
 from newton.providers.chat import ChatMessage, ChatReply, RequestOptions
@@ -130,7 +129,7 @@ async def test_censors_and_guardrails_come_before_the_question(mind: Mind, tmp_p
                 message="Send no offers.",
             )
             edit = EditContext(agent_id=ctx.agent_id, now=ctx.now, origin="cli")
-            await guardrail_store.add(tx, rule, {}, ctx=edit)
+            await guardrails.add(tx, rule, {}, ctx=edit)
         await mind.censors.add(CensorRule(trigger="launch codes", reason="Secret.", action="block"))
         assert "censor" in str((await post.sends("the launch codes"))["error"])
         assert "Send no offers" in str((await post.sends("an offer"))["error"])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.agent.services.memories import FactDraft
-from newton.brain.draft import DecisionDraft, DecisionReason
+from newton.brain.drafts import DecisionDraft, DecisionReason
 from newton.content.skills import read_skill
 from newton.errors import ConflictError, InputError
 from newton.heart import procedures

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from newton.agent.services.sessions import SessionService
-from newton.brain.hook_runner import HookFunction, HookRunner, load_hooks
+from newton.brain.pack_hooks import HookFunction, HookRunner, load_hooks
 from newton.cognition.request import ContextBuildRequest
-from newton.content.pack_hooks import PackHook
+from newton.content.packs import PackHook
 from newton.heart.events.event_store import NewEvent
 from newton.heart.events.event_types import validate_event
 from newton.providers import token_counter

@@ -14,9 +14,9 @@ from pydantic import BaseModel
 from newton.agent.loop.turn import TurnInput, TurnResult
 from newton.agent.prompting.memory_delta import INPUT_HEADER
 from newton.agent.services.memories import FactDraft
-from newton.brain.draft import DecisionDraft, DecisionReason
+from newton.brain.drafts import DecisionDraft, DecisionReason
 from newton.clock import ManualClock
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.runtime.wiring import AgentServices
 from tests.support import NOON

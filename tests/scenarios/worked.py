@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from tests.scenarios.unrelated import lines as unrelated
 
 GIVEN: dict[str, Any] = parse_trusted((Path(__file__).parents[1] / "data/worked_example.yaml").read_text())

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from uuid import UUID
 
-from newton.brain.chain_heads import ChainHeadFiles, derive_database_key
+from newton.brain.hash_chain import ChainHeadFiles, derive_database_key
 from newton.clock import ManualClock
 from newton.content.frames import load_frames
 from newton.db.pool import Database

@@ -15,8 +15,7 @@ from newton import Client
 from newton.agent import events as agent_events
 from newton.agent.services.memories import FactDraft
 from newton.brain.calibration import snapshots
-from newton.brain.chain_heads import ChainHeadFiles
-from newton.brain.hash_chain import ChainHead
+from newton.brain.hash_chain import ChainHead, ChainHeadFiles
 from newton.client import ApiError
 from newton.clock import SystemClock
 from newton.content.skills import SkillFile, SkillSet

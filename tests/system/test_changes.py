@@ -9,7 +9,7 @@ from typing import NamedTuple
 import httpx2
 import pytest
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.ids import derive_agent_id
 from tests.support import until
 from tests.system.lines import fact

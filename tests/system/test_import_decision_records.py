@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 
 from newton.brain import decisions, queries
-from newton.brain.codec import DecisionReview
-from newton.brain.draft import TrackRecord
+from newton.brain.decision_codec import DecisionReview
+from newton.brain.drafts import TrackRecord
 from newton.brain.queries import DecisionFilter
 from newton.db.pool import Database
 from newton.runtime.transfer.exports.decision_records import read_record_lines, read_records

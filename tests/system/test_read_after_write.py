@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.heart.identity.standing_instructions import detect_instructions
 from tests.system.daemons import Daemon, daemon
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from newton.brain.calibration.report import CalibrationReport
-from newton.brain.calibration.series import FloatArray, ForecastSeries
-from newton.brain.draft import ReasonKind, ReviewedDecision
-from newton.brain.outcomes import Verdict
+from newton.brain.calibration.scores import FloatArray, ForecastSeries
+from newton.brain.drafts import ReasonKind, ReviewedDecision, Verdict
 from tests.support import NOON
 
 NUMBERED: tuple[Verdict, ...] = ("failure", "partial", "success")

@@ -8,8 +8,8 @@ import pytest
 from newton.cognition.assembly.relevance_floor import RelevanceFloor, select_answers
 from newton.cognition.questions.question_kinds import read_question
 from newton.cognition.questions.standing_choice import StandingStatement, choose_standing
+from newton.cognition.relevance_model import load_relevance_model
 from newton.cognition.scoring.answers import estimate_answers, estimate_sufficiency
-from newton.content.relevance_model import load_relevance_model
 from newton.ids import derive_model_id
 from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory
 from tests.support import NOON

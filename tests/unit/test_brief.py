@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.dialogue.brief.brief_items import BriefItem
 from newton.dialogue.brief.brief_update import BriefUpdate
 from newton.dialogue.brief.item_detection import detect_items

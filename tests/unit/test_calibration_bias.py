@@ -12,13 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.brain.calibration.bias import MIN_REVIEWS_FOR_BIAS, compute_bias
-from newton.brain.calibration.context_note import MAX_NOTE_TOKENS, write_note
-from newton.brain.calibration.report import UNNAMED, build_calibration
-from newton.brain.calibration.series import FloatArray, ForecastSeries, to_series
-from newton.brain.calibration.trend import RECENT_COUNT, WINDOW_SIZE, compute_trend, fit_slope
-from newton.brain.draft import ReviewedDecision
-from newton.brain.outcomes import Verdict
+from newton.brain.calibration.report import (
+    RECENT_COUNT,
+    UNNAMED,
+    WINDOW_SIZE,
+    build_calibration,
+    compute_trend,
+    fit_slope,
+)
+from newton.brain.calibration.scores import MIN_REVIEWS_FOR_BIAS, FloatArray, ForecastSeries, compute_bias, to_series
+from newton.brain.calibration.snapshots import MAX_NOTE_TOKENS, write_note
+from newton.brain.drafts import ReviewedDecision, Verdict
 from newton.providers import token_counter
 from tests.support import NOON, count, examples
 from tests.timing import assert_near_linear
@@ -213,7 +217,7 @@ def test_the_time_of_a_calibration_grows_with_its_decisions() -> None:
 def test_a_note_does_not_wait_for_large_libraries() -> None:
     code = (
         "import sys\nfrom newton.brain.calibration import report\n"
-        "from newton.brain.calibration.context_note import write_note\n"
+        "from newton.brain.calibration.snapshots import write_note\n"
         "assert write_note([], count=len) is None\n"
         "print([m for m in sys.modules if m.split('.')[0] in ('scipy', 'sklearn', 'asyncpg')])"
     )

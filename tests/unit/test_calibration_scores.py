@@ -14,10 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.brain.calibration.report import build_calibration
-from newton.brain.calibration.scores import BIN_COUNT, LOG_CLIP, CalibrationScores, compute_scores, wilson_interval
-from newton.brain.calibration.series import ForecastSeries, to_series
-from newton.brain.draft import ReviewedDecision
-from newton.brain.outcomes import Verdict
+from newton.brain.calibration.scores import (
+    BIN_COUNT,
+    LOG_CLIP,
+    CalibrationScores,
+    ForecastSeries,
+    compute_scores,
+    to_series,
+    wilson_interval,
+)
+from newton.brain.drafts import ReviewedDecision, Verdict
 from newton.errors import InputError
 from tests.unit.judging import CONFIDENCES, NUMBERED, PAIRS, judged, record, said, to_json
 

@@ -12,10 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.brain.calibration.filters import filter_decisions
-from newton.brain.calibration.report import build_calibration
-from newton.brain.draft import ReviewedDecision
-from newton.brain.outcomes import Verdict
+from newton.brain.calibration.report import build_calibration, filter_decisions
+from newton.brain.drafts import ReviewedDecision, Verdict
 from newton.errors import InputError
 from newton.operations.decisions import calibration_text
 from newton.runtime.reports import html_sections

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.cognition.assembly.sections import fit_extra_lines, render_extra_lines
+from newton.cognition.relevance_model import load_relevance_model
 from newton.cognition.request import ContextBuildRequest, ContextFilters
 from newton.cognition.scoring.candidates import CandidateSet, collect_candidates
 from newton.cognition.sources.gathered_data import AlwaysOn, GatheredSources, InputMatches, SessionContextData
 from newton.cognition.sources.session_state import SessionState
 from newton.content.profiles import GatherOptions, merge_gather_options
-from newton.content.relevance_model import load_relevance_model
 from newton.heart.entities.entity_lookup import EntityMatches
 from newton.heart.events.event_store import RecentEvents
 from newton.memory.memory import Kind

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.heart.censor_text import list_variants, prepare_text, prepare_trigger
 from newton.heart.censors import CensorRule, MatchMode
 from tests.timing import assert_near_linear

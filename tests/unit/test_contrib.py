@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.db import server_paths
 from newton.db.embedded_server import EmbeddedServer
 from newton.environment import FILE_SUFFIX, SECRET_SETTINGS

@@ -15,12 +15,10 @@ import docx
 import pptx
 import pytest
 
-from newton.content.charset import check_encoding, decode_text
-from newton.content.document_folders import find_documents
-from newton.content.documents import DocumentError, LoadedDocument, identify, parse_document
-from newton.content.file_formats import SNIFFED_BYTES, find_format, looks_like_text
+from newton.content.documents import DocumentError, LoadedDocument, find_documents, identify, parse_document
+from newton.content.file_formats import SNIFFED_BYTES, check_encoding, decode_text, find_format, looks_like_text
 from newton.content.formats.code_outline import find_definition, parse_code
-from newton.content.formats.zip_limits import MAX_UNPACKED_BYTES
+from newton.content.formats.office_files import MAX_UNPACKED_BYTES
 from newton.errors import InputError
 from newton.heart.chunking import TextChunk, split_passages
 from newton.providers import token_counter

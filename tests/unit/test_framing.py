@@ -20,7 +20,7 @@ from newton.cognition.frames.selection import (
 )
 from newton.cognition.sources.signals import classify_intent
 from newton.content.frames import Frame, FramePattern, load_frames
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.heart.statements.greetings import says_resolved, strip_greeting
 from newton.operations.contexts.context_text import format_frame
 from newton.providers.embedding import Vector

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.brain.cel_expressions import FUNCTIONS, LOOPS
-from newton.brain.decision_checks import GuardrailResult
-from newton.brain.draft import DecisionDraft, DecisionReason, Stakes, TrackRecord
-from newton.brain.guardrail_engine import (
+from newton.brain.drafts import DecisionDraft, DecisionReason, GuardrailResult, Stakes, TrackRecord
+from newton.brain.guardrails import (
     LISTS,
     MAX_ITEMS,
     MAX_TEXT_CHARS,
@@ -19,10 +18,10 @@ from newton.brain.guardrail_engine import (
     RECORD_FIELDS,
     VARIABLES,
     GuardrailRule,
+    Severity,
     evaluate,
     validate_expression,
 )
-from newton.content.guardrails import Severity
 from newton.errors import InputError
 from tests.cases import load_cases
 from tests.support import NOON

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from newton.agent.services.guardrails import load_file_guardrails
-from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes, TrackRecord
-from newton.brain.guardrail_engine import GuardrailRule, evaluate
+from newton.brain.drafts import DecisionDraft, DecisionReason, ReasonKind, Stakes, TrackRecord
+from newton.brain.guardrails import GuardrailRule, evaluate
 from newton.errors import ConfigError
 from tests.cases import load_cases
 from tests.support import NOON
@@ -78,7 +78,7 @@ def test_judging_by_the_defaults_compiles_nothing_anew(monkeypatch: pytest.Monke
     given, known = choice("high", 0.7, "analysis", "empirical"), rules()
     given = replace(given, description="Move to Postgres. " * 20, context="It is one thing to back up. " * 50)
     first = evaluate(known, given, TrackRecord())
-    monkeypatch.delattr("newton.brain.guardrail_engine.compile_expression")
+    monkeypatch.delattr("newton.brain.guardrails.compile_expression")
     assert evaluate(known, given, TrackRecord()) == first
 
 

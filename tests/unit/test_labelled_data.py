@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 
 DATA = Path(__file__).parents[1] / "data"
 EXPECTED = {

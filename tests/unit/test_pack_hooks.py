@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from newton.brain.hook_runner import HookFunction, HookResult, HookRunner, freeze, load_hooks
-from newton.content.pack_hooks import HookEffect, PackHook
-from newton.content.packs import load_packs
+from newton.brain.pack_hooks import HookFunction, HookResult, HookRunner, freeze, load_hooks
+from newton.content.packs import HookEffect, PackHook, load_packs
 from newton.errors import ConfigError
 
 pytestmark = pytest.mark.failing_parts("hook a-call", "hook x")

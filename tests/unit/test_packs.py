@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.content.default_layer_shares import BudgetSplit, LayerShares
-from newton.content.frames import load_frames
+from newton.content.frames import BudgetSplit, LayerShares, load_frames
 from newton.content.packs import FrameSet, WeightEmphasis, load_frame_set, load_packs
 from newton.content.profiles import load_profiles
 from newton.errors import ConfigError, NotFoundError

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.heart.identity.rule_plan import list_rule_texts, plan_rules
 from tests.unit.local_models import embed
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from newton.cognition.scoring.score import check_expression
 from newton.content.package_data import data_folder
 from newton.content.profiles import (
+    DECAY_PRESETS,
     FeatureWeights,
     ItemOrder,
     OutcomeFactors,
@@ -23,8 +24,7 @@ from newton.content.profiles import (
     load_profiles,
     select_profile,
 )
-from newton.content.recency_decay import DECAY_PRESETS
-from newton.content.yaml_models import read_folder
+from newton.content.yaml_files import read_folder
 from newton.errors import ConfigError, InputError, NotFoundError
 from tests.cases import load_cases
 

@@ -15,8 +15,8 @@ from newton.brain.calibration.recalibration import (
     fit_platt,
     recalibrate,
 )
-from newton.brain.calibration.series import FloatArray, ForecastSeries, to_series
-from newton.brain.outcomes import Verdict
+from newton.brain.calibration.scores import FloatArray, ForecastSeries, to_series
+from newton.brain.drafts import Verdict
 from tests.support import examples
 from tests.unit.judging import CONFIDENCES, PAIRS, drawn, record
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.memory.hygiene import clean_text
 from newton.memory.redaction.household_codes import keep_household_codes
 from newton.memory.redaction.labelled_values import LABELLED_VALUES

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.content.formats.skill_body import MAX_CHARS
-from newton.content.skills import SkillFile, load_skills, read_skill
+from newton.content.skills import MAX_CHARS, SkillFile, load_skills, read_skill
 from newton.errors import ConfigError
 from tests.cases import load_cases
 

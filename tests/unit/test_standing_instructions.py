@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.heart.identity.standing_instructions import (
     MAX_MESSAGE_CHARACTERS,
     MAX_SENTENCE_CHARACTERS,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.heart.statements.similarity import MAX_CHARACTERS, compare_statements
 from tests.cases import load_cases
 

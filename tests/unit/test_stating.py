@@ -7,18 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.brain.codec import (
+from newton.brain.decision_codec import (
     DecisionReview,
     NewDecision,
     decode_draft,
     encode_body,
     encode_texts,
+    format_full,
+    format_line,
+    format_prefix,
+    format_short_forms,
     validate,
     validate_draft,
 )
-from newton.brain.decision_text import format_full, format_line, format_prefix, format_short_forms
-from newton.brain.draft import DecisionDraft, DecisionReason
-from newton.brain.quality import QUALITY_PARTS, score_parts, total_score
+from newton.brain.drafts import QUALITY_PARTS, DecisionDraft, DecisionReason, score_parts, total_score
 from newton.errors import InputError
 from newton.memory.representations import MICRO_TOKENS, SUMMARY_TOKENS
 from tests.db.deciding import REDIS, choice, reviewed

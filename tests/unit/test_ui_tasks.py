@@ -9,11 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from newton.content.ui_requests.request_features import MAX_SYSTEM_CHARS
-from newton.content.ui_requests.request_model import load_model
-from newton.content.ui_requests.request_regions import divide
-from newton.content.ui_tasks import find_ui_task, load_ui_tasks
-from newton.content.yaml_source import parse_trusted
+from newton.content.ui_request_features import MAX_SYSTEM_CHARS, divide
+from newton.content.ui_tasks import find_ui_task, load_model, load_ui_tasks
+from newton.content.yaml_files import parse_trusted
 from newton.errors import ConfigError
 
 DATA = Path(__file__).parents[1] / "data"
@@ -128,7 +126,7 @@ def list_texts(value: Any, keys: set[str]) -> list[str]:
 
 
 def test_the_model_is_small() -> None:
-    model = files("newton.content.ui_requests").joinpath("request_model.json").read_bytes()
+    model = files("newton.content").joinpath("ui_task_model.json").read_bytes()
     assert len(model) < 450_000
     assert {"title", "validation_feedback", "continuation"} < set(load_model().kinds)
 

@@ -17,8 +17,7 @@ from newton.agent.actions.permissions import PermissionService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.turn_status import ProgressCallback, TurnStatus
 from newton.agent.scope import AgentScope
-from newton.brain.decision_checks import GuardrailResult
-from newton.brain.draft import DecisionDraft, DecisionReason, TrackRecord
+from newton.brain.drafts import DecisionDraft, DecisionReason, GuardrailResult, TrackRecord
 from newton.concurrency import run_to_completion
 from newton.db.pool import Tx
 from newton.dialogue.compaction.progress_events import ignore_progress

@@ -23,10 +23,9 @@ from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft, MemoryService
 from newton.agent.session_data.session_use import SessionUseRecorder
 from newton.agent.session_data.tasks import TaskService
-from newton.brain.decision_checks import RecordedDecision
-from newton.brain.draft import DecisionDraft
+from newton.brain.drafts import DecisionDraft, RecordedDecision
 from newton.cognition.assembly.fact_labels import render_found
-from newton.content.yaml_models import did_you_mean
+from newton.content.yaml_files import did_you_mean
 from newton.dialogue.task_tree import TaskTree
 from newton.errors import DatabaseError, InputError, NewtonError, NotFoundError
 from newton.heart.identity.standing_instructions import detect_instructions

@@ -6,19 +6,18 @@ import numpy as np
 from pydantic import computed_field
 
 from newton.agent.scope import AgentScope
-from newton.brain.calibration.scores import CalibrationScores, compute_scores
-from newton.brain.calibration.series import ForecastSeries
+from newton.brain.calibration.scores import CalibrationScores, ForecastSeries, compute_scores
+from newton.cognition import relevance_model
 from newton.cognition.bundles.training_data import load_judged_contexts
-from newton.cognition.corrections import correction_store
-from newton.cognition.corrections.answer_correction import (
+from newton.cognition.relevance_model import (
     NO_CORRECTION,
     AnswerCorrection,
     CorrectionFit,
+    StoredCorrection,
     compute_probabilities,
     fit_correction,
+    load_relevance_model,
 )
-from newton.cognition.corrections.correction_store import StoredCorrection
-from newton.content.relevance_model import load_relevance_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,23 +50,23 @@ class RelevanceFitter:
         agent_id, model = self.scope.agent_id, load_relevance_model().answer_fingerprint
         async with self.scope.transaction() as tx:
             contexts = await load_judged_contexts(tx, agent_id=agent_id)
-            current = await correction_store.find_correction(tx, agent_id=agent_id, model=model)
+            current = await relevance_model.find_correction(tx, agent_id=agent_id, model=model)
             fit = fit_correction(contexts, current)
             if keep and fit.verdict == "better":
-                await correction_store.add_correction(tx, fit, agent_id=agent_id, model=model, now=self.scope.now())
+                await relevance_model.add_correction(tx, fit, agent_id=agent_id, model=model, now=self.scope.now())
         return fit
 
     async def reset(self) -> bool:
         """Return to the shipped probabilities; return True if a correction was in use."""
         async with self.scope.transaction() as tx:
-            return await correction_store.remove_corrections(tx, agent_id=self.scope.agent_id, now=self.scope.now())
+            return await relevance_model.remove_corrections(tx, agent_id=self.scope.agent_id, now=self.scope.now())
 
     async def report(self) -> RelevanceReport:
         """Compare the probabilities of the judged items with what replies used."""
         agent_id, model = self.scope.agent_id, load_relevance_model().answer_fingerprint
         async with self.scope.transaction() as tx:
             contexts = await load_judged_contexts(tx, agent_id=agent_id)
-            stored = await correction_store.find_stored_correction(tx, agent_id=agent_id, model=model)
+            stored = await relevance_model.find_stored_correction(tx, agent_id=agent_id, model=model)
         probabilities = np.concatenate([np.zeros(0), *(one.probabilities for one in contexts)])
         used = np.concatenate([np.zeros(0), *(one.is_used.astype(np.float64) for one in contexts)])
 

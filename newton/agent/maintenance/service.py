@@ -17,7 +17,7 @@ from newton.agent.prompt_records import prompt_store
 from newton.agent.reconciliation.known_items import list_user_names
 from newton.agent.reconciliation.reconciler import MemoryReconciler, ReconciliationResult
 from newton.agent.scope import AgentScope
-from newton.brain.hook_runner import NO_HOOKS, HookRunner
+from newton.brain.pack_hooks import NO_HOOKS, HookRunner
 from newton.cognition.bundles import bundle_store
 from newton.cognition.working_set import working_set_store
 from newton.db.pool import Tx

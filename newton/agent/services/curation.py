@@ -10,7 +10,7 @@ from uuid import UUID
 from newton.agent.reconciliation.line_changes import StoredChange, undo_since
 from newton.agent.scope import AgentScope
 from newton.agent.services.confirmation import hash_preview, verify_preview
-from newton.brain.outcomes import Verdict
+from newton.brain.drafts import Verdict
 from newton.db.pool import Tx
 from newton.errors import ConflictError, InputError
 from newton.heart import episodes

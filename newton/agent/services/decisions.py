@@ -13,22 +13,22 @@ from newton.agent.scope import AgentScope
 from newton.agent.services import outcome_verifier
 from newton.brain import decisions, ledger, queries
 from newton.brain.calibration import snapshots
-from newton.brain.chain_heads import ChainHeadFiles
-from newton.brain.codec import DecisionReview, NewDecision, ReviewMethod, validate_draft
-from newton.brain.decision_checks import (
+from newton.brain.decision_codec import DecisionReview, NewDecision, ReviewMethod, to_embedding_text, validate_draft
+from newton.brain.decisions import DecisionAmendment, ManualLink
+from newton.brain.drafts import (
     BaseRate,
+    DecisionDraft,
     DecisionPreview,
     GuardrailResult,
     MatchingCensor,
     RecordedDecision,
+    ReviewedDecision,
     SimilarDecision,
+    TrackRecord,
+    Verdict,
+    score_parts,
 )
-from newton.brain.decision_text import to_embedding_text
-from newton.brain.decisions import DecisionAmendment, ManualLink
-from newton.brain.draft import DecisionDraft, ReviewedDecision, TrackRecord
-from newton.brain.hash_chain import BrokenLink, ChainHead, JsonObject
-from newton.brain.outcomes import Verdict
-from newton.brain.quality import score_parts
+from newton.brain.hash_chain import BrokenLink, ChainHead, ChainHeadFiles, JsonObject
 from newton.brain.queries import CategoryCount, DecisionDetail, DecisionFilter, DecisionOutcome, DecisionSummary
 from newton.db.pool import Tx, after_commit
 from newton.errors import CensorError, ConfigError, ConflictError, GuardrailError

@@ -7,12 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from newton.agent.scope import AgentScope
-from newton.brain import guardrail_store
-from newton.brain.decision_checks import GuardrailResult
-from newton.brain.draft import DecisionDraft, TrackRecord
-from newton.brain.guardrail_engine import GuardrailRule, evaluate, validate_expression
-from newton.brain.guardrail_store import AddStatus, EditContext, GuardrailStatus
-from newton.content.guardrails import Guardrail, load_guardrails
+from newton.brain import guardrails
+from newton.brain.drafts import DecisionDraft, GuardrailResult, TrackRecord
+from newton.brain.guardrails import (
+    AddStatus,
+    EditContext,
+    Guardrail,
+    GuardrailRule,
+    GuardrailStatus,
+    evaluate,
+    load_guardrails,
+    validate_expression,
+)
 from newton.db.pool import Tx
 from newton.errors import InputError
 from newton.memory.hygiene import clean_text
@@ -45,19 +51,19 @@ class GuardrailService:
 
     async def evaluate(self, tx: Tx, draft: DecisionDraft, track_record: TrackRecord) -> list[GuardrailResult]:
         """Evaluate all guardrails in force on a draft decision; return their results."""
-        rules = await guardrail_store.list_in_force(tx, self.file_guardrails, self.scope.agent_id)
+        rules = await guardrails.list_in_force(tx, self.file_guardrails, self.scope.agent_id)
         return evaluate(rules, draft, track_record)
 
     async def list_guardrails(self) -> list[GuardrailStatus]:
         """Return the guardrails in force, and the guardrails from files that this agent has disabled."""
         async with self.scope.transaction() as tx:
-            return await guardrail_store.list_all(tx, self.file_guardrails, self.scope.agent_id)
+            return await guardrails.list_all(tx, self.file_guardrails, self.scope.agent_id)
 
     async def add(self, rule: GuardrailRule) -> AddStatus:
         """Add a guardrail, or replace the guardrail of the same name. Raises InputError for an invalid rule."""
         ctx, rule = self._edit_context(), _validate_rule(rule)
         async with self.scope.transaction() as tx:
-            status = await guardrail_store.add(tx, rule, self.file_guardrails, ctx=ctx)
+            status = await guardrails.add(tx, rule, self.file_guardrails, ctx=ctx)
             self.scope.publish("guardrail.added", {})
             return status
 
@@ -65,14 +71,14 @@ class GuardrailService:
         """Disable a guardrail for this agent, even if it comes from a file. Raises NotFoundError."""
         ctx = self._edit_context()
         async with self.scope.transaction() as tx:
-            await guardrail_store.retire(tx, name, self.file_guardrails, ctx=ctx)
+            await guardrails.retire(tx, name, self.file_guardrails, ctx=ctx)
             self.scope.publish("guardrail.retired", {})
 
     async def restore(self, name: str) -> bool:
         """Enable a disabled guardrail from a file; return False if it is in force already. Raises NotFoundError."""
         ctx = self._edit_context()
         async with self.scope.transaction() as tx:
-            restored = await guardrail_store.restore(tx, name, self.file_guardrails, ctx=ctx)
+            restored = await guardrails.restore(tx, name, self.file_guardrails, ctx=ctx)
             if restored:
                 self.scope.publish("guardrail.restored", {})
             return restored

@@ -10,10 +10,9 @@ from newton.agent.scope import AgentScope
 from newton.cognition.assembly.deduplicator import find_repeated_messages
 from newton.cognition.assembly.exclusion_rules import is_near_procedure
 from newton.cognition.assembly.relevance_floor import select_answers
-from newton.cognition.corrections.correction_store import find_correction
 from newton.cognition.questions.echo import demote_echoes
+from newton.cognition.relevance_model import find_correction, load_relevance_model
 from newton.cognition.scoring.answers import AnswerEstimate, estimate_answers
-from newton.content.relevance_model import load_relevance_model
 from newton.deadline import RequestDeadline
 from newton.dialogue import log
 from newton.dialogue.compaction import entry_store

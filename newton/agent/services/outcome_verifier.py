@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from uuid import UUID
 
-from newton.brain.outcomes import Verdict
+from newton.brain.drafts import Verdict
 from newton.errors import ConfigError
 
 PLACEHOLDER = "{decision}"  # replaced by the id of the decision; its text is never passed

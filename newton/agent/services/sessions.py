@@ -14,7 +14,7 @@ from newton.agent.event_hooks import EventHooks
 from newton.agent.events import publish
 from newton.agent.reconciliation.unkept_lines import hide_unkept
 from newton.agent.scope import AgentScope
-from newton.brain.hook_runner import NO_HOOKS, HookRunner
+from newton.brain.pack_hooks import NO_HOOKS, HookRunner
 from newton.cognition.working_set import working_set_store
 from newton.cognition.working_set.working_set_store import SessionScope
 from newton.db.pool import Tx

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from pydantic import computed_field
 
-from newton.brain.calibration.series import FloatArray, ForecastSeries
+from newton.brain.calibration.scores import FloatArray, ForecastSeries
 from newton.numerics import fit_isotonic_levels, minimize_convex
 
 MIN_REVIEWS = 30

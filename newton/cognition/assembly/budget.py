@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from newton.cognition.questions.question_kinds import read_question
 from newton.cognition.questions.question_rules import asks_memory
 from newton.cognition.request import ContextBuildRequest
-from newton.content.default_layer_shares import LayerShares
-from newton.content.frames import Stakes
+from newton.content.frames import LayerShares, Stakes
 
 BISECTION_STEPS = 50  # of the search for the tokens per unit of weight
 

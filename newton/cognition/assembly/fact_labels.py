@@ -17,7 +17,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.cognition.content_words import extract_content_words
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.heart.facts.conflicts import concerns_safety
 from newton.memory.memory import TokenCounter, past_reason
 from newton.memory.representations import START_PREFIX_LENGTH, has_start_prefix, start_prefix, to_bullet

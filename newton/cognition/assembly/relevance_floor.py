@@ -5,16 +5,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from newton.cognition.corrections.answer_correction import NO_CORRECTION, AnswerCorrection
 from newton.cognition.questions.question_kinds import QuestionKind
 from newton.cognition.questions.question_rules import ANSWERED_KINDS
+from newton.cognition.relevance_model import NO_CORRECTION, AnswerCorrection, RelevanceModel
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.scoring.answers import MIN_QUESTION, AnswerEstimate, estimate_sufficiency
 from newton.cognition.scoring.candidates import CandidateSet
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.gathered_data import GatheredSources
 from newton.content.frames import Frame
-from newton.content.relevance_model import RelevanceModel
 from newton.memory.memory import Kind
 from newton.memory.search_types import RetrievedMemory
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from newton.brain.hook_runner import HookResult, HookRunner
+from newton.brain.pack_hooks import HookResult, HookRunner
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest
 

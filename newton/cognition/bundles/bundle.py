@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
-from newton.brain.hook_runner import HookResult
+from newton.brain.pack_hooks import HookResult
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.context_notes import strip_approval_note
 from newton.cognition.assembly.deduplicator import REPEATS_STATED_FACT

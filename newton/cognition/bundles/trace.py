@@ -14,7 +14,7 @@ from uuid import UUID
 import numpy as np
 from pydantic import TypeAdapter
 
-from newton.brain.hook_runner import HookResult
+from newton.brain.pack_hooks import HookResult
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.fill import DetailLevel
 from newton.cognition.assembly.scored_candidate import LayerUsage

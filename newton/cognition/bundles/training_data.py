@@ -9,7 +9,7 @@ from asyncpg import Record
 
 from newton.cognition.assembly.relevance_floor import ANSWER_KINDS, RelevanceFloor
 from newton.cognition.bundles.trace import StoredCandidate, decode_candidates, decode_trace
-from newton.cognition.corrections.answer_correction import JudgedContext
+from newton.cognition.relevance_model import JudgedContext
 from newton.cognition.scoring.reply_usage import find_used
 from newton.db.pool import Tx
 from newton.db.queries import load

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.languages.detection import detect_language
 from newton.languages.language_data import ENGLISH
 from newton.languages.patterns import question_patterns

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.cognition.content_words import is_content_word
-from newton.content.relevance_model import AnswerFeature
+from newton.cognition.relevance_model import AnswerFeature
 from newton.memory.search_types import RetrievedMemory
 
 COMPARED = 20  # the most similar memories, with which the cosine of each memory is compared

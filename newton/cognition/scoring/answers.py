@@ -10,11 +10,18 @@ from dataclasses import dataclass, field
 from operator import mul
 from uuid import UUID
 
-from newton.cognition.corrections.answer_correction import NO_CORRECTION, AnswerCorrection, to_log_odds
 from newton.cognition.questions.echo import find_echoes
+from newton.cognition.relevance_model import (
+    NO_CORRECTION,
+    AnswerCorrection,
+    AnswerRegression,
+    BoostedTrees,
+    RelevanceModel,
+    TreeSplit,
+    to_log_odds,
+)
 from newton.cognition.scoring.answer_features import MEMORY_FEATURES, AnswerEvidence, Features, extract_features
 from newton.cognition.scoring.relevance import extract_best_evidence, find_known_share, list_telling
-from newton.content.relevance_model import AnswerRegression, BoostedTrees, RelevanceModel, TreeSplit
 from newton.ids import derive_model_id
 from newton.memory.search_types import RecallResult, RetrievedMemory
 

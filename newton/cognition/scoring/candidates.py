@@ -8,6 +8,7 @@ from itertools import chain
 from uuid import UUID
 
 from newton.cognition.questions.question_rules import MemoryOrigin, QuestionGathering
+from newton.cognition.relevance_model import RelevanceModel
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.scoring.answers import NO_ESTIMATE, AnswerEstimate, estimate_answers
 from newton.cognition.scoring.nearest_memories import NEAREST, select_nearest
@@ -19,7 +20,6 @@ from newton.cognition.sources.gathered_data import GatheredSources
 from newton.cognition.sources.signals import asks_for_times, asks_only_about_time
 from newton.content.frames import Frame
 from newton.content.profiles import GatherOptions, Profile
-from newton.content.relevance_model import RelevanceModel
 from newton.fault_isolation import compute_part
 from newton.heart.procedure_matching import match_triggers
 from newton.memory.search_types import RetrievedMemory

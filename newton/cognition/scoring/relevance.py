@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from newton.content.relevance_model import LogisticCoefficients, RelevanceCoefficients, RelevanceModel
+from newton.cognition.relevance_model import LogisticCoefficients, RelevanceCoefficients, RelevanceModel
 from newton.ids import derive_model_id
 from newton.memory.query_vectors import NO_EMBEDDER
 from newton.memory.recall import K1

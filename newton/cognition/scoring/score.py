@@ -11,8 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.content.frames import Frame
-from newton.content.profiles import Profile, ScoreBoosts
-from newton.content.recency_decay import DecayClock
+from newton.content.profiles import DecayClock, Profile, ScoreBoosts
 from newton.memory.memory import Outcome
 from newton.memory.search_types import RetrievedMemory
 

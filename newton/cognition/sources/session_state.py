@@ -8,11 +8,9 @@ from uuid import UUID
 
 from newton.brain.calibration import snapshots
 from newton.brain.calibration.snapshots import CalibrationNote
-from newton.cognition.corrections.answer_correction import NO_CORRECTION, AnswerCorrection
-from newton.cognition.corrections.correction_store import find_correction
 from newton.cognition.pending_approvals import PendingApproval
+from newton.cognition.relevance_model import NO_CORRECTION, AnswerCorrection, find_correction, load_relevance_model
 from newton.cognition.request import ContextBuildRequest, ContextFilters
-from newton.content.relevance_model import load_relevance_model
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import context_injections

@@ -6,8 +6,7 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 from zipfile import ZipFile
 
-from newton.content.formats.office_xml import BROKEN, read_properties, read_xml
-from newton.content.formats.zip_limits import open_archive
+from newton.content.formats.office_files import BROKEN, open_archive, read_properties, read_xml
 from newton.content.sections import MAX_HEADING_CHARS, DocumentSection, ParsedDocument, collapse_whitespace
 from newton.errors import InputError
 

@@ -6,9 +6,8 @@ from datetime import datetime
 
 from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
-from newton.content.formats.office_xml import read_properties
-from newton.content.formats.tables import build_sections
-from newton.content.formats.zip_limits import open_archive
+from newton.content.formats.office_files import open_archive, read_properties
+from newton.content.formats.structured_data import build_sections
 from newton.content.sections import DocumentSection, LineSpan, ParsedDocument
 from newton.errors import InputError
 

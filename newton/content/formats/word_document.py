@@ -5,8 +5,7 @@ import io
 import mammoth
 
 from newton.content.formats import webpage
-from newton.content.formats.office_xml import read_properties
-from newton.content.formats.zip_limits import open_archive
+from newton.content.formats.office_files import open_archive, read_properties
 from newton.content.sections import ParsedDocument
 from newton.errors import InputError
 

@@ -10,7 +10,7 @@ from importlib.resources import files
 from re import Pattern
 from typing import NamedTuple
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.dialogue.brief.brief_items import BriefDraft, BriefKind
 from newton.dialogue.messages import Role
 from newton.dialogue.session_summary import split_sentences

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 
 _PART = re.compile(r"\{([a-z_]+)\}")
 # A reference to one thing or one time.

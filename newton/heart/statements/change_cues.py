@@ -7,7 +7,7 @@ from importlib.resources import files
 from re import Pattern
 from typing import NamedTuple
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 
 
 class ChangeCues(NamedTuple):

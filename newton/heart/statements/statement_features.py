@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.heart.statements import vocabulary
 from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
 from newton.heart.statements.numerals import NUMBER_PREFIX, TIME_PREFIX, WordToken

@@ -6,8 +6,7 @@ from pydantic import Field
 
 from newton.agent.field_types import Timestamp
 from newton.agent.maintenance.relevance_fitter import RelevanceReport
-from newton.brain.calibration.filters import filter_decisions
-from newton.brain.calibration.report import CalibrationReport, build_calibration
+from newton.brain.calibration.report import CalibrationReport, build_calibration, filter_decisions
 from newton.operations.decisions.calibration_text import render_calibration
 from newton.operations.decisions.decisions import CategoryFilter
 from newton.operations.decisions.relevance_text import render_relevance

@@ -2,11 +2,16 @@
 
 from collections.abc import Sequence
 
-from newton.brain.calibration.bias import MIN_REVIEWS_FOR_BIAS, ConfidenceBias
 from newton.brain.calibration.recalibration import MIN_REVIEWS, RecalibrationResult
-from newton.brain.calibration.report import UNNAMED, CalibrationGroup, CalibrationReport
-from newton.brain.calibration.scores import CalibrationScores
-from newton.brain.calibration.trend import WINDOW_SIZE, CalibrationDrift, TrendSlope
+from newton.brain.calibration.report import (
+    UNNAMED,
+    WINDOW_SIZE,
+    CalibrationDrift,
+    CalibrationGroup,
+    CalibrationReport,
+    TrendSlope,
+)
+from newton.brain.calibration.scores import MIN_REVIEWS_FOR_BIAS, CalibrationScores, ConfidenceBias
 
 METHOD_NAMES = {"none": "None", "platt": "Platt scaling", "isotonic": "Isotonic regression"}
 NO_REVIEWED_DECISIONS = "No decision is reviewed yet. The report needs at least one recorded outcome."

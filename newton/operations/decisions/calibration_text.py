@@ -3,9 +3,8 @@
 import textwrap
 from collections.abc import Sequence
 
-from newton.brain.calibration.report import CalibrationGroup, CalibrationReport
+from newton.brain.calibration.report import CalibrationGroup, CalibrationReport, CalibrationTrend
 from newton.brain.calibration.scores import CalibrationBin, CalibrationScores
-from newton.brain.calibration.trend import CalibrationTrend
 from newton.operations.decisions import calibration_phrases as phrases
 
 WIDTH = 80

@@ -8,8 +8,7 @@ from pydantic import Field
 
 from newton.agent.field_types import CleanText, Name, Timestamp
 from newton.brain.decisions import DecisionAmendment, ManualLink
-from newton.brain.draft import Stakes
-from newton.brain.outcomes import Verdict
+from newton.brain.drafts import Stakes, Verdict
 from newton.brain.queries import CategoryCount, DecisionFilter, DecisionOutcome, DecisionSummary
 from newton.operations.cursors import decode_id_cursor, encode_cursor
 from newton.operations.decisions.formats import format_decision, format_outcome, format_summary

@@ -8,9 +8,16 @@ from pydantic import Field
 from newton.agent.decision_inputs import ReasonInput
 from newton.agent.field_types import CleanText, Name, Ref, Timestamp
 from newton.agent.services.decisions import CheckedDraft
-from newton.brain.codec import MAX_ITEMS, validate_draft
-from newton.brain.decision_checks import DecisionPreview, GuardrailCheck, GuardrailResult, RecordedDecision
-from newton.brain.draft import DecisionDraft, DecisionReason, Stakes
+from newton.brain.decision_codec import MAX_ITEMS, validate_draft
+from newton.brain.drafts import (
+    DecisionDraft,
+    DecisionPreview,
+    DecisionReason,
+    GuardrailCheck,
+    GuardrailResult,
+    RecordedDecision,
+    Stakes,
+)
 from newton.content.frames import get_frame
 from newton.operations.decisions.formats import format_check, format_recorded
 from newton.operations.declaration import operation

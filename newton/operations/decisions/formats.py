@@ -4,10 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from newton.brain.codec import decode_draft
-from newton.brain.decision_checks import DecisionCheck, RecordedDecision
-from newton.brain.decision_text import ERASED, format_full
-from newton.brain.quality import format_quality
+from newton.brain.decision_codec import ERASED, decode_draft, format_full
+from newton.brain.drafts import DecisionCheck, RecordedDecision, format_quality
 from newton.brain.queries import DecisionLink, DecisionOutcome, DecisionSummary
 from newton.memory.lookup import short_id
 from newton.operations.text_format import pluralize

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from newton.agent.field_types import CleanText, Timestamp
-from newton.brain.outcomes import Verdict
+from newton.brain.drafts import Verdict
 from newton.memory.lookup import short_id
 from newton.operations.declaration import operation
 from newton.operations.fields import MemoryRef

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from newton.brain.guardrail_store import GuardrailStatus
+from newton.brain.guardrails import GuardrailStatus
 from newton.operations.declaration import operation
 from newton.operations.results import ItemList
 

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from pydantic.fields import FieldInfo
 
 from newton.agent.inputs import ToolInput
-from newton.content.yaml_models import did_you_mean
+from newton.content.yaml_files import did_you_mean
 from newton.db.pool import Tx
 from newton.errors import InputError
 from newton.operations.caller import OperationCaller

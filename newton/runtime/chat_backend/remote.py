@@ -15,7 +15,7 @@ from newton.agent.services.fact_intake import RememberReport
 from newton.agent.services.memories import RememberResult
 from newton.client import ApiError, Client, MemoryMentionDict, TokenInfoDict, TurnEvent
 from newton.client.http_messages import expect_newton_response
-from newton.content.yaml_models import get_by_name
+from newton.content.yaml_files import get_by_name
 from newton.dialogue.compaction.progress_events import EVENT_TYPES, CompactionEvent, ignore_progress
 from newton.errors import NotFoundError
 from newton.memory.hygiene import clean_text

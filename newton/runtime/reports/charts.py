@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from html import escape
 
+from newton.brain.calibration.report import TrendWindow
 from newton.brain.calibration.scores import BIN_COUNT, CalibrationBin
-from newton.brain.calibration.trend import TrendWindow
 from newton.operations.decisions import calibration_phrases as phrases
 
 CHART_STYLE = """

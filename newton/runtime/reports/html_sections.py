@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from newton.brain.calibration.report import CalibrationGroup, CalibrationReport
-from newton.brain.calibration.trend import CalibrationTrend
+from newton.brain.calibration.report import CalibrationGroup, CalibrationReport, CalibrationTrend
 from newton.operations.decisions import calibration_phrases as phrases
 from newton.runtime.reports import charts
 

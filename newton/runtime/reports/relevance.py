@@ -5,7 +5,7 @@ from html import escape
 
 from newton.agent.maintenance.relevance_fitter import RelevanceReport
 from newton.brain.calibration.scores import CalibrationScores
-from newton.cognition.corrections.answer_correction import MIN_CONTEXTS, MIN_ITEMS, MIN_USED, CorrectionFit
+from newton.cognition.relevance_model import MIN_CONTEXTS, MIN_ITEMS, MIN_USED, CorrectionFit
 from newton.operations.decisions.relevance_text import NOTHING_JUDGED, describe_sample, list_scores
 from newton.runtime.reports import charts, html_sections
 

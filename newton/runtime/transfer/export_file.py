@@ -19,7 +19,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from newton.agent.scope import AgentScope
 from newton.brain import ledger
-from newton.brain.chain_heads import ChainHeadFiles
+from newton.brain.hash_chain import ChainHeadFiles
 from newton.db.driver import reject_invalid_rows
 from newton.db.pool import Tx
 from newton.db.queries import load

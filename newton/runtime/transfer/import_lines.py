@@ -8,14 +8,13 @@ from pydantic import BaseModel, BeforeValidator, Field, JsonValue, TypeAdapter, 
 from pydantic_core import PydanticCustomError
 
 from newton.agent.field_types import CleanText, Importance, MessageContent, Name, Ref, Timestamp
-from newton.brain.codec import DecisionReview, NewDecision
+from newton.brain.decision_codec import DecisionReview, NewDecision
 from newton.brain.decisions import DecisionLinkDraft
-from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes
-from newton.brain.outcomes import Verdict
+from newton.brain.drafts import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict
 from newton.content.documents import TextFormat, parse_text
 from newton.content.sections import ParsedDocument
 from newton.content.skills import SkillFile
-from newton.content.yaml_models import StrictModel
+from newton.content.yaml_files import StrictModel
 from newton.dialogue.messages import Message, Role
 from newton.errors import InputError
 from newton.heart.censors import DEFAULT_THRESHOLD, CensorAction, CensorRule, MatchMode

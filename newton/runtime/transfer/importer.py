@@ -13,9 +13,9 @@ from newton.agent.reconciliation.unkept_lines import hide_unkept
 from newton.agent.scope import AgentScope
 from newton.brain import decision_versions, decisions, ledger
 from newton.brain.calibration import snapshots
-from newton.brain.chain_heads import ChainHeadFiles
-from newton.brain.codec import NewDecision
+from newton.brain.decision_codec import NewDecision
 from newton.brain.decisions import DecisionLinkDraft
+from newton.brain.hash_chain import ChainHeadFiles
 from newton.concurrency import run_in_thread, task_group
 from newton.content.skills import SkillFile
 from newton.db.pool import Tx

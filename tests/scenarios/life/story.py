@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 
 Interface = Literal["chat", "openai", "mcp", "http"]
 INTERFACES: tuple[Interface, ...] = ("chat", "openai", "mcp", "http")

@@ -8,8 +8,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from newton.agent.field_types import CleanText, Name
 from newton.agent.inputs import ToolInput
-from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes
-from newton.brain.outcomes import Verdict
+from newton.brain.drafts import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict
 
 MAX_STEPS = 20
 

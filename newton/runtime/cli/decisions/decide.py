@@ -6,9 +6,7 @@ from inspect import Parameter, signature
 from typing import Annotated, Any, get_args
 
 from newton.agent.decision_inputs import REASON_KINDS
-from newton.brain.decision_checks import DecisionPreview
-from newton.brain.draft import Stakes
-from newton.brain.quality import format_quality
+from newton.brain.drafts import DecisionPreview, Stakes, format_quality
 from newton.clock import SystemClock
 from newton.content.frames import get_frame
 from newton.errors import InputError

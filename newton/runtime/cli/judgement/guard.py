@@ -4,8 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.brain.guardrail_engine import GuardrailRule
-from newton.content.guardrails import Severity
+from newton.brain.guardrails import GuardrailRule, Severity
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, load_settings

@@ -5,8 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.cognition.scoring.score import check_expression
-from newton.content.profiles import Profile, get_profile, load_profiles
-from newton.content.recency_decay import RecencyDecay
+from newton.content.profiles import Profile, RecencyDecay, get_profile, load_profiles
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_own_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, cast
 
 from newton.agent.inputs import ToolInput
-from newton.content.yaml_models import did_you_mean
+from newton.content.yaml_files import did_you_mean
 from newton.errors import InputError
 from newton.operations.declaration import Operation, load_operations
 from newton.operations.fields import CALLER_SESSIONS

@@ -3,8 +3,7 @@
 from markupsafe import Markup
 from starlette.responses import Response
 
-from newton.brain.calibration.filters import filter_decisions
-from newton.brain.calibration.report import build_calibration
+from newton.brain.calibration.report import build_calibration, filter_decisions
 from newton.operations.decisions import calibration_phrases as phrases
 from newton.runtime.api.base_models import ORIGIN
 from newton.runtime.dashboard.page_request import PageRequest, PageTable

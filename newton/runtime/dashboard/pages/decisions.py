@@ -5,8 +5,7 @@ from typing import Any, get_args
 
 from starlette.responses import Response
 
-from newton.brain.draft import ReasonKind, Stakes
-from newton.brain.outcomes import Verdict
+from newton.brain.drafts import ReasonKind, Stakes, Verdict
 from newton.runtime.dashboard.api_client import gather_json
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
 from newton.runtime.dashboard.page_templates import format_label

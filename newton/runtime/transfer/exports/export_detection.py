@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from newton.content.charset import find_byte_order_mark
-from newton.content.file_formats import SNIFFED_BYTES, find_format, looks_like_text
+from newton.content.file_formats import SNIFFED_BYTES, find_byte_order_mark, find_format, looks_like_text
 from newton.errors import InputError
 from newton.memory.memory import Trust
 from newton.runtime.transfer.exports import chatgpt, claude, memory_stores, slack

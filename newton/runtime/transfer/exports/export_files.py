@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from newton.content.charset import find_encoding
+from newton.content.file_formats import find_encoding
 from newton.errors import InputError
 from newton.runtime.transfer.exports.export_lines import JsonObject, is_object
 

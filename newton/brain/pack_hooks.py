@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 from pydantic import ValidationError
 
 from newton.clock import monotonic_ms
-from newton.content.pack_hooks import (
-    ENTRY_POINT_GROUP,
-    HOOK_VALUES,
-    HookEffect,
-    HookPoint,
-    PackHook,
-    check_effect,
-)
+from newton.content.packs import ENTRY_POINT_GROUP, HOOK_VALUES, HookEffect, HookPoint, PackHook, check_effect
 from newton.errors import ConfigError, InputError
 from newton.fault_isolation import isolate_failure
 

@@ -1,4 +1,4 @@
-"""Validation of decisions and reviews, redaction of their secrets, and their encoding as ledger records. Pure."""
+"""Encoding of decisions and reviews as ledger records, without their secrets, and as the texts that show them. Pure."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 from uuid import UUID
 
-from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes
+from newton.brain.drafts import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict, score_parts
 from newton.brain.hash_chain import JsonObject
-from newton.brain.outcomes import Verdict
-from newton.brain.quality import score_parts
 from newton.errors import ConflictError, InputError
 from newton.memory import hygiene
+from newton.memory.memory import ShortForms, TokenCounter
+from newton.memory.representations import make_short_forms, one_line
 
 ReviewMethod = Literal["hand", "api", "superseded", "verifier", "import"]
 
@@ -181,3 +181,81 @@ def _if_given(clean: Callable[..., str], text: str | None, what: str) -> str | N
 def _ensure_one_of(what: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
         raise InputError(f"{value!r} is not a valid {what}.", hint=f"Use one of: {', '.join(allowed)}.")
+
+
+ERASED = "[erased]"
+
+
+def format_short_forms(
+    draft: DecisionDraft, review: DecisionReview | None, *, count_tokens: TokenCounter
+) -> ShortForms:
+    """Return the short forms of a decision.
+
+    Both begin with outcome and confidence. The description, the lesson, the reasons and the alternatives follow, as far
+    as they fit.
+    """
+    prefix = format_prefix(draft.confidence, review)
+    return make_short_forms(format_line(draft, review), count_tokens=count_tokens, prefix=prefix)
+
+
+def format_erased_forms(confidence: float, review: DecisionReview | None, *, count_tokens: TokenCounter) -> ShortForms:
+    return make_short_forms(ERASED, count_tokens=count_tokens, prefix=format_prefix(confidence, review))
+
+
+def format_prefix(confidence: float, review: DecisionReview | None) -> str:
+    """Return the outcome and the confidence, with which the short forms of a decision begin.
+
+    >>> format_prefix(0.85, None)
+    '[pending, 0.85] '
+    """
+    return f"[{review.verdict if review else 'pending'}, {confidence:.3g}] "
+
+
+def format_line(draft: DecisionDraft, review: DecisionReview | None) -> str:
+    parts = [_to_sentence(draft.description)]
+    if review and review.lesson:
+        parts.append(f"Lesson: {_to_sentence(review.lesson)}")
+    if draft.reasons:
+        parts.append("Because: " + "; ".join(f"{r.text.rstrip('.')} ({r.kind})" for r in draft.reasons) + ".")
+    if draft.alternatives:
+        parts.append("Instead of: " + "; ".join(one.rstrip(".") for one in draft.alternatives) + ".")
+    return one_line(" ".join(parts))
+
+
+def to_embedding_text(draft: DecisionDraft) -> str:
+    """Return the text by whose vector a decision is found: its description and context."""
+    return one_line(f"{draft.description} {draft.context or ''}")
+
+
+def to_search_text(draft: DecisionDraft) -> str:
+    """Return the text in which a search by words finds a decision: all its free text and its tags."""
+    texts = [draft.description, draft.context, draft.expected, *draft.alternatives]
+    return one_line(" ".join([*filter(None, texts), *(reason.text for reason in draft.reasons), *draft.tags]))
+
+
+def format_full(draft: DecisionDraft, review: DecisionReview | None) -> str:
+    """Return every field of a decision as text, one per line."""
+    lines = [
+        draft.description,
+        f"Decided {draft.at:%Y-%m-%d %H:%M}, {draft.category}, {draft.stakes} stakes, {draft.confidence:.3g} sure.",
+        *_labelled_lines("Context", draft.context),
+        *(f"Reason ({reason.kind}): {reason.text}" for reason in draft.reasons),
+        *(f"Alternative: {one}" for one in draft.alternatives),
+        *_labelled_lines("Expected", draft.expected),
+        *_labelled_lines("Review due", f"{draft.look_again_at:%Y-%m-%d}" if draft.look_again_at else None),
+        *_labelled_lines("Reviewed before by", draft.reviewed_by),
+        *_labelled_lines("Tags", ", ".join(draft.tags) or None),
+    ]
+    if review:
+        lines.append(f"Outcome: {review.verdict}, seen {review.at:%Y-%m-%d %H:%M}.")
+        lines += _labelled_lines("Lesson", review.lesson)
+    return "\n".join(lines)
+
+
+def _labelled_lines(name: str, text: str | None) -> list[str]:
+    return [f"{name}: {text}"] if text else []
+
+
+def _to_sentence(text: str) -> str:
+    text = text.strip()
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."

@@ -1,1 +1,0 @@
-"""Corrections of the probability of an answer, which are fitted to the use of one agent."""
