@@ -13,8 +13,8 @@ from cyclopts import Parameter
 from bench.dataset import MESSAGES_SUFFIX, QUESTIONS_SUFFIX
 from bench.environment import AtLeastOne
 from bench.recall import run_benchmark as run_recall
-from newton.languages.language_data import ENGLISH, LANGUAGES
 from newton.runtime.cli.options import JsonOption
+from newton.text.languages import ENGLISH, LANGUAGES
 
 DEFAULT_BUDGETS = (100, 200, 500)
 SESSION_MESSAGES = 10

@@ -26,7 +26,7 @@ from newton.content.yaml_files import parse_trusted
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
 from newton.heart.statements.standing_model import find_standing_by_vector
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.wiring import AgentServices

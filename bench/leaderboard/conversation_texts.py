@@ -9,8 +9,8 @@ from bench.dataset import DatasetConversation, DatasetMessage, read_messages
 from bench.leaderboard.filled_context import MESSAGE_FORMS, MessageForm, RankedLine, render_messages
 from newton.agent.scope import AgentScope
 from newton.db.queries import load
-from newton.languages.search_words import list_terms
 from newton.providers import token_counter
+from newton.text.words import list_terms
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector

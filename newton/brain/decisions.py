@@ -17,8 +17,7 @@ from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory import hygiene, store
 from newton.memory.memory import NewMemory, WriteContext, digest
-from newton.memory.store import MemoryUpdate
-from newton.memory.transitions import PlannedTransition, apply_transitions
+from newton.memory.store import MemoryUpdate, PlannedTransition, apply_transitions
 
 SQL = load("newton.brain", "decisions.sql")
 

@@ -25,7 +25,7 @@ from newton.brain.ledger import RECORD_REFS
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.memory.lookup import MemoryDetail, read_memory
-from newton.memory.transitions import TransitionRecord
+from newton.memory.store import TransitionRecord
 
 SQL = load("newton.brain", "queries.sql")
 

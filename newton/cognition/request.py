@@ -11,7 +11,7 @@ from newton.deadline import RequestDeadline
 from newton.errors import InputError
 from newton.memory.memory import Kind
 from newton.memory.search_types import RetrievedMemory, shorten_query
-from newton.memory.times.time_expressions import TimeRange
+from newton.text.time_expressions import TimeRange
 
 MAX_CONTEXT_TOKENS = 10_000_000  # larger than any model's context window
 

@@ -20,7 +20,7 @@ from newton.content.yaml_files import (
     load_yaml,
     read_folder,
 )
-from newton.languages.language_data import load_language
+from newton.text.languages import load_language
 
 SHARE_UNITS = 1_000  # the sum of the shares that correspond to percentages, as integers
 
@@ -220,7 +220,7 @@ class Frame(NamedModel):
 class FrameLanguage(NamedModel):
     """A language of frames: its cues (phrases that show the form of an input), and its examples for each frame.
 
-    `name` is the ISO 639-1 code, one of LANGUAGES in `newton.languages.language_data`, which has its words. A phrase
+    `name` is the ISO 639-1 code, one of LANGUAGES in `newton.text.languages`, which has its words. A phrase
     of a cue is matched as whole words, without regard to case and punctuation: `*` at the end of a word stands for any
     ending, `*` alone for one word, `~` for up to four words; `^` at the start requires the start of a sentence.
     """

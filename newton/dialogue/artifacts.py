@@ -20,7 +20,7 @@ from newton.memory import store
 from newton.memory.hygiene import remove_prompt_marks
 from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
 from newton.memory.representations import SUMMARY_TOKENS, make_short_forms, one_line, to_bullet
-from newton.memory.transitions import PlannedTransition, apply_transitions
+from newton.memory.store import PlannedTransition, apply_transitions
 from newton.providers.chat import ToolCall
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from asyncpg import Record
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue.messages import Role
-from newton.memory.memory import Trust, WriteContext
-from newton.memory.quarantine import UNTRUSTED_TIERS
+from newton.memory.memory import UNTRUSTED_TIERS, Trust, WriteContext
 
 SQL = load("newton.dialogue", "extraction_queue.sql")
 

@@ -14,8 +14,8 @@ from newton.heart.events.tool_results import ToolOutcome, to_event
 from newton.heart.statements.standing_detection import find_standing_type
 from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
 from newton.memory.representations import ELLIPSIS, make_short_forms, one_line
-from newton.memory.times.time_expressions import find_mentioned_times
 from newton.providers.chat import ToolCall
+from newton.text.time_expressions import find_mentioned_times
 
 Role = Literal["user", "assistant", "system", "tool"]
 

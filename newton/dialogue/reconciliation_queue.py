@@ -12,8 +12,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
 from newton.heart.reconciliation.reconciling_types import LineSource, NewLine
-from newton.memory.memory import PERSON_TIERS, WriteContext
-from newton.memory.quarantine import UNTRUSTED_TIERS
+from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, WriteContext
 
 SQL = load("newton.dialogue", "reconciliation_queue.sql")
 

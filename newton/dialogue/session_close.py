@@ -8,13 +8,12 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue.messages import Message
-from newton.dialogue.sentence_centrality import central_sentences
 from newton.heart import episodes
 from newton.heart.episodes import EpisodeRange, NewEpisode
-from newton.memory.memory import Trust, WriteContext, lowest_trust
-from newton.memory.quarantine import UNTRUSTED_TIERS
-from newton.memory.question_detection import is_only_question, remove_questions
+from newton.memory.memory import UNTRUSTED_TIERS, Trust, WriteContext, lowest_trust
 from newton.memory.representations import one_line
+from newton.text.questions import is_only_question, remove_questions
+from newton.text.sentences import central_sentences
 
 SQL = load("newton.dialogue", "session_close.sql")
 

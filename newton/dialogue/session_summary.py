@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 
 from newton.content.sections import DocumentSection
-from newton.dialogue.sentence_centrality import central_sentences
-from newton.dialogue.sentence_cues import CueKind, classify_sentence, count_cues
 from newton.heart.chunking import split_passages
-from newton.heart.pasted_text import MASK, mask_pasted_text
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import ELLIPSIS, one_line
+from newton.text.pasted_text import MASK, mask_pasted_text
+from newton.text.sentences import CueKind, central_sentences, classify_sentence, count_cues
 
 # Chunks kept of one output: as many as fit into a usual context. The first show what was done, the last the outcome.
 MAX_CHUNKS, HEAD_CHUNKS, TAIL_CHUNKS = 12, 3, 3

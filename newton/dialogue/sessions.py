@@ -30,8 +30,7 @@ from newton.fault_isolation import OPERATION_ERRORS, run_part
 from newton.heart.events import event_store
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import NewMemory, TokenCounter, WriteContext, lowest_known_trust
-from newton.memory.quarantine import UNTRUSTED_TIERS
+from newton.memory.memory import UNTRUSTED_TIERS, NewMemory, TokenCounter, WriteContext, lowest_known_trust
 from newton.providers.chat import ToolCall
 
 SQL = load("newton.dialogue", "sessions.sql")

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from newton.heart.word_stems import stem_word
+from newton.text.stems import stem_word
 
 _MAX_DEPTH = 2  # of encodings within encodings
 _MIN_ENCODED_CHARS = 12

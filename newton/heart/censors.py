@@ -18,7 +18,7 @@ from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.memory import store
 from newton.memory.memory import NewMemory, Trust, digest
 from newton.memory.representations import make_short_forms, one_line
-from newton.memory.transitions import PlannedTransition, apply_transitions
+from newton.memory.store import PlannedTransition, apply_transitions
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector

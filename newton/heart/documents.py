@@ -14,11 +14,9 @@ from newton.heart.chunking import TextChunk
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.forgetting import forget
-from newton.memory.memory import ARCHIVED, NewMemory, ShortForms, WriteContext, digest
-from newton.memory.quarantine import UNTRUSTED_TIERS
+from newton.memory.memory import ARCHIVED, UNTRUSTED_TIERS, NewMemory, ShortForms, WriteContext, digest
 from newton.memory.representations import MICRO_TOKENS, make_long_forms, make_short_forms, one_line
-from newton.memory.store import MemoryUpdate
-from newton.memory.transitions import PlannedTransition, apply_transitions
+from newton.memory.store import MemoryUpdate, PlannedTransition, apply_transitions
 
 SQL = load("newton.heart", "documents.sql")
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from uuid import UUID
 
 from newton.heart.lifecycle.procedures import effectiveness
-from newton.heart.stopwords import NEVER_NAMES
+from newton.text.words import NEVER_NAMES
 
 MAX_INPUT_CHARACTERS = 2_000  # of an input; the rest is not compared
 CACHE_SIZE = 8_192  # texts

@@ -18,7 +18,7 @@ from newton.heart.procedure_matching import ProcedureTriggers
 from newton.memory import store
 from newton.memory.memory import NewMemory, ShortForms, TokenCounter, digest
 from newton.memory.representations import make_short_forms, one_line, to_bullet
-from newton.memory.transitions import PlannedTransition, apply_transitions
+from newton.memory.store import PlannedTransition, apply_transitions
 
 SQL = load("newton.heart", "procedures.sql")
 

@@ -12,8 +12,7 @@ from asyncpg import Record as Row
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.memory.importance import MAX_IMPORTANCE
-from newton.memory.memory import Kind, Outcome, Trust, past_reason
+from newton.memory.memory import MAX_IMPORTANCE, Kind, Outcome, Trust, past_reason
 
 SQL = load("newton.memory", "lookup.sql")
 

@@ -1,14 +1,46 @@
-"""Types and constants that all kinds of memory share."""
+"""Types and constants that all kinds of memory share: kinds, states, trust, quarantine and importance."""
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID
 
+from newton.errors import InputError
 from newton.ids import new_id
-from newton.memory.times.time_expressions import TimeRange
+from newton.text.time_expressions import TimeRange
+
+MAX_IMPORTANCE = 10
+
+_BASE = 0.1  # 1.0 on the scale of 10
+_KIND_BONUS: Mapping[str, float] = {"decision": 0.2, "episode": 0.1}
+_STATE_BONUS: Mapping[str, float] = {"CONFIRMED": 0.1, "CORE": 0.4, "EFFECTIVE": 0.2, "ESCALATED": 0.3}
+_OUTCOME_BONUS: Mapping[str, float] = {"failure": 0.2, "success": 0.1, "partial": 0.1}
+_USE_BONUS = 0.1  # for ten uses, twice that for a hundred
+_MAX_USE_BONUS = 0.2
+
+
+def normalize_importance(importance: float | None) -> float | None:
+    """Convert an importance from 0..10 to [0, 1]; None stays None. Raises InputError if it is out of range."""
+    if importance is None:
+        return None
+    if not 0 <= importance <= MAX_IMPORTANCE:
+        hint = f"Give an importance from 0 to {MAX_IMPORTANCE}."
+        raise InputError(f"The importance {importance:g} is out of range.", hint=hint)
+    return importance / MAX_IMPORTANCE
+
+
+def derive_importance(kind: str, state: str, outcome: str | None, uses: int) -> float:
+    """Return the importance, in [0, 1], that follows from kind, state, outcome and use count.
+
+    >>> [round(derive_importance("fact", state, None, n), 2) for state, n in (("NEW", 0), ("CORE", 0), ("CORE", 9))]
+    [0.1, 0.5, 0.6]
+    """
+    bonus = _KIND_BONUS.get(kind, 0.0) + _STATE_BONUS.get(state, 0.0) + _OUTCOME_BONUS.get(outcome or "", 0.0)
+    return min(_BASE + bonus + min(_USE_BONUS * math.log10(1 + uses), _MAX_USE_BONUS), 1.0)
+
 
 Kind = Literal[
     "exchange",
@@ -152,3 +184,22 @@ class WriteContext:
     origin: str
     trust: Trust
     count_tokens: TokenCounter
+
+
+# Memories of these tiers are quarantined.
+UNTRUSTED_TIERS: frozenset[Trust] = frozenset({"tool", "web"})
+
+MIN_INDEPENDENT_ORIGINS = 2  # other outside origins that release a quarantined fact
+
+
+def is_quarantined(trust: Trust, *, needs_approval: bool) -> bool:
+    """Return whether a new memory of this trust is quarantined. Pure."""
+    return needs_approval or trust in UNTRUSTED_TIERS
+
+
+def is_confirmed(*, by_person: bool, other_origins: int) -> bool:
+    """Return whether a quarantined fact is confirmed by a person, or by enough independent origins. Pure.
+
+    `other_origins` counts the tools and web sources that state the fact besides the first one.
+    """
+    return by_person or other_origins >= MIN_INDEPENDENT_ORIGINS

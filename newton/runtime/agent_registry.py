@@ -14,7 +14,7 @@ from newton.content.ui_tasks import UiTask, load_ui_tasks
 from newton.errors import DatabaseError, NotFoundError
 from newton.heart.procedures import DISK_ORIGIN
 from newton.ids import derive_agent_id
-from newton.memory import agents, reembedding
+from newton.memory import agents, vectors
 from newton.runtime.bootstrap import open_for_agent
 from newton.runtime.user_memory import create_user_memory
 from newton.runtime.wiring import AgentServices
@@ -112,7 +112,7 @@ class AgentRegistry:
         embedder, configured = newton.scope.embedder, newton.configured_embedder
         if embedder is not None and configured is not None:
             async with newton.scope.transaction() as tx:
-                active = await reembedding.read_active_model(tx, agent_id=newton.scope.agent_id)
+                active = await vectors.read_active_model(tx, agent_id=newton.scope.agent_id)
             if embedder.identity != (active or configured.identity):
                 return await self.reload(newton)
         await newton.procedures(DISK_ORIGIN).sync_from_disk(newton.skills)

@@ -31,11 +31,10 @@ from newton.db.pool import Database
 from newton.db.server_paths import find_database_folder
 from newton.errors import NotFoundError
 from newton.heart.procedures import DISK_ORIGIN
-from newton.heart.statements.greetings import strip_greeting
 from newton.ids import derive_agent_id
-from newton.memory import agents, reembedding
+from newton.memory import agents, vectors
 from newton.memory.memory import TokenCounter
-from newton.memory.redaction.household_codes import keep_household_codes
+from newton.memory.redaction.redactor import keep_household_codes
 from newton.providers.embedding_providers import embedder_for
 from newton.runtime.mcp_servers.servers import McpServerPool, load_servers
 from newton.runtime.model_directory import ModelDirectory
@@ -43,6 +42,7 @@ from newton.runtime.model_factory import build_structured_llm, build_web_source,
 from newton.runtime.settings_mapping import build_artifact_policy, build_storage_quota, build_thresholds, check_settings
 from newton.runtime.wiring import AgentServices
 from newton.settings import DEFAULT_AGENT, Settings
+from newton.text.greetings import strip_greeting
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
@@ -237,7 +237,7 @@ async def _load_embedder(
     If no such model is recorded, return the configured embedder.
     """
     async with db.transaction(agent_id) as tx:
-        identity = await reembedding.read_active_model(tx, agent_id=agent_id)
+        identity = await vectors.read_active_model(tx, agent_id=agent_id)
     return await asyncio.to_thread(embedder_for, identity, settings, configured)
 
 

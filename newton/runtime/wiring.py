@@ -43,7 +43,7 @@ from newton.fault_isolation import isolate_failure, run_part
 from newton.heart.statements.standing_model import find_standing_by_vector
 from newton.ids import derive_model_id
 from newton.memory.memory import Trust
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.context_windows import get_known_window
 from newton.runtime import settings_mapping as options
 from newton.runtime.mcp_servers.servers import McpServerPool

@@ -23,7 +23,7 @@ from newton.db.pool import Database
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
 from newton.memory import agents
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.fakes import HashEmbedder
 from tests.cluster import Servers, connection, list_nodes, on
 from tests.db.world import contexts

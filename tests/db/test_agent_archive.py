@@ -18,7 +18,7 @@ from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database
 from newton.errors import ConflictError, InputError
 from newton.memory import agents
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.fakes import HashEmbedder
 from newton.runtime.transfer.export_file import (
     EXCLUDED_TABLES,

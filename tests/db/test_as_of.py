@@ -16,8 +16,8 @@ from newton.errors import ConflictError
 from newton.heart.facts.fact_edits import set_core
 from newton.heart.facts.fact_store import confirm, disprove, retract, supersede
 from newton.heart.lifecycle import engine
-from newton.memory.as_of import read_as_of
 from newton.memory.memory import PERSON_TIERS, TRUST_TIERS, Trust
+from newton.memory.memory_reader import read_as_of
 from newton.memory.recall import SQL as RECALL
 from tests.db.telling import day, known, on, says, tell
 

@@ -19,10 +19,10 @@ from newton.heart.events.event_types import validate_event
 from newton.heart.lifecycle.caps import plan_cap_transitions
 from newton.heart.lifecycle.engine import run_lifecycle
 from newton.memory.memory import Kind
-from newton.memory.outbox import EmbeddingOutbox
 from newton.memory.recall import recall
 from newton.memory.search_types import MemorySearch, SearchLimits
-from newton.memory.transitions import apply_transitions
+from newton.memory.store import apply_transitions
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.fakes import HashEmbedder
 from tests.support import ANA, DEFAULT_THRESHOLDS, NOON, ground, teller
 

@@ -18,7 +18,7 @@ from newton.heart.censors import Censor, CensorAction, CensorRule, MatchMode, fi
 from newton.ids import new_id
 from newton.memory.lookup import short_id
 from newton.memory.memory import Trust
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.chat import ReplyDelta, ReplyPiece
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from tests.support import DEFAULT_THRESHOLDS, NOON, agent_scope, count, ground, teller

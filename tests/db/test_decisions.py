@@ -20,7 +20,7 @@ from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory.recall import recall
 from newton.memory.search_types import MemorySearch, SearchLimits
-from newton.memory.transitions import list_transitions
+from newton.memory.store import list_transitions
 from tests.cluster import count_lock_waits
 from tests.db.deciding import REDIS, choice, recorded, reviewed
 from tests.support import ANA, NOON, teller, until

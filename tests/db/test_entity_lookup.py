@@ -18,7 +18,7 @@ from newton.heart.entities.entity_lookup import (
 from newton.heart.entities.entity_store import EntityDeclaration
 from newton.heart.facts import fact_store
 from newton.heart.lifecycle.engine import review
-from newton.memory.transitions import PlannedTransition, apply_transitions
+from newton.memory.store import PlannedTransition, apply_transitions
 from tests.db.telling import on, says
 from tests.support import ANA, NOON, ground, teller
 

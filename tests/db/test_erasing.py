@@ -28,7 +28,7 @@ from newton.heart.identity.identity_store import IdentityEdit
 from newton.heart.items import item_store
 from newton.heart.items.item_store import ItemAddress
 from newton.memory.forgetting import forget
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.fakes import HashEmbedder
 from tests.db.deciding import REDIS, recorded
 from tests.db.world import RESPONSE, contexts, live, told

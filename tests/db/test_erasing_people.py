@@ -18,7 +18,7 @@ from newton.heart.entities import entity_declarations, entity_store
 from newton.heart.entities.entity_store import EntityDeclaration
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.fakes import HashEmbedder
 from tests.support import NOON, agent_scope, count, ground, teller
 from tests.system.lines import everything

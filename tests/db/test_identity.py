@@ -20,8 +20,7 @@ from newton.heart.identity.standing_instructions import StandingInstruction
 from newton.heart.identity.tenets import EMPTY_IDENTITY
 from newton.memory.forgetting import forget
 from newton.memory.lookup import short_id
-from newton.memory.memory import Trust
-from newton.memory.quarantine import UNTRUSTED_TIERS
+from newton.memory.memory import UNTRUSTED_TIERS, Trust
 from tests.db.test_forgetting import holding
 from tests.db.world import contexts
 from tests.support import NOON, agent_scope, count, teller

@@ -25,7 +25,7 @@ from newton.heart import episodes
 from newton.heart.facts import fact_store
 from newton.memory import store
 from newton.memory.memory_reader import fetch_preceding
-from newton.memory.outbox import read_backlog
+from newton.memory.vectors import read_backlog
 from newton.providers.fakes import HashEmbedder
 from tests.cluster import on, with_roles
 from tests.conftest import database

@@ -18,8 +18,8 @@ from newton.heart.items.item_store import ItemAddress, ItemChange, ItemSelection
 from newton.heart.items.item_value import JsonObject
 from newton.memory.forgetting import forget
 from newton.memory.memory import Trust
-from newton.memory.outbox import EmbeddingOutbox
 from newton.memory.query_vectors import embed_text
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.fakes import HashEmbedder
 from tests.support import EXAMPLES, NOON, teller
 

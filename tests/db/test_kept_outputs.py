@@ -20,7 +20,7 @@ from newton.dialogue.messages import Message
 from newton.dialogue.sessions import TRIM_TOOL_TOKENS
 from newton.errors import InputError, NotFoundError
 from newton.memory.forgetting import forget
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.chat import ToolCall
 from newton.providers.fakes import HashEmbedder
 from tests.statements import list_scans

@@ -10,7 +10,7 @@ import pytest
 
 from newton.db.pool import Tx
 from newton.memory.memory import ARCHIVED, KINDS, PAST_STATES, past_reason
-from newton.memory.transitions import ALLOWED_TRANSITIONS
+from newton.memory.store import ALLOWED_TRANSITIONS
 from newton.settings import Settings
 from tests.support import ANA
 

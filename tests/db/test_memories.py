@@ -31,8 +31,8 @@ from newton.heart.facts.fact_store import NewFact
 from newton.ids import derive_model_id
 from newton.memory import agents, store
 from newton.memory.memory import NewMemory, digest
-from newton.memory.outbox import EmbeddingOutbox
 from newton.memory.representations import MICRO_TOKENS, SUMMARY_TOKENS, make_short_forms, to_bullet
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers import token_counter
 from newton.providers.fakes import HashEmbedder, ScriptedChat
 from newton.providers.minilm import MiniLM

@@ -16,8 +16,8 @@ from newton.errors import InputError
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.ids import new_id
-from newton.memory.importance import derive_importance
-from newton.memory.inventory.memory_list import (
+from newton.memory.memory import KINDS, derive_importance
+from newton.memory.memory_list import (
     SORT_KEYS,
     SQL,
     ListedMemory,
@@ -29,7 +29,6 @@ from newton.memory.inventory.memory_list import (
     parse_states,
     read_rows,
 )
-from newton.memory.memory import KINDS
 from tests.statements import list_scans
 from tests.support import ANA, NOON, ground, teller
 

@@ -14,7 +14,7 @@ from newton.errors import ProviderError
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.ids import derive_model_id
-from newton.memory.outbox import BATCH, MAX_ATTEMPTS, DrainControl, EmbeddingOutbox, read_backlog
+from newton.memory.vectors import BATCH, MAX_ATTEMPTS, DrainControl, EmbeddingOutbox, read_backlog
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from tests.support import DEFAULT_THRESHOLDS, NOON, agent_scope, count, ground, teller

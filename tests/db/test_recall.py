@@ -20,10 +20,10 @@ from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.memory.memory import KINDS, Kind
 from newton.memory.memory_reader import fetch_preceding
-from newton.memory.outbox import EmbeddingOutbox
 from newton.memory.ranking import DEFAULT_WEIGHTS
 from newton.memory.recall import K1, B, recall
 from newton.memory.search_types import MemorySearch, RecallResult, RetrievedMemory, SearchLimits
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from tests.db.world import told

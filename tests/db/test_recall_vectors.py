@@ -15,9 +15,9 @@ from newton.errors import ProviderError
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.memory.memory import KINDS
-from newton.memory.outbox import EmbeddingOutbox
 from newton.memory.recall import recall
 from newton.memory.search_types import MemorySearch, RecallResult, SearchLimits
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.fakes import HashEmbedder
 from tests.support import NOON, ground, teller

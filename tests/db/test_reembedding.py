@@ -7,12 +7,11 @@ from newton.db.pool import Database
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
 from newton.ids import derive_model_id
-from newton.memory import outbox, reembedding
+from newton.memory import vectors
 from newton.memory.forgetting import forget
-from newton.memory.outbox import EmbeddingOutbox
 from newton.memory.recall import recall
-from newton.memory.reembedding import ReembedResult, reembed
 from newton.memory.search_types import MemorySearch, SearchLimits
+from newton.memory.vectors import EmbeddingOutbox, ReembedResult, reembed
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.fakes import BrokenEmbedder
 from tests.db.test_outbox import Picky, know
@@ -38,8 +37,8 @@ async def test_after_a_change_of_model_every_memory_gets_a_vector_of_the_new_one
         "nothing to do for the model that made them"
     )
     async with db.transaction(agent) as tx:
-        assert await outbox.count_embedded_elsewhere(tx, agent_id=agent, model_id=derive_model_id(first.identity)) == 0
-        assert await outbox.count_embedded_elsewhere(tx, agent_id=agent, model_id=derive_model_id(other.identity)) == 4
+        assert await vectors.count_embedded_elsewhere(tx, agent_id=agent, model_id=derive_model_id(first.identity)) == 0
+        assert await vectors.count_embedded_elsewhere(tx, agent_id=agent, model_id=derive_model_id(other.identity)) == 4
     assert "newton reembed" in ((await EmbeddingOutbox(db, other, agent).drain()).stopped_by or "")
     assert await reembed(db, other, agent_id=agent, now=NOON) == ReembedResult(4, is_active=True)
     assert sorted(other.asked) == sorted(first.asked), "the same words stand for each"
@@ -87,10 +86,10 @@ async def test_the_old_model_answers_until_the_new_one_takes_over_under_load(db:
     stopped = await reembed(db, Forgetful(more), agent_id=agent, now=NOON, limit=5)
     assert stopped == ReembedResult(5, is_active=False), "killed here, it goes on below"
     async with db.transaction(agent) as tx:
-        assert await reembedding.read_active_model(tx, agent_id=agent) == first.identity
+        assert await vectors.read_active_model(tx, agent_id=agent) == first.identity
     assert (await reembed(db, Forgetful(more), agent_id=agent, now=NOON)) == ReembedResult(18, is_active=True)
     async with db.transaction(agent) as tx:
-        assert await reembedding.read_active_model(tx, agent_id=agent) == Other.identity
+        assert await vectors.read_active_model(tx, agent_id=agent) == Other.identity
         assert await tx.fetchval("select count(*) from memory.embeddings") == 23
     assert len((await found_by(db, agent, Other(), "a white cup"))[0]) >= 10
     found, missing = await found_by(db, agent, first, "a white cup")

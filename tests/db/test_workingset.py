@@ -13,7 +13,7 @@ from newton.errors import InputError, NotFoundError
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.memory.forgetting import forget
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.fakes import HashEmbedder
 from tests.db.world import desk
 from tests.support import ANA, NOON, count, ground, teller

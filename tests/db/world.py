@@ -78,11 +78,10 @@ from newton.heart.items.item_store import ItemAddress
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.reconciliation.reconciling_types import CheckedAnswer, CheckedItem
 from newton.ids import derive_model_id
-from newton.memory import agents, store
+from newton.memory import agents, memory_list, store
 from newton.memory.forgetting import forget
-from newton.memory.inventory import edits
 from newton.memory.memory import WriteContext
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.chat import ChatMessage, ChatReply, RequestOptions
 from newton.providers.fakes import HashEmbedder
 from newton.runtime.access import tokens
@@ -338,7 +337,7 @@ async def judged(tx: Tx, ctx: WriteContext) -> None:
 
 async def near_edited_and_an_item(tx: Tx, first: UUID, second: UUID, ctx: WriteContext) -> None:
     await store.add_links(tx, "near", [(first, second)], ctx=ctx)
-    await edits.record_edits(tx, "importance", {first: None}, "8", author="the user", ctx=ctx)
+    await memory_list.record_edits(tx, "importance", {first: None}, "8", author="the user", ctx=ctx)
     await item_store.put_item(tx, ItemAddress(("kitchen",), "tea"), {"leaf": "green"}, text="green tea", ctx=ctx)
 
 

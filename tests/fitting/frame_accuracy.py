@@ -16,8 +16,8 @@ from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.frames.selection import choose_frame
 from newton.cognition.frames.training import load_or_train
 from newton.content.frames import load_frames
-from newton.heart.statements.greetings import strip_greeting
 from newton.providers.minilm import MiniLM
+from newton.text.greetings import strip_greeting
 
 DATA = Path(__file__).parents[1] / "data" / "frames"
 BINS = 10

@@ -1,8 +1,8 @@
 """Fit the frame classifier; with --validate, print cross-validated figures instead.
 
-Reads the examples in frames/*.yaml (English) and frames/languages/*.yaml and the words of newton/languages/data, and
+Reads the examples in frames/*.yaml (English) and frames/languages/*.yaml and the words of newton/text/data, and
 writes frames/learnt-*.npz: one file for the embedding model that ships with Newton, one for no embedding model. First
-it writes newton/languages/data/known_words.yaml, the words of the examples by which languages are detected.
+it writes newton/text/data/known_words.yaml, the words of the examples by which languages are detected.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from newton.cognition.frames.classifier import FrameExample, Vector
 from newton.cognition.frames.regression import train_classifier
 from newton.cognition.frames.training import load_extractor, load_or_train
 from newton.content.frames import load_english_examples, load_frame_languages, load_frames
-from newton.heart.statements.greetings import strip_greeting
 from newton.providers.minilm import MiniLM
+from newton.text.greetings import strip_greeting
 from tests.fitting.known_words import write_known_words
 
 FOLDER = Path(__file__).parents[2] / "frames"

@@ -1,4 +1,4 @@
-"""Generate `newton/languages/data/known_words.yaml`: words of the examples and cues of frames, by language."""
+"""Generate `newton/text/data/known_words.yaml`: words of the examples and cues of frames, by language."""
 
 import re
 import textwrap
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from newton.content.frames import load_english_examples, load_frame_languages
-from newton.languages.language_data import ENGLISH, KNOWN_WORDS, LANGUAGES, SCRIPT_LANGUAGES, load_language
+from newton.text.languages import ENGLISH, KNOWN_WORDS, LANGUAGES, SCRIPT_LANGUAGES, load_language
 
-FILE = Path(__file__).parents[2] / "newton" / "languages" / "data" / KNOWN_WORDS
+FILE = Path(__file__).parents[2] / "newton" / "text" / "data" / KNOWN_WORDS
 WIDTH = 140
 _WORD = re.compile(r"[^\W\d_]+(?![*\w])")  # a phrase of a cue may end with the start of a word, as "erklär*"
 

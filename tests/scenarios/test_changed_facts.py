@@ -21,7 +21,7 @@ from newton.heart.lifecycle.engine import run_lifecycle
 from newton.heart.statements.change_detection import detect_change
 from newton.ids import derive_model_id
 from newton.memory.memory import Trust
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers import token_counter
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import curation

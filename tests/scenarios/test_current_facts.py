@@ -23,7 +23,7 @@ from newton.ids import derive_model_id
 from newton.memory import agents, store
 from newton.memory.lookup import short_id
 from newton.memory.memory import Trust
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.operations.cursors import encode_cursor
 from newton.operations.memories.conflicts import list_conflict_page
 from tests.scenarios.conftest import Mind

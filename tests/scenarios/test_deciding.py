@@ -21,7 +21,7 @@ from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database, Tx
 from newton.errors import CensorError, ConfigError, ConflictError, GuardrailError, InputError
 from newton.heart import censors
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.embedding import Vector
 from newton.providers.fakes import HashEmbedder
 from tests.db.deciding import REDIS, choice

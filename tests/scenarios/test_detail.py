@@ -10,8 +10,8 @@ from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.memory.lookup import item_id, read_memory, resolve_id
 from newton.memory.memory import past_reason
-from newton.memory.reembedding import reembed
 from newton.memory.representations import one_line
+from newton.memory.vectors import reembed
 from newton.providers import token_counter
 from newton.providers.fakes import HashEmbedder
 from tests.long_texts import LongText, generate_long_texts, import_texts

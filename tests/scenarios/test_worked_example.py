@@ -12,7 +12,7 @@ import pytest
 
 from newton.clock import monotonic_ms
 from newton.cognition.bundles.bundle import Bundle
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.minilm import MiniLM
 from newton.runtime.transfer.import_source import read_file
 from tests.scenarios import worked

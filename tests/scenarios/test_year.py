@@ -23,7 +23,7 @@ from newton.db.pool import Database, Tx
 from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import MAX_SUMMARIZED_CHARACTERS
 from newton.memory import agents
-from newton.memory.transitions import ALLOWED_TRANSITIONS
+from newton.memory.store import ALLOWED_TRANSITIONS
 from tests.db.telling import on
 from tests.scenarios.year import DAYS, Size, Year
 from tests.support import NOON

@@ -11,7 +11,7 @@ import pytest
 from bench.synthetic_dialogue import generate_dialogue
 from newton.db.pool import Database
 from newton.ids import derive_agent_id
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.fakes import HashEmbedder
 from newton.runtime.transfer.import_source import read_file
 from tests.system.lines import importer

@@ -10,8 +10,8 @@ import pytest
 
 from newton.client import ApiError
 from newton.db.pool import Database
-from newton.memory import reembedding
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory import vectors
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.embedding import Vector
 from newton.providers.fakes import HashEmbedder
 from newton.runtime.transfer import importer as importing
@@ -112,7 +112,7 @@ async def test_an_import_of_many_documents_is_seen_to_move(
 ) -> None:
     # a busy machine embeds a call of the model within the time for which a request may stand still
     texts, characters = 16, 60_000  # an eighth of what ships
-    monkeypatch.setattr(reembedding, "MAX_TEXTS_PER_CALL", texts)
+    monkeypatch.setattr(vectors, "MAX_TEXTS_PER_CALL", texts)
     monkeypatch.setattr(importing, "BATCH_CHARACTERS", characters)
     paragraph = " ".join(f"The winch number {n} stands on the pier of the harbour." for n in range(200))
     lines = [document(f"# Winch {n}\n\n{paragraph}\n\n{n} {paragraph}", ref=f"d{n}") for n in range(8)]

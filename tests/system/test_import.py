@@ -13,7 +13,7 @@ import pytest
 from newton.db.pool import Database
 from newton.dialogue import log
 from newton.errors import DatabaseError, InputError
-from newton.memory.outbox import EmbeddingOutbox, read_backlog
+from newton.memory.vectors import EmbeddingOutbox, read_backlog
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from newton.runtime.transfer.import_source import MAX_LINE_BYTES, ImportReport, read_file, read_lines
 from newton.runtime.transfer.importer import BATCH_CHARACTERS, BATCH_LINES

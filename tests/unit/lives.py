@@ -7,7 +7,7 @@ from itertools import product
 from uuid import UUID
 
 from newton.heart.lifecycle import censors, episodes, facts, procedures
-from newton.memory.transitions import PlannedTransition
+from newton.memory.store import PlannedTransition
 from tests.support import DEFAULT_THRESHOLDS, NOON
 
 USUAL = DEFAULT_THRESHOLDS

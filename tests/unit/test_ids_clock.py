@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from newton import ids
 from newton.clock import ManualClock, SystemClock, monotonic_ms
-from newton.memory.memory import TRUST_TIERS, Trust, digest, lowest_trust
-from newton.memory.quarantine import UNTRUSTED_TIERS
+from newton.memory.memory import TRUST_TIERS, UNTRUSTED_TIERS, Trust, digest, lowest_trust
 from tests.support import NOON
 
 

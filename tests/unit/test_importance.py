@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from newton.errors import InputError
-from newton.memory.importance import derive_importance, normalize_importance
-from newton.memory.memory import KINDS
+from newton.memory.memory import KINDS, derive_importance, normalize_importance
 
 GUIDE = (Path(__file__).parents[2] / "docs/importance.md").read_text(encoding="utf-8")
 

@@ -22,7 +22,7 @@ MAX_MODULES_PER_PACKAGE = 20  # none has more
 # Modules named after a process. A new one needs a noun: what it defines (`ranking` -> `rank_fusion`).
 GERUND_MODULES = {
     "cognition/frames/training",
-    *("heart/chunking", "heart/procedure_matching", "memory/forgetting", "memory/ranking", "memory/reembedding"),
+    *("heart/chunking", "heart/procedure_matching", "memory/forgetting", "memory/ranking"),
     *("providers/embedding", "providers/openai/embedding", "runtime/cli/formatting", "runtime/cli/printing"),
     *("runtime/settings_mapping", "runtime/tracing", "runtime/wiring"),
 }

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.heart.entities.name_recognition import NamedEntity, NameIndex, list_candidate_spellings, list_spellings
 from newton.heart.procedure_matching import ProcedureTriggers, extract_stems, match_triggers, stem_overlap
+from newton.text.names import NamedEntity, NameIndex, list_candidate_spellings, list_spellings
 
 
 def pattern(number: int, name: str, **more: object) -> ProcedureTriggers:

@@ -9,9 +9,8 @@ import pytest
 
 from newton.content.yaml_files import parse_trusted
 from newton.memory.hygiene import clean_text
-from newton.memory.redaction.household_codes import keep_household_codes
 from newton.memory.redaction.labelled_values import LABELLED_VALUES
-from newton.memory.redaction.redactor import redact_secrets
+from newton.memory.redaction.redactor import keep_household_codes, redact_secrets
 from newton.memory.redaction.tally import count_redactions, redaction_tally
 from newton.memory.redaction.told_secrets import TOLD_SECRETS
 from tests.unit.source_trees import ROOT

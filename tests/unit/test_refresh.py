@@ -6,8 +6,8 @@ import pytest
 
 from newton.cognition.bundles.bundle import RefreshMethod
 from newton.cognition.bundles.cache import DEFAULT_COVERAGE_THRESHOLDS, CoverageThresholds
-from newton.cognition.content_words import extract_content_words, is_follow_up
 from newton.cognition.session_context.policy import InputCoverage, RefreshInput, decide_refresh
+from newton.text.words import extract_content_words, is_follow_up
 
 COVERED = InputCoverage(cosine=0.7, word_share=1.0, is_follow_up=False, topic_cosine=0.6)
 ELSEWHERE = InputCoverage(

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import takewhile
 
 from newton.heart.identity import user_names
-from newton.heart.stopwords import AMBIGUOUS_NAMES, COMMON_WORDS
+from newton.text.words import AMBIGUOUS_NAMES, COMMON_WORDS
 
 MAX_WORD_LETTERS = 3  # a name that is not longer may be an ordinary word in lower case
 

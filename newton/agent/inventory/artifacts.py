@@ -30,8 +30,8 @@ from newton.ids import derive_model_id
 from newton.memory import hygiene
 from newton.memory.memory import Trust
 from newton.memory.redaction.tally import Redactions, count_redactions
-from newton.memory.reembedding import read_active_model
 from newton.memory.representations import ELLIPSIS
+from newton.memory.vectors import read_active_model
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector

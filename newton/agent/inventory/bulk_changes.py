@@ -15,12 +15,10 @@ from newton.db.pool import Tx
 from newton.errors import InputError
 from newton.heart.facts import fact_edits
 from newton.heart.lifecycle.engine import LifecycleContext
+from newton.memory import memory_list
 from newton.memory.forgetting import find_derived, forget
-from newton.memory.importance import MAX_IMPORTANCE, normalize_importance
-from newton.memory.inventory import edits
-from newton.memory.inventory.edits import EditableField
-from newton.memory.inventory.memory_list import ListedMemory, ListOrder, count_memories, list_positions, read_rows
-from newton.memory.memory import past_reason
+from newton.memory.memory import MAX_IMPORTANCE, normalize_importance, past_reason
+from newton.memory.memory_list import EditableField, ListedMemory, ListOrder, count_memories, list_positions, read_rows
 
 MAX_BULK = 1_000  # memories of one change
 BulkAction = Literal["forget", "retract", "set_importance", "set_core"]
@@ -111,7 +109,7 @@ class BulkService:
             raise InputError(f"The filter selects {number:,} memories.", hint=hint, param="filter")
         found = await list_positions(tx, wanted, ListOrder(), after=None, limit=MAX_BULK, agent_id=agent_id)
         ids = sorted(one.memory_id for one in found)
-        await edits.lock_memories(tx, ids, agent_id=agent_id)
+        await memory_list.lock_memories(tx, ids, agent_id=agent_id)
         memories = await read_rows(tx, ids, agent_id=agent_id)
         _check_applicable(change, memories)
         derived = await find_derived(tx, ids, agent_id=agent_id) if change.action == "forget" else []
@@ -130,7 +128,7 @@ class BulkService:
                     one.memory_id: format_importance(one.importance / MAX_IMPORTANCE) if one.is_importance_set else None
                     for one in plan.memories
                 }
-                await edits.set_importance(tx, ids, new, agent_id=ctx.agent_id)
+                await memory_list.set_importance(tx, ids, new, agent_id=ctx.agent_id)
                 await self._record(tx, "importance", old, format_importance(new), ctx)
             case "set_core":
                 marks = {one.memory_id: format_flag(value=one.is_core) for one in plan.memories}
@@ -142,7 +140,7 @@ class BulkService:
     ) -> None:
         """Record an edit of each memory whose old value differs from `new`."""
         changed = {memory_id: value for memory_id, value in old.items() if value != new}
-        await edits.record_edits(tx, field, changed, new, author=self.author, ctx=ctx)
+        await memory_list.record_edits(tx, field, changed, new, author=self.author, ctx=ctx)
 
 
 def _check_applicable(change: BulkChange, memories: Sequence[ListedMemory]) -> None:

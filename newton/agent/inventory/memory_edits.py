@@ -8,12 +8,10 @@ from newton.db.pool import Tx
 from newton.errors import ConflictError, InputError
 from newton.heart.facts import fact_edits
 from newton.heart.lifecycle.engine import LifecycleContext
-from newton.memory.importance import MAX_IMPORTANCE, normalize_importance
-from newton.memory.inventory import edits
-from newton.memory.inventory.edits import EditableField, EditableMemory
-from newton.memory.inventory.memory_list import ListedMemory, read_rows
+from newton.memory import memory_list
 from newton.memory.lookup import resolve_id, short_id
-from newton.memory.memory import past_reason
+from newton.memory.memory import MAX_IMPORTANCE, normalize_importance, past_reason
+from newton.memory.memory_list import EditableField, EditableMemory, ListedMemory, read_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +62,7 @@ class MemoryEditor:
         changes.check()
         async with self.scope.write() as (tx, ctx):
             memory_id = await resolve_id(tx, memory_ref, agent_id=ctx.agent_id)
-            (memory,) = await edits.lock_memories(tx, [memory_id], agent_id=ctx.agent_id)
+            (memory,) = await memory_list.lock_memories(tx, [memory_id], agent_id=ctx.agent_id)
             (before,) = await read_rows(tx, [memory_id], agent_id=ctx.agent_id)
             changed = list[EditableField]()
             sets_importance = changes.importance is not None or changes.derive_importance
@@ -86,9 +84,9 @@ class MemoryEditor:
         new = normalize_importance(importance)
         if memory.importance == new:
             return False
-        await edits.set_importance(tx, [memory.memory_id], new, agent_id=ctx.agent_id)
+        await memory_list.set_importance(tx, [memory.memory_id], new, agent_id=ctx.agent_id)
         old = {memory.memory_id: format_importance(memory.importance)}
-        await edits.record_edits(tx, "importance", old, format_importance(new), author=self.author, ctx=ctx)
+        await memory_list.record_edits(tx, "importance", old, format_importance(new), author=self.author, ctx=ctx)
         return True
 
     async def _set_subject(self, tx: Tx, memory: ListedMemory, subject: str | None, ctx: LifecycleContext) -> bool:
@@ -96,7 +94,7 @@ class MemoryEditor:
         if memory.subject == subject:
             return False
         old = await fact_edits.set_subject(tx, memory.memory_id, subject, ctx=ctx)
-        await edits.record_edits(tx, "subject", {memory.memory_id: old}, subject, author=self.author, ctx=ctx)
+        await memory_list.record_edits(tx, "subject", {memory.memory_id: old}, subject, author=self.author, ctx=ctx)
         return True
 
     async def _set_core(self, tx: Tx, memory: ListedMemory, ctx: LifecycleContext, *, is_core: bool) -> bool:
@@ -109,7 +107,7 @@ class MemoryEditor:
             raise ConflictError(what, hint=hint)
         await fact_edits.set_core(tx, [memory.memory_id], is_core=is_core, ctx=ctx)
         old = {memory.memory_id: format_flag(value=memory.is_core)}
-        await edits.record_edits(tx, "core", old, format_flag(value=is_core), author=self.author, ctx=ctx)
+        await memory_list.record_edits(tx, "core", old, format_flag(value=is_core), author=self.author, ctx=ctx)
         return True
 
 

@@ -9,7 +9,8 @@ from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.dialogue import sessions
 from newton.heart.entities.subject_names import list_subject_keys
-from newton.memory.inventory.memory_list import (
+from newton.memory.lookup import resolve_id
+from newton.memory.memory_list import (
     DEFAULT_KINDS,
     DEFAULT_STATES,
     ListedMemory,
@@ -21,7 +22,6 @@ from newton.memory.inventory.memory_list import (
     parse_states,
     read_rows,
 )
-from newton.memory.lookup import resolve_id
 
 
 class MemoryPage(NamedTuple):

@@ -15,8 +15,8 @@ from newton.heart.censors import Censor, CensorStage
 from newton.ids import derive_model_id
 from newton.memory.lookup import short_id
 from newton.memory.memory import PERSON_TIERS, Trust
-from newton.memory.question_detection import asks_about_rule, remove_questions
 from newton.providers.chat import ReplyDelta, ReplyPiece
+from newton.text.questions import asks_about_rule, remove_questions
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector

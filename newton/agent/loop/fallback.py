@@ -7,14 +7,14 @@ from newton.cognition.assembly.fact_labels import render_contradiction
 from newton.cognition.assembly.relevance_floor import ANSWER_KINDS
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
-from newton.cognition.content_words import extract_content_words
 from newton.cognition.questions.standing_choice import REASONS
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.dialogue.brief.item_detection import find_asked_kinds
 from newton.heart.identity.standing_instructions import detect_instructions
 from newton.heart.reconciliation.off_record import find_request
-from newton.memory.question_detection import contains_question, is_only_question, summarizes_session_starting_with
-from newton.memory.times.time_search import DATED_KINDS
+from newton.memory.memory_reader import DATED_KINDS
+from newton.text.questions import contains_question, is_only_question, summarizes_session_starting_with
+from newton.text.words import extract_content_words
 
 MAX_QUOTES = 8
 WISH_REASONS = frozenset({REASONS["manner"], REASONS["instruction"]})

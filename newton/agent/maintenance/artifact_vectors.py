@@ -9,7 +9,7 @@ from newton.dialogue.artifact_storage import artifact_store
 from newton.dialogue.artifact_storage.artifact_text import ArtifactPassage, list_lines, select_passages
 from newton.errors import ProviderError
 from newton.ids import derive_model_id
-from newton.memory.reembedding import embed_texts, read_active_model
+from newton.memory.vectors import embed_texts, read_active_model
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from uuid import UUID
 
-from newton.cognition.content_words import extract_content_words
 from newton.db.pool import Tx
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity.standing_instructions import detect_instructions
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory import store
+from newton.text.words import extract_content_words
 
 MIN_WORD_OVERLAP = 0.6  # share of the shorter text's content words from which a fact restates a request
 

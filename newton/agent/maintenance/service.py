@@ -33,8 +33,8 @@ from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import LifecycleScope
 from newton.heart.statements.standing_model import find_standing_by_vector
 from newton.ids import derive_model_id
-from newton.memory.outbox import RUN_TO_THE_END, DrainControl, DrainResult, EmbeddingOutbox
-from newton.memory.transitions import PlannedTransition, list_applied_since
+from newton.memory.store import PlannedTransition, list_applied_since
+from newton.memory.vectors import RUN_TO_THE_END, DrainControl, DrainResult, EmbeddingOutbox
 
 BATCH_SIZE = 64  # items of one step; further pending items are processed in the background
 BULK_KINDS = ("passage",)  # embedded by the ingestion itself or by a job

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from newton.cognition.assembly.always_on import OMISSION_END
 from newton.cognition.assembly.context_notes import ABSENCE_NOTES, INPUT_NOTES
 from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END, FRAME_HEADER, render_header
-from newton.cognition.content_words import extract_content_words
 from newton.memory.representations import to_bullet
+from newton.text.words import extract_content_words
 
 SYSTEM_HEADER, SYSTEM_HEADER_END = "=== System, ", " ===\n"
 MEMORY_HEADER, INPUT_HEADER = "=== What you know ===\n", "=== Message ===\n"

@@ -17,8 +17,7 @@ from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.reconciliation.off_record import find_off_record, find_topic, is_about
 from newton.heart.reconciliation.text_evidence import list_stems
 from newton.memory.forgetting import find_derived, find_orphaned
-from newton.memory.memory import PERSON_TIERS, Trust
-from newton.memory.quarantine import UNTRUSTED_TIERS
+from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, Trust
 
 SQL = load("newton.agent.reconciliation", "unkept_lines.sql")
 

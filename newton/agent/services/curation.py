@@ -20,10 +20,10 @@ from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
 from newton.memory.forgetting import ForgetPlan, forget, plan_forgetting
 from newton.memory.hygiene import clean_name, clean_text, validate_time
-from newton.memory.inventory.edits import MemoryEdit, list_edits
 from newton.memory.lookup import MemoryDetail, MemoryMention, read_memory, resolve_id, short_id
 from newton.memory.memory import Kind
-from newton.memory.transitions import AppliedTransition, TransitionRecord, list_applied_since, list_transitions
+from newton.memory.memory_list import MemoryEdit, list_edits
+from newton.memory.store import AppliedTransition, TransitionRecord, list_applied_since, list_transitions
 
 
 class FactEffects(NamedTuple):

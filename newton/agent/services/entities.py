@@ -15,7 +15,7 @@ from newton.heart.entities.entity_records import EntityMention, EntityRecord
 from newton.heart.entities.entity_store import EntityRelation, EntitySummary
 from newton.heart.facts import fact_edits
 from newton.memory import store
-from newton.memory.inventory.memory_list import read_rows
+from newton.memory.memory_list import read_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,12 +16,12 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError
 from newton.heart import procedures
-from newton.heart.entities.name_recognition import normalize_name
 from newton.heart.identity import identity_store
 from newton.heart.identity.identity_store import IdentityEdit
 from newton.memory.forgetting import forget
 from newton.memory.hygiene import clean_text
 from newton.memory.memory import digest
+from newton.text.names import normalize_name
 
 SQL = load("newton.agent.services", "erasure.sql")
 

@@ -25,8 +25,7 @@ from newton.heart.facts.fact_store import FactOutcome, NewFact
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.hygiene import clean_name, clean_text, validate_time
-from newton.memory.importance import normalize_importance
-from newton.memory.memory import ARCHIVED, KINDS, RECALLABLE_KINDS, Kind, past_reason
+from newton.memory.memory import ARCHIVED, KINDS, RECALLABLE_KINDS, Kind, normalize_importance, past_reason
 from newton.memory.ranking import PreferredMemories
 from newton.memory.recall import recall
 from newton.memory.redaction.tally import Redactions, count_redactions

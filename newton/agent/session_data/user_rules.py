@@ -21,8 +21,7 @@ from newton.heart.identity.tenets import is_valid_line
 from newton.heart.identity.user_rules import RuleChange, RuleSource
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.reconciliation.off_record import is_only_request
-from newton.memory.memory import PERSON_TIERS, Trust
-from newton.memory.quarantine import UNTRUSTED_TIERS
+from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, Trust
 from newton.providers.embedding import Vector
 
 MAX_LINES = 50  # of one request

@@ -42,9 +42,9 @@ from newton.cognition.assembly.sections import IdentitySection
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.memory.memory import past_reason
-from newton.memory.question_detection import contains_question
+from newton.memory.memory_reader import DATED_KINDS
 from newton.memory.search_types import RetrievedMemory
-from newton.memory.times.time_search import DATED_KINDS
+from newton.text.questions import contains_question
 
 EPISODE_LAYER, OTHER_SESSIONS = "episodes", "other sessions"
 INEFFECTIVE_PENALTY = 10.0  # more than any score

@@ -17,7 +17,7 @@ from newton.cognition.request import SentMessages
 from newton.cognition.scoring.observation_choice import ObservationVerdict
 from newton.content.profiles import Profile
 from newton.memory.search_types import RetrievedMemory
-from newton.memory.times.time_expressions import TimeRange
+from newton.text.time_expressions import TimeRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

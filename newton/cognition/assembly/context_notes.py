@@ -8,7 +8,7 @@ from newton.cognition.assembly.sections import BriefSection, ExtraSection, TaskS
 from newton.cognition.pending_approvals import PendingApproval, list_lines
 from newton.memory.memory import TokenCounter
 from newton.memory.query_vectors import NO_EMBEDDER
-from newton.memory.times.time_expressions import TimeRange
+from newton.text.time_expressions import TimeRange
 
 NOTHING_KNOWN = "Earlier conversations and notes say nothing about this."
 UNCERTAIN = "Earlier conversations and notes may not answer this."

@@ -6,12 +6,12 @@ from uuid import UUID
 from newton.cognition.assembly.artifact_selection import ALREADY_SENT
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.working_context import find_state_reason
-from newton.cognition.content_words import extract_content_words, is_empty_remark
 from newton.cognition.scoring.observation_choice import ObservationVerdict
 from newton.cognition.scoring.score import ScoredMemory
 from newton.dialogue.task_tree import is_in_ranges
 from newton.memory.memory import past_reason
 from newton.memory.search_types import RetrievedMemory
+from newton.text.words import extract_content_words, is_empty_remark
 
 # Minimum cosine or lexical evidence of a procedure; without it, procedures would be in every context.
 MIN_PROCEDURE_EVIDENCE = 0.35

@@ -16,12 +16,12 @@ from importlib.resources import files
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.cognition.content_words import extract_content_words
 from newton.content.yaml_files import parse_trusted
 from newton.heart.facts.conflicts import concerns_safety
 from newton.memory.memory import TokenCounter, past_reason
 from newton.memory.representations import START_PREFIX_LENGTH, has_start_prefix, start_prefix, to_bullet
 from newton.memory.search_types import RetrievedMemory
+from newton.text.words import extract_content_words
 
 SHORT_LIVED_AGE = timedelta(days=14)  # after this time a short-lived fact may be outdated
 MAX_SHORT_YEAR_DISTANCE = 50  # in years; beyond it two digits do not identify the year

@@ -18,10 +18,9 @@ from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
 from newton.cognition.frames.selection import FrameChoice
 from newton.cognition.request import ContextFilters
 from newton.content.profiles import Profile
-from newton.memory.memory import Trust, lowest_known_trust
-from newton.memory.quarantine import UNTRUSTED_TIERS
-from newton.memory.question_detection import contains_question
+from newton.memory.memory import UNTRUSTED_TIERS, Trust, lowest_known_trust
 from newton.memory.search_types import RetrievedMemory
+from newton.text.questions import contains_question
 
 if TYPE_CHECKING:
     from newton.client.context import ContextItem, ContextResponse, DroppedCandidate

@@ -35,8 +35,8 @@ from newton.db.queries import load
 from newton.dialogue.log import MessageRange
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
-from newton.memory import as_of as formerly
 from newton.memory import memory_reader
+from newton.memory import memory_reader as formerly
 from newton.memory.lookup import MIN_ID_DIGITS
 from newton.memory.search_types import BestWindow
 from newton.memory.store import record_access

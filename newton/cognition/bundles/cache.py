@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from uuid import UUID
 
 from newton.cognition.bundles.bundle import Bundle
-from newton.cognition.content_words import extract_content_words
 from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.cognition.sources.gathered_data import SessionContextData
 from newton.db.transaction_log import DatabaseSnapshot, TransactionLog
 from newton.memory.search_types import RecallQuery, RetrievedMemory
+from newton.text.words import extract_content_words
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector

@@ -7,8 +7,7 @@ from newton.cognition.frames.cues import CueIndex, build_cue_index, find_cues
 from newton.cognition.frames.form import extract_form
 from newton.cognition.frames.ngrams import extract_character_ngrams, extract_english_ngrams, extract_word_ngrams
 from newton.content.frames import FrameLanguage
-from newton.languages.detection import detect_languages
-from newton.languages.language_data import ENGLISH
+from newton.text.languages import ENGLISH, detect_languages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

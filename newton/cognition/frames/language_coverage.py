@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from newton.content.frames import Frame
-from newton.languages.detection import detect_languages
+from newton.text.languages import detect_languages
 
 MIN_EXAMPLES = 3  # of a frame in a language
 

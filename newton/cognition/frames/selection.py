@@ -12,7 +12,7 @@ from newton.cognition.frames.classifier import FrameClassifier, FrameFeature, se
 from newton.cognition.frames.form import asks_for_something
 from newton.cognition.frames.input_features import InputFeatures
 from newton.content.frames import Frame
-from newton.heart.statements.greetings import says_resolved, strip_greeting
+from newton.text.greetings import says_resolved, strip_greeting
 
 if TYPE_CHECKING:
     from newton.client.context import FrameSelection

@@ -19,9 +19,9 @@ from newton.cognition.frames.input_features import FeatureExtractor, build_extra
 from newton.content.frames import Frame, load_frame_languages
 from newton.content.package_data import data_folder
 from newton.errors import ProviderError
-from newton.heart.statements.greetings import strip_greeting
 from newton.ids import new_id
-from newton.languages.detection import list_detection_weights
+from newton.text.greetings import strip_greeting
+from newton.text.languages import list_detection_weights
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder

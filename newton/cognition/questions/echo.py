@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence, Set
 from uuid import UUID
 
-from newton.cognition.content_words import extract_content_words
 from newton.memory.search_types import RetrievedMemory
+from newton.text.words import extract_content_words
 
 ECHO_FACTOR = 0.3  # of the relevance of an echo
 MAX_ADDED_WORDS = 1  # content words of an echo that the input lacks

@@ -8,9 +8,8 @@ from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
 from newton.content.yaml_files import parse_trusted
-from newton.languages.detection import detect_language
-from newton.languages.language_data import ENGLISH
-from newton.languages.patterns import question_patterns
+from newton.text.languages import ENGLISH, detect_language
+from newton.text.patterns import question_patterns
 
 QuestionKind = Literal["point", "list", "timeline", "summary", "standing"]
 

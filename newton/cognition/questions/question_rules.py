@@ -8,13 +8,8 @@ from uuid import UUID
 
 from newton.cognition.questions.question_kinds import POINT, QuestionKind, QuestionReading, read_question
 from newton.cognition.questions.standing_choice import StandingStatement
-from newton.memory.question_detection import (
-    is_one_sentence,
-    is_only_question,
-    opens_question,
-    select_questions,
-)
 from newton.memory.search_types import ASSISTANT, RetrievedMemory
+from newton.text.questions import is_one_sentence, is_only_question, opens_question, select_questions
 
 if TYPE_CHECKING:
     from newton.client.context import QuestionReport

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.cognition.content_words import extract_content_words
 from newton.cognition.questions.question_kinds import QuestionReading
 from newton.heart.identity.tenets import reduce_wish
 from newton.memory.memory import StandingType
 from newton.memory.search_types import RetrievedMemory
+from newton.text.words import extract_content_words
 
 # The least cosine similarity to a request. Within one domain, unrelated statements have less.
 REASONS: Mapping[StandingType, str] = {

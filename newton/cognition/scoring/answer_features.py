@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.cognition.content_words import is_content_word
 from newton.cognition.relevance_model import AnswerFeature
 from newton.memory.search_types import RetrievedMemory
+from newton.text.words import is_content_word
 
 COMPARED = 20  # the most similar memories, with which the cosine of each memory is compared
 MARGIN_RANK = 5  # the margin is the cosine of the best memory minus that of the one behind so many others

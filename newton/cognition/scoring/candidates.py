@@ -22,9 +22,9 @@ from newton.content.frames import Frame
 from newton.content.profiles import GatherOptions, Profile
 from newton.fault_isolation import compute_part
 from newton.heart.procedure_matching import match_triggers
+from newton.memory.memory_reader import DATED_KINDS
 from newton.memory.search_types import RetrievedMemory
-from newton.memory.times.time_expressions import TimeRange
-from newton.memory.times.time_search import DATED_KINDS
+from newton.text.time_expressions import TimeRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

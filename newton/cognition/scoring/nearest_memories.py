@@ -8,8 +8,8 @@ from newton.cognition.questions.question_rules import ANSWERED_KINDS, QuestionRe
 from newton.cognition.scoring.answer_features import read_words
 from newton.cognition.scoring.answers import MIN_QUESTION, AnswerEstimate
 from newton.memory.memory import PERSON_TIERS, past_reason
-from newton.memory.question_detection import is_only_question, opens_question
 from newton.memory.search_types import RecallResult, RetrievedMemory
+from newton.text.questions import is_only_question, opens_question
 
 NEAREST = "among the memories that are nearest to the question"
 

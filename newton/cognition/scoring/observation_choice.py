@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.cognition.content_words import extract_content_words
 from newton.cognition.request import SentMessages
 from newton.cognition.sources.observations import FoundObservation
 from newton.cognition.sources.signals import asks_for_times, asks_only_about_time, classify_intent
-from newton.heart.statements.greetings import is_small_talk
-from newton.memory.times.time_expressions import TimeRange
+from newton.text.greetings import is_small_talk
+from newton.text.time_expressions import TimeRange
+from newton.text.words import extract_content_words
 
 MAX_CHOSEN = 3  # of the session, and of other sessions
 MAX_REPAIRS = 3  # steps after one failure in another session

@@ -8,9 +8,9 @@ from itertools import chain
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.dialogue.sentence_centrality import STOP_WORDS
 from newton.memory.lookup import short_id
 from newton.memory.representations import one_line
+from newton.text.sentences import STOP_WORDS
 
 _WORD = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?")
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.cache import CachedContext
-from newton.cognition.content_words import extract_content_words, is_continuation, is_follow_up, refers_back
 from newton.cognition.frames.selection import FrameChoice
 from newton.cognition.questions.question_rules import find_broad_kind
 from newton.cognition.request import NO_FILTERS, ContextBuildRequest
@@ -21,7 +20,8 @@ from newton.cognition.sources.signals import asks_for_times
 from newton.heart.censors import find_matching
 from newton.heart.procedure_matching import match_triggers
 from newton.memory.search_types import RecallQuery, RetrievedMemory
-from newton.memory.times.time_expressions import TimeRange
+from newton.text.time_expressions import TimeRange
+from newton.text.words import extract_content_words, is_continuation, is_follow_up, refers_back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,13 +52,13 @@ from newton.heart.events import event_store
 from newton.heart.events.event_store import EventQuery, RecentEvents
 from newton.heart.identity import identity_store as identity
 from newton.heart.procedure_matching import match_triggers
-from newton.heart.statements.greetings import strip_greeting
 from newton.ids import derive_model_id
 from newton.memory.memory_reader import fetch_memories
 from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights
 from newton.memory.recall import EMBED_SHARE
 from newton.memory.search_types import RetrievedMemory
-from newton.memory.times.time_expressions import TimeRange
+from newton.text.greetings import strip_greeting
+from newton.text.time_expressions import TimeRange
 
 if TYPE_CHECKING:
     from asyncio import Task

@@ -17,7 +17,7 @@ from newton.heart.events.event_store import RecentEvents
 from newton.heart.identity.tenets import EMPTY_IDENTITY, Identity
 from newton.heart.procedure_matching import ProcedureTriggers
 from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory
-from newton.memory.times.time_expressions import TimeRange
+from newton.text.time_expressions import TimeRange
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector

@@ -15,7 +15,7 @@ from newton.ids import derive_model_id
 from newton.memory.memory_reader import fetch_memories
 from newton.memory.ranking import SINGLE_PRECISION
 from newton.memory.search_types import RetrievedMemory
-from newton.memory.times.time_expressions import TimeRange
+from newton.text.time_expressions import TimeRange
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder

@@ -32,7 +32,7 @@ from newton.memory.query_vectors import embed_text
 from newton.memory.ranking import TIME_FIRST, PreferredMemories, RankingWeights
 from newton.memory.recall import EMBED_SHARE, SEARCH_SHARE, recall
 from newton.memory.search_types import MemorySearch, RecallQuery, RecallResult, SearchLimits
-from newton.memory.times.time_expressions import TimeRange
+from newton.text.time_expressions import TimeRange
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
-from newton.cognition.content_words import FOLLOW_UP_WORDS, extract_content_words
-from newton.heart.statements.greetings import is_small_talk, strip_greeting
-from newton.memory.times.time_expressions import TimeRange, find_time_ranges, remove_times
+from newton.text.greetings import is_small_talk, strip_greeting
+from newton.text.time_expressions import TimeRange, find_time_ranges, remove_times
+from newton.text.words import FOLLOW_UP_WORDS, extract_content_words
 
 InputIntent = Literal["question", "action", "fix", "explain", "other"]
 

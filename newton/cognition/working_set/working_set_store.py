@@ -15,7 +15,7 @@ from newton.cognition.assembly.working_context import SEPARATOR_TOKENS, Eviction
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import NotFoundError
-from newton.memory.importance import derive_importance
+from newton.memory.memory import derive_importance
 from newton.memory.memory_reader import fetch_memories
 from newton.memory.search_types import RetrievedMemory
 

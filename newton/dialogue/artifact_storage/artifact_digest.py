@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 
 from newton.dialogue.artifact_storage.artifact_text import content_stems, iter_stems, mask_variables, rank_unusual_lines
-from newton.dialogue.sentence_cues import ERROR_PATTERN
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import ELLIPSIS
+from newton.text.sentences import ERROR_PATTERN
 
 MAX_LINE_CHARS = 300  # of a line in a digest
 HEAD_SHARE, TAIL_SHARE = 0.15, 0.2  # of the tokens of a digest; the lines that matter get the rest

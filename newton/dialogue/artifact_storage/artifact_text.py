@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from newton.dialogue.artifact_storage.artifact_tables import TABLE_DELIMITERS, find_first_values
-from newton.dialogue.sentence_centrality import STOP_WORDS
 from newton.errors import InputError
 from newton.memory.hygiene import MAX_NAME_CHARACTERS
 from newton.memory.redaction.redactor import redact_secrets
 from newton.memory.representations import one_line
+from newton.text.sentences import STOP_WORDS
 
 CHUNK_LINES, CHUNK_CHARS = 64, 6_000
 MAX_LINE_CHARS = 2_000  # a longer line is stored as several lines

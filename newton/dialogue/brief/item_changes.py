@@ -16,7 +16,7 @@ from newton.content.yaml_files import parse_trusted
 from newton.dialogue.brief.brief_items import BriefDraft, BriefItem, BriefKind, BriefStatus
 from newton.dialogue.brief.item_detection import load_patterns, strip_opening
 from newton.heart.statements.change_detection import detect_change
-from newton.heart.statements.lemmas import lemmatize
+from newton.text.english import lemmatize
 
 SIMILAR_COSINE = 0.8  # assumed of two items of one kind with common words, because their vectors are not known yet
 MIN_DROP_SHARE = 0.5  # of the words of an item that a sentence must name to take it back

@@ -4,15 +4,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from newton.dialogue import sentence_cues
 from newton.dialogue.brief.item_changes import is_reported_done
 from newton.dialogue.compaction.item_importance import rank_items
 from newton.dialogue.compaction.summary_sections import HEADINGS, ITEMS_PER_ROUND, SECTIONS, SummaryPart
-from newton.dialogue.sentence_cues import ERROR_PATTERN, MAX_NAME_CHARS, MAX_SENTENCE_CHARS, CueKind
 from newton.dialogue.view import EntryKind, ViewMessage
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import one_line
 from newton.providers.chat import ToolCall
+from newton.text.sentences import (
+    ERROR_PATTERN,
+    MAX_NAME_CHARS,
+    MAX_SENTENCE_CHARS,
+    CueKind,
+    classify_sentence,
+    find_names,
+    is_request,
+)
 
 RULES_VERSION = "extract/3"  # of the rules of extraction; stored with each entry
 
@@ -177,7 +184,7 @@ def shorten_item(text: str) -> str:
         return text
     end = min(MAX_ITEM_CHARS, error.start() if error else MAX_ITEM_CHARS)
     head, space, _ = text[:end].rpartition(" ")
-    if not space and not (text[:end].isascii() or sentence_cues.find_names(text[:MAX_SENTENCE_CHARS])):
+    if not space and not (text[:end].isascii() or find_names(text[:MAX_SENTENCE_CHARS])):
         head = text[:end]  # some scripts have no spaces
     return f"{head} …" if head else ""
 
@@ -190,7 +197,7 @@ def find_paths(texts: Iterable[str]) -> list[str]:
     """
     seen: dict[str, None] = {}
     for text in texts:
-        seen |= dict.fromkeys(sentence_cues.find_names(text))
+        seen |= dict.fromkeys(find_names(text))
     return sorted(seen, key=_path_depth, reverse=True)
 
 
@@ -239,7 +246,7 @@ def _add_dialogue(summary: BlockSummary, item: ViewMessage) -> None:
     for sentence in sentences:
         summary.close_open_items(sentence)
         part = _classify(sentence)
-        if is_user and sentence_cues.is_request(sentence) and part not in ("decided", "rule", "open"):
+        if is_user and is_request(sentence) and part not in ("decided", "rule", "open"):
             part = "asked"
         elif sentence.endswith("?"):
             part = "asked" if is_user else None
@@ -291,7 +298,7 @@ def _shorten_error_line(line: str, *, matched: str) -> str:
 
 def _classify(sentence: str) -> SummaryPart | None:
     sentence = sentence[:MAX_SENTENCE_CHARS]
-    if part := _PART_BY_CUE.get(sentence_cues.classify_sentence(sentence) or "path"):
+    if part := _PART_BY_CUE.get(classify_sentence(sentence) or "path"):
         return part
     return next((part for part, cue in _CUES if cue.search(sentence)), None)
 

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from newton.dialogue import sentence_cues
 from newton.dialogue.brief.item_changes import extract_stems
 from newton.dialogue.compaction.summary_sections import SummaryPart
+from newton.text import sentences
 
 FIRST_REQUEST_BONUS = 10.0  # what a conversation began with explains everything after it
 LATEST_BONUS = 1.0  # of the last item of a part
@@ -40,7 +40,7 @@ def _rank_part(part: SummaryPart, texts: Sequence[str], stems: Mapping[str, froz
 
 def _specificity(text: str) -> float:
     """Return how much a text says that its reader could not guess."""
-    cue = sentence_cues.classify_sentence(text)
-    has_name = bool(sentence_cues.find_names(text[: sentence_cues.MAX_SENTENCE_CHARS]))
+    cue = sentences.classify_sentence(text)
+    has_name = bool(sentences.find_names(text[: sentences.MAX_SENTENCE_CHARS]))
     signs = (cue in ("decision", "constraint", "error"), has_name, bool(_NUMBER.search(text)))
     return sum(signs) + 0.5 * bool(_REASON.search(text))

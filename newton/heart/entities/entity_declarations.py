@@ -10,13 +10,13 @@ from newton.db.queries import load
 from newton.errors import ConflictError, InputError
 from newton.heart.entities import entity_store
 from newton.heart.entities.entity_store import EntityDeclaration, RelationTriple
-from newton.heart.entities.name_recognition import NamedEntity, NameIndex, normalize_name
 from newton.heart.events.event_types import render_entity_line
 from newton.heart.facts.attributes import normalize_attribute
 from newton.memory import store
 from newton.memory.memory import WriteContext
 from newton.memory.representations import make_short_forms
 from newton.memory.store import MemoryConfirmation, MemoryUpdate
+from newton.text.names import NamedEntity, NameIndex, normalize_name
 
 SQL = load("newton.heart.entities", "entity_declarations.sql")
 

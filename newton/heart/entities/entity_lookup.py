@@ -10,7 +10,12 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.heart.entities.entity_store import MAX_DEPTH, MENTIONED_WITH
-from newton.heart.entities.name_recognition import (
+from newton.heart.facts.attributes import normalize_attribute
+from newton.heart.procedure_matching import MAX_INPUT_CHARACTERS, extract_stems, stem_overlap
+from newton.memory.memory_reader import fetch_memories
+from newton.memory.search_types import RetrievedMemory
+from newton.memory.store import END_OF_TIME
+from newton.text.names import (
     HALF_LIFE_DAYS,
     SALIENCE_PRIOR,
     NamedEntity,
@@ -18,11 +23,6 @@ from newton.heart.entities.name_recognition import (
     compute_salience,
     list_candidate_spellings,
 )
-from newton.heart.facts.attributes import normalize_attribute
-from newton.heart.procedure_matching import MAX_INPUT_CHARACTERS, extract_stems, stem_overlap
-from newton.memory.memory_reader import fetch_memories
-from newton.memory.search_types import RetrievedMemory
-from newton.memory.transitions import END_OF_TIME
 
 SQL = load("newton.heart.entities", "entity_lookup.sql")
 

@@ -13,13 +13,13 @@ from newton.db.queries import load
 from newton.errors import InputError
 from newton.heart.entities import entity_declarations, entity_records, entity_store
 from newton.heart.entities.entity_store import EntityRelation, RelationTriple
-from newton.heart.entities.name_recognition import NamedEntity, normalize_name
 from newton.heart.events.event_types import render_entity_line, render_relation_line
 from newton.heart.facts.attributes import normalize_subject
 from newton.memory import store
 from newton.memory.memory import WriteContext
 from newton.memory.representations import make_short_forms
 from newton.memory.store import MemoryUpdate
+from newton.text.names import NamedEntity, normalize_name
 
 SQL = load("newton.heart.entities", "entity_merge.sql")
 

@@ -11,19 +11,12 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import InputError
-from newton.heart.entities.name_recognition import (
-    NamedEntity,
-    NameIndex,
-    compute_salience,
-    find_names,
-    list_spellings,
-    normalize_name,
-)
 from newton.heart.events.event_types import Json, Payload, render_entity_line, render_relation_line
 from newton.heart.facts.attributes import normalize_attribute
 from newton.memory import store
 from newton.memory.memory import Kind, NewMemory, WriteContext, digest
 from newton.memory.representations import make_short_forms
+from newton.text.names import NamedEntity, NameIndex, compute_salience, find_names, list_spellings, normalize_name
 
 SQL = load("newton.heart.entities", "entity_store.sql")
 

@@ -6,8 +6,8 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import Record
 from newton.heart.entities import entity_lookup
-from newton.heart.entities.name_recognition import list_spellings, normalize_name
 from newton.heart.facts.attributes import normalize_subject
+from newton.text.names import list_spellings, normalize_name
 
 
 async def resolve_subjects(tx: Tx, subjects: Iterable[str], *, agent_id: UUID) -> dict[str, str]:

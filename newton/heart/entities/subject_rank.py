@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from newton.heart.entities.name_recognition import find_names
 from newton.memory.search_types import RetrievedMemory
+from newton.text.names import find_names
 
 OTHER_SUBJECT_FACTOR = 0.9  # of the relevance of the best fact on the named subject
 

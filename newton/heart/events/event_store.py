@@ -22,14 +22,14 @@ from newton.heart.events.event_types import (
     render_text,
     split_identifiers,
 )
-from newton.languages.search_words import prepare_words
 from newton.memory import store
 from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
 from newton.memory.memory_reader import fetch_memories
 from newton.memory.representations import make_short_forms
 from newton.memory.search_types import RetrievedMemory
-from newton.memory.times.time_expressions import TimeRange
-from newton.memory.transitions import END_OF_TIME
+from newton.memory.store import END_OF_TIME
+from newton.text.time_expressions import TimeRange
+from newton.text.words import prepare_words
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector

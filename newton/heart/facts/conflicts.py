@@ -15,10 +15,10 @@ from newton.heart.facts import fact_store
 from newton.heart.facts.duplicates import merge_duplicates
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.lifecycle.facts import may_supersede
-from newton.languages.patterns import concerns_health
 from newton.memory import store
 from newton.memory.memory import Trust
 from newton.memory.store import LinkType
+from newton.text.patterns import concerns_health
 
 SQL = load("newton.heart.facts", "conflicts.sql")
 

@@ -11,7 +11,7 @@ from newton.heart.entities import entity_store
 from newton.heart.entities.subject_names import resolve_subjects
 from newton.heart.facts.attributes import normalize_subject
 from newton.heart.lifecycle.engine import LifecycleContext, lock_attributes, review
-from newton.memory.transitions import PlannedTransition, apply_transitions
+from newton.memory.store import PlannedTransition, apply_transitions
 
 SQL = load("newton.heart.facts", "fact_edits.sql")
 

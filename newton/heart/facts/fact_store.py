@@ -22,12 +22,10 @@ from newton.heart.statements.standing_detection import find_standing_type
 from newton.heart.statements.tokenizer import fold_words
 from newton.memory import store
 from newton.memory.lookup import RelatedMemory
-from newton.memory.memory import NewMemory, WriteContext, digest
-from newton.memory.quarantine import UNTRUSTED_TIERS
+from newton.memory.memory import UNTRUSTED_TIERS, NewMemory, WriteContext, digest
 from newton.memory.representations import make_long_forms, make_short_forms, one_line, start_prefix
-from newton.memory.store import MemoryConfirmation
-from newton.memory.times.time_expressions import find_mentioned_times
-from newton.memory.transitions import PlannedTransition, apply_transitions
+from newton.memory.store import MemoryConfirmation, PlannedTransition, apply_transitions
+from newton.text.time_expressions import find_mentioned_times
 
 SQL = load("newton.heart.facts", "fact_store.sql")
 

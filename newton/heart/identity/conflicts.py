@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from newton.heart.identity.tenets import normalize_line
-from newton.heart.statements.lemmas import lemmatize
+from newton.text.english import lemmatize
 
 LineRelation = Literal["same", "against"]
 

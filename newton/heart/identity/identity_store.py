@@ -23,8 +23,7 @@ from newton.heart.identity.tenets import (
     make_tenet,
 )
 from newton.memory.lookup import MIN_ID_DIGITS, short_id
-from newton.memory.memory import Trust, WriteContext
-from newton.memory.quarantine import UNTRUSTED_TIERS
+from newton.memory.memory import UNTRUSTED_TIERS, Trust, WriteContext
 
 SQL = load("newton.heart.identity", "identity_store.sql")
 

@@ -17,10 +17,9 @@ from newton.heart.identity.rule_model import MaskedSentence, classify_sentence, 
 from newton.heart.identity.standing_instructions import StandingInstruction, detect_instructions
 from newton.heart.identity.tenets import IdentityTenet, normalize_line
 from newton.heart.identity.wish_patterns import concerns_every_answer, concerns_manner, concerns_one_case
-from newton.heart.statements.lemmas import lemmatize
-from newton.languages.detection import detect_language
-from newton.languages.language_data import ENGLISH
 from newton.providers.embedding import Vector
+from newton.text.english import lemmatize
+from newton.text.languages import ENGLISH, detect_language
 
 MIN_STATING = 0.85
 MIN_ADDRESSED_STATING = 0.7  # of a sentence that addresses the agent

@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 from newton.heart.identity.tenets import IdentityPart
 from newton.heart.identity.wish_patterns import concerns_one_case, load_patterns
-from newton.heart.pasted_text import MASK, mask_match, mask_pasted_text
-from newton.languages.detection import detect_language
-from newton.languages.language_data import ENGLISH
-from newton.languages.patterns import list_instructions
+from newton.text.languages import ENGLISH, detect_language
+from newton.text.pasted_text import MASK, mask_match, mask_pasted_text
+from newton.text.patterns import list_instructions
 
 MAX_MESSAGE_CHARACTERS = 2_000  # a longer message is mostly pasted text
 MAX_SENTENCE_CHARACTERS = 200

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from newton.heart.stopwords import COMMON_WORDS
+from newton.text.words import COMMON_WORDS
 
 MAX_NAMES = 3
 _NAME = r"([^\W\d_a-zа-я][\w'’-]*(?: [^\W\d_a-zа-я][\w'’-]*)?)"

@@ -17,16 +17,15 @@ from newton.db.queries import load
 from newton.heart.items.item_filter import FilterCondition, NamespacePattern
 from newton.heart.items.item_value import JsonObject
 from newton.ids import derive_model_id, new_id
-from newton.languages.search_words import prepare_words
 from newton.memory import store
 from newton.memory.forgetting import forget
-from newton.memory.memory import NewMemory, WriteContext, digest
-from newton.memory.quarantine import UNTRUSTED_TIERS
-from newton.memory.reembedding import read_active_model
+from newton.memory.memory import UNTRUSTED_TIERS, NewMemory, WriteContext, digest
 from newton.memory.representations import make_short_forms, one_line
 from newton.memory.search_types import RecallQuery
-from newton.memory.times.time_expressions import find_mentioned_times
-from newton.memory.transitions import PlannedTransition, apply_transitions
+from newton.memory.store import PlannedTransition, apply_transitions
+from newton.memory.vectors import read_active_model
+from newton.text.time_expressions import find_mentioned_times
+from newton.text.words import prepare_words
 
 SQL = load("newton.heart.items", "item_store.sql")
 

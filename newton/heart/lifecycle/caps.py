@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.heart.entities.name_recognition import HALF_LIFE_DAYS, SALIENCE_PRIOR
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.memory import ARCHIVED, Kind, WriteContext
-from newton.memory.transitions import PlannedTransition
+from newton.memory.store import PlannedTransition
+from newton.text.names import HALF_LIFE_DAYS, SALIENCE_PRIOR
 
 SQL = load("newton.heart.lifecycle", "caps.sql")
 

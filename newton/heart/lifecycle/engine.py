@@ -17,8 +17,7 @@ from newton.heart.lifecycle.caps import caps_by_kind, plan_cap_transitions
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory import store
 from newton.memory.memory import Kind, ShortForms, WriteContext
-from newton.memory.store import MemoryUpdate, add_links
-from newton.memory.transitions import PlannedTransition, apply_transitions
+from newton.memory.store import MemoryUpdate, PlannedTransition, add_links, apply_transitions
 
 SQL = load("newton.heart.lifecycle", "evidence.sql")
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
-from newton.memory.transitions import PlannedTransition
+from newton.memory.store import PlannedTransition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
-from newton.memory.memory import PAST_STATES, PERSON_TIERS, TRUST_TIERS, Trust
-from newton.memory.quarantine import is_confirmed
-from newton.memory.transitions import PlannedTransition
+from newton.memory.memory import PAST_STATES, PERSON_TIERS, TRUST_TIERS, Trust, is_confirmed
+from newton.memory.store import PlannedTransition
 
 # A fact stated on a machine with a fast clock holds at once.
 MAX_CLOCK_SKEW = timedelta(minutes=5)

@@ -8,7 +8,7 @@ from uuid import UUID
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.memory import ARCHIVED, ShortForms, TokenCounter
 from newton.memory.representations import to_bullet
-from newton.memory.transitions import PlannedTransition
+from newton.memory.store import PlannedTransition
 
 INEFFECTIVE_MARK = "(It failed in most of its uses: prefer another way, or change it.) "
 Z_95 = 1.959963984540054  # two-sided 95 % quantile of the normal distribution

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
 
-from newton.languages.dates import find_dates_in
-from newton.languages.detection import detect_language
-from newton.languages.language_data import ENGLISH, load_language
-from newton.languages.numerals import NumberMention, find_numbers
-from newton.memory.times.date_expressions import find_dates
+from newton.text.dates import find_dates_in
+from newton.text.english_dates import find_dates
+from newton.text.languages import ENGLISH, detect_language, load_language
+from newton.text.numerals import NumberMention, find_numbers
 
 DAY = timedelta(days=1)
 WEEK = 7 * DAY

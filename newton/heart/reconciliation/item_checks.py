@@ -35,7 +35,7 @@ from newton.heart.reconciliation.same_statements import is_denied
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
 from newton.heart.statements.statement_selection import select_statements
 from newton.memory.memory import TRUST_TIERS
-from newton.memory.question_detection import is_only_question
+from newton.text.questions import is_only_question
 
 MAX_TEXT = 500  # characters
 MAX_PROCEDURE = 800

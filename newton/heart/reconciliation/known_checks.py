@@ -20,7 +20,7 @@ from newton.heart.reconciliation.text_evidence import (
     list_stems,
     share_stems,
 )
-from newton.languages.detection import detect_language
+from newton.text.languages import detect_language
 
 MIN_COMMON = 2  # words, of facts that may be merged
 MAX_FRAGMENT = 5  # words of a sentence that says nothing alone

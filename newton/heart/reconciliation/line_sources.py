@@ -17,11 +17,10 @@ from newton.heart.reconciliation.text_evidence import (
     list_stems,
     share_stems,
 )
-from newton.languages.detection import detect_language
-from newton.languages.language_data import ENGLISH
-from newton.languages.numerals import NumberMention, find_numbers
 from newton.memory.memory import PERSON_TIERS
-from newton.memory.question_detection import is_only_question, remove_questions
+from newton.text.languages import ENGLISH, detect_language
+from newton.text.numerals import NumberMention, find_numbers
+from newton.text.questions import is_only_question, remove_questions
 
 MAX_EARLIER = 3  # lines of persons before a line that support an item on it
 NEAR_SIMILARITY = 0.35  # from which a line is about an item whatever its words

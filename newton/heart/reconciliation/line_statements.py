@@ -24,8 +24,7 @@ from newton.heart.reconciliation.text_evidence import (
     share_stems,
 )
 from newton.heart.statements.clauses import split_clauses
-from newton.languages.detection import detect_language
-from newton.languages.language_data import ENGLISH
+from newton.text.languages import ENGLISH, detect_language
 
 MIN_CONTAINED = 0.6  # of the words of a statement
 MIN_COVERED, MIN_COVERED_REFERENCE = 0.75, 0.6  # of the words of a stated fact; of one with a pronoun, or a named one

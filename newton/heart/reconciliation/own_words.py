@@ -10,9 +10,9 @@ import yaml
 from newton.heart.reconciliation.line_sources import LineSources
 from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.reconciling_types import KnownItem, NewLine, ReconcilingInput
-from newton.languages.detection import detect_language
-from newton.languages.patterns import asks, has_ended, is_negated
-from newton.memory.question_detection import is_only_question
+from newton.text.languages import detect_language
+from newton.text.patterns import asks, has_ended, is_negated
+from newton.text.questions import is_only_question
 
 _SECOND_PERSON = re.compile(r"\b(?:you|u|your|du|dich|dir|dein\w*|ihr|tu|te|puedes|toi|vous|tes)\b", re.IGNORECASE)
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from newton.heart.reconciliation.reconciling_types import KnownItem, KnownKind, NewLine, ReconcilingInput
 from newton.heart.reconciliation.same_statements import says_all
 from newton.memory.hygiene import remove_prompt_marks
-from newton.memory.question_detection import is_only_question
 from newton.memory.representations import one_line
+from newton.text.questions import is_only_question
 
 MAX_FOREIGN_CHARACTERS = 300
 MAX_ASSISTANT_CHARACTERS = 160  # of the last question of a line that no person may confirm with the next one

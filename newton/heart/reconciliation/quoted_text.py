@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from newton.heart.identity.standing_instructions import mask_foreign_text
-from newton.heart.pasted_text import MASK
+from newton.text.pasted_text import MASK
 
 MAX_QUOTED_NAME = 3  # words of a quotation that is a name or a term of the person's own sentence
 

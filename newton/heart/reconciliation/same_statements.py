@@ -15,9 +15,8 @@ from newton.heart.reconciliation.text_evidence import (
 )
 from newton.heart.statements.change_cues import load_cues
 from newton.heart.statements.statement_candidates import has_verb
-from newton.languages.detection import detect_language
-from newton.languages.language_data import ENGLISH
-from newton.languages.patterns import is_negated
+from newton.text.languages import ENGLISH, detect_language
+from newton.text.patterns import is_negated
 
 MIN_SHARED = 0.5  # of the words of the shorter statement
 MIN_REPEATED = 0.8  # of the words of a statement that another repeats

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import takewhile
 
-from newton.heart.entities.name_recognition import find_names
-from newton.heart.statements.lemmas import lemmatize
-from newton.heart.stopwords import COMMON_WORDS, split_words
-from newton.heart.word_stems import stem_word
-from newton.languages.detection import detect_language
-from newton.languages.language_data import ENGLISH, load_known_words, load_language
-from newton.languages.numerals import NumberMention, find_numbers
+from newton.text.english import lemmatize
+from newton.text.languages import ENGLISH, detect_language, load_known_words, load_language
+from newton.text.names import find_names
+from newton.text.numerals import NumberMention, find_numbers
+from newton.text.stems import stem_word
+from newton.text.words import COMMON_WORDS, split_words
 
 MIN_STEM = 3  # characters of a word that is evidence
 SHARED_PREFIX = 5  # characters in which two longer stems agree

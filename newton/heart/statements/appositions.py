@@ -3,9 +3,8 @@
 import re
 from typing import NamedTuple
 
-from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
-from newton.heart.statements.numerals import DAYS, MONTHS
-from newton.heart.statements.vocabulary import AUXILIARIES, MARKERS
+from newton.text.english import AUXILIARIES, MARKERS, VERB_LEMMAS, lemmatize
+from newton.text.numerals import DAYS, MONTHS
 
 # Adjectives that may stand between an owner and a name that is itself the noun: "our old Toyota".
 _ADJECTIVE_LIST = """

@@ -20,9 +20,8 @@ from newton.heart.statements.clauses import list_untouched, split_clauses
 from newton.heart.statements.habits import is_single_event
 from newton.heart.statements.pattern_changes import find_pattern_change
 from newton.heart.statements.similarity import MAX_CHARACTERS
-from newton.languages.detection import detect_language
-from newton.languages.language_data import ENGLISH
 from newton.providers.embedding import Vector
+from newton.text.languages import ENGLISH, detect_language
 
 ChangeKind = Literal["update", "unsure", "compatible"]
 

@@ -11,10 +11,10 @@ from functools import lru_cache
 from itertools import chain, takewhile
 
 from newton.heart.statements.change_cues import load_cues
-from newton.heart.statements.lemmas import OPPOSITES, VERB_LEMMAS, lemmatize
-from newton.heart.statements.numerals import CARDINALS, DAYS, MONTHS, ORDINALS
 from newton.heart.statements.parser import ParsedStatement, parse_statement
 from newton.heart.statements.similarity import compare_statements
+from newton.text.english import OPPOSITES, VERB_LEMMAS, lemmatize
+from newton.text.numerals import CARDINALS, DAYS, MONTHS, ORDINALS
 
 STEM_LENGTH = 5  # characters; makes teach and teacher equal
 ANNOUNCING_CUES = ("cessation", "replacement", "amount", "correction", "milestone")

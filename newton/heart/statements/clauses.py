@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from newton.heart.statements import vocabulary
 from newton.heart.statements.change_cues import load_cues
 from newton.heart.statements.change_features import StatementOutline, outline
-from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
 from newton.heart.statements.parser import parse_statement
-from newton.languages.detection import detect_language
-from newton.languages.language_data import ENGLISH
+from newton.text import english
+from newton.text.english import VERB_LEMMAS, lemmatize
+from newton.text.languages import ENGLISH, detect_language
 
 MAX_SUBJECT_WORDS = 6
 
@@ -203,9 +202,9 @@ def _read_clause(text: str) -> _Clause | None:
     for before, word in pairwise(words[: MAX_SUBJECT_WORDS + 1]):
         subject, last = text[: word.start()].strip(), before[0].lower().replace("’", "'")
         form = _find_form(word[0]) or ("bare" if subject.lower() in ("i", "we", "they") else "")
-        if not form or last.endswith("'s") or last in vocabulary.DETERMINERS | vocabulary.POSSESSIVES:
+        if not form or last.endswith("'s") or last in english.DETERMINERS | english.POSSESSIVES:
             continue
-        if last in vocabulary.MARKERS or (form == "bare" and not _PLURAL.search(subject)):
+        if last in english.MARKERS or (form == "bare" and not _PLURAL.search(subject)):
             continue
         is_clear = word is not words[-1] and not _JOINT.search(subject) and not _DEPENDENT.search(subject)
         return _Clause(subject, form, text[word.start() :]) if is_clear else None
@@ -217,11 +216,11 @@ def _find_form(word: str) -> str:
     plain = word.replace("’", "'").lower()
     if plain in _HELPERS or plain != word:
         return _HELPERS.get(plain, "")
-    if plain in vocabulary.PAST_FORMS or (plain.endswith("ed") and len(plain) > 4 and not plain.endswith("eed")):
+    if plain in english.PAST_FORMS or (plain.endswith("ed") and len(plain) > 4 and not plain.endswith("eed")):
         return "past"
     if not _is_never_noun(plain) and lemmatize(plain) not in VERB_LEMMAS:
         return ""
-    if plain in vocabulary.VERBS or plain in _NEVER_NOUNS:
+    if plain in english.VERBS or plain in _NEVER_NOUNS:
         return "bare"
     return "third" if plain.endswith("s") and not plain.endswith("ss") else ""
 
@@ -236,7 +235,7 @@ def _begins(left: _Clause, right: str, mark: str) -> bool:
     if clause is None or len(clause.subject.split()) > MAX_SUBJECT_WORDS:
         return False
     first = clause.subject.split()[0]
-    known = vocabulary.DETERMINERS | vocabulary.POSSESSIVES | _PRONOUNS
+    known = english.DETERMINERS | english.POSSESSIVES | _PRONOUNS
     if not first[0].isupper() and first.lower() not in known:
         return False
     return mark == ";" or (mark != "," and not _REPORTED.search(left.text))
@@ -252,6 +251,6 @@ def _continues(left: _Clause, right: str) -> bool:
         return form in ("any", left.form)
     # the word may be a noun: "grows roses and plants in the garden"
     following, last = words[1], _WORD.findall(left.predicate)[-1]
-    if following.lower() in vocabulary.DETERMINERS | vocabulary.POSSESSIVES or not following.islower():
+    if following.lower() in english.DETERMINERS | english.POSSESSIVES or not following.islower():
         return True
-    return following.endswith("ly") or (following in vocabulary.MARKERS and not (last.islower() and last.endswith("s")))
+    return following.endswith("ly") or (following in english.MARKERS and not (last.islower() and last.endswith("s")))

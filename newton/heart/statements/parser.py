@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from newton.heart.statements import vocabulary
-from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
-from newton.heart.statements.numerals import NUMBER_PREFIX, TIME_PREFIX, WordToken
 from newton.heart.statements.tokenizer import BREAK, QUESTION, START, STOP, tokenize
+from newton.text import english
+from newton.text.english import VERB_LEMMAS, lemmatize
+from newton.text.numerals import NUMBER_PREFIX, TIME_PREFIX, WordToken
 
 ATTRIBUTIVE_ROLE = "which"  # the role of a time that modifies a noun
 PLAIN_VERB_ROLE = "="  # the role of be, have and do
@@ -92,13 +92,13 @@ class _StatementParser:
         text, capital, _ = self._words[position]
         if text == QUESTION or (text.startswith("~") and len(text) > 1):
             self._features.append((text.removeprefix("~"), len(self._items)))
-        elif text in vocabulary.PERSONS:
+        elif text in english.PERSONS:
             self._add_person(position)
-        elif text in vocabulary.DETERMINERS:
+        elif text in english.DETERMINERS:
             self._add_determiner(text)
-        elif text in vocabulary.AUXILIARIES or text in vocabulary.OWNERSHIP_VERBS:
+        elif text in english.AUXILIARIES or text in english.OWNERSHIP_VERBS:
             self._add_auxiliary(position)
-        elif text in vocabulary.MARKERS and not capital:
+        elif text in english.MARKERS and not capital:
             self._add_marker(position)
         elif not self._is_title(position):
             self._add_content_word(position)
@@ -133,7 +133,7 @@ class _StatementParser:
 
     def _add_determiner(self, text: str) -> None:
         if text != "'s":
-            self._nouns = 2 if text in vocabulary.INDEFINITE_ARTICLES else 1
+            self._nouns = 2 if text in english.INDEFINITE_ARTICLES else 1
         elif self._items:
             self._owned = True
             self._nouns = 1
@@ -142,8 +142,8 @@ class _StatementParser:
     def _add_person(self, position: int) -> None:
         """Add a personal pronoun as a word; add a possessive, or a pronoun in a later clause, to the persons."""
         text = self._texts[position]
-        person = vocabulary.PERSONS[text]
-        if text in vocabulary.POSSESSIVES or self._clause or (text == "her" and self._is_content(position + 1)):
+        person = english.PERSONS[text]
+        if text in english.POSSESSIVES or self._clause or (text == "her" and self._is_content(position + 1)):
             self._persons += [person] * (person != "it")
             self._nouns = 1
         else:
@@ -152,41 +152,41 @@ class _StatementParser:
 
     def _is_content(self, position: int) -> bool:
         text = self._texts[position] if position < len(self._texts) else BREAK
-        tables = (vocabulary.PERSONS, vocabulary.DETERMINERS, vocabulary.AUXILIARIES, vocabulary.MARKERS)
+        tables = (english.PERSONS, english.DETERMINERS, english.AUXILIARIES, english.MARKERS)
         is_feature = text.startswith("~") and len(text) > 1
         return not (text in (BREAK, STOP, QUESTION) or is_feature or any(text in table for table in tables))
 
     def _has_several_clauses(self) -> bool:
         verbs = Counter(item.role for item in self._items if item.finite and item.past is not None)
-        return self._ended or any(verbs[role] > 1 for role in ("", *vocabulary.CLAUSE_MARKERS))
+        return self._ended or any(verbs[role] > 1 for role in ("", *english.CLAUSE_MARKERS))
 
     def _add_auxiliary(self, position: int) -> None:
         """Add a form of be, have or do, unless another verb follows."""
         text = self._texts[position]
         self._start_role("")
-        if text not in vocabulary.OWNERSHIP_VERBS and _is_helper(self._texts, position):
+        if text not in english.OWNERSHIP_VERBS and _is_helper(self._texts, position):
             return
-        self._owning |= text in vocabulary.HAVE or text in vocabulary.OWNERSHIP_VERBS
-        surface = "=be" if text in vocabulary.BE else "=do" if text in vocabulary.DO else "=have"
-        past = text in vocabulary.PAST_AUXILIARIES
-        if text in vocabulary.BE_BARE:
+        self._owning |= text in english.HAVE or text in english.OWNERSHIP_VERBS
+        surface = "=be" if text in english.BE else "=do" if text in english.DO else "=have"
+        past = text in english.PAST_AUXILIARIES
+        if text in english.BE_BARE:
             first = next(iter(_find_helpers(self._texts, position)), text)
             past = _helper_tense(first, continuing=self._continuing)
         self._items.append(ParsedWord(surface=surface, lemma=surface, role=PLAIN_VERB_ROLE, past=past, finite=True))
 
     def _add_marker(self, position: int) -> None:
         text = self._texts[position]
-        role = vocabulary.MARKERS[text]
+        role = english.MARKERS[text]
         following = self._words[position + 1] if position + 1 < len(self._words) else WordToken(STOP)
-        if following.text in (BREAK, STOP, QUESTION) or following.text in vocabulary.MARKERS:
+        if following.text in (BREAK, STOP, QUESTION) or following.text in english.MARKERS:
             # a particle of its verb: give in
             self._items.append(ParsedWord(surface=text, lemma=text, role=self._full_role("")))
             return
-        is_strong = role in vocabulary.STRONG_ROLES
-        clause = text in vocabulary.CLAUSE_MARKERS or (is_strong and following.text in vocabulary.PERSONS)
+        is_strong = role in english.STRONG_ROLES
+        clause = text in english.CLAUSE_MARKERS or (is_strong and following.text in english.PERSONS)
         if self._items and self._is_employer(text, following):
             role = "at"
-        if role in vocabulary.STRONG_ROLES:
+        if role in english.STRONG_ROLES:
             self._markers.append(role)
         self._start_role("" if clause else role, clause=role if clause else None)
 
@@ -197,7 +197,7 @@ class _StatementParser:
         return marker == "for" and following.is_capitalized and self._items[-1].lemma == "work"
 
     def _is_title(self, position: int) -> bool:
-        if self._texts[position] not in vocabulary.TYPE_NOUNS:
+        if self._texts[position] not in english.TYPE_NOUNS:
             return False
         rest = self._words[position + 1 : position + 3]
         name = rest[1:] if rest and rest[0].text == "of" else rest[:1]
@@ -214,7 +214,7 @@ class _StatementParser:
         if single and len(self._items) > self._opened and self._items[-1].single:
             self._items[-1] = replace(self._items[-1], single=False)
         self._nouns = max(self._nouns - 1, 0)
-        alias = vocabulary.ALIASES.get(text, item.surface)
+        alias = english.ALIASES.get(text, item.surface)
         role = ATTRIBUTIVE_ROLE if item.is_time and not self._role and self._is_time_modifier(position) else self._role
         self._items.append(replace(item, surface=alias, role=self._full_role(role), single=single))
 
@@ -223,7 +223,7 @@ class _StatementParser:
         following = self._words[position + 1] if position + 1 < len(self._words) else WordToken(STOP)
         if not self._is_content(position + 1) or following.text.startswith((TIME_PREFIX, NUMBER_PREFIX)):
             return False
-        return not following.is_capitalized or (position > 0 and self._texts[position - 1] in vocabulary.DETERMINERS)
+        return not following.is_capitalized or (position > 0 and self._texts[position - 1] in english.DETERMINERS)
 
     def _closes_role(self, item: ParsedWord) -> bool:
         """Return whether this word no longer belongs to the phrase that the last preposition began."""
@@ -240,9 +240,9 @@ class _StatementParser:
 def _is_helper(texts: Sequence[str], position: int) -> bool:
     """Return whether the word is an auxiliary of a verb that follows, as in "is living" and "has got"."""
     for text in texts[position + 1 : position + 4]:
-        if texts[position] in vocabulary.DO:
-            return text == "~not" or text in vocabulary.VERBS
-        if text in vocabulary.AUXILIARIES or _is_participle(text) or _is_ing(text):
+        if texts[position] in english.DO:
+            return text == "~not" or text in english.VERBS
+        if text in english.AUXILIARIES or _is_participle(text) or _is_ing(text):
             return True
         if not _is_transparent(text):
             return False
@@ -256,7 +256,7 @@ def _is_transparent(text: str) -> bool:
 def _find_helpers(texts: Sequence[str], position: int) -> list[str]:
     found: list[str] = []
     for text in reversed(texts[max(position - 5, 0) : position]):
-        if text in vocabulary.AUXILIARIES:
+        if text in english.AUXILIARIES:
             found.insert(0, text)
         elif not _is_transparent(text):
             break
@@ -264,11 +264,11 @@ def _find_helpers(texts: Sequence[str], position: int) -> list[str]:
 
 
 def _is_past(text: str) -> bool:
-    return text in vocabulary.PAST_FORMS or (text.endswith("ed") and len(text) > 4 and not text.endswith("eed"))
+    return text in english.PAST_FORMS or (text.endswith("ed") and len(text) > 4 and not text.endswith("eed"))
 
 
 def _is_participle(text: str) -> bool:
-    return _is_past(text) or text in vocabulary.PARTICIPLES
+    return _is_past(text) or text in english.PARTICIPLES
 
 
 def _is_ing(text: str) -> bool:
@@ -297,7 +297,7 @@ def _is_continuing(texts: Sequence[str]) -> bool:
 
 def _gives_name(texts: Sequence[str], position: int) -> bool:
     """Return whether a word such as "named" or "called" only introduces a name, as in "has a dog called Rex"."""
-    forms = vocabulary.AUXILIARIES | vocabulary.OWNERSHIP_VERBS
+    forms = english.AUXILIARIES | english.OWNERSHIP_VERBS
     is_naming = texts[position] in _NAMING_VERBS
     return is_naming and any(text in forms or lemmatize(text) in VERB_LEMMAS for text in texts[:position])
 
@@ -308,12 +308,12 @@ def _verb_form(texts: Sequence[str], position: int, *, continuing: bool) -> tupl
     if not helpers:
         return _form_without_helper(texts, position)
     first, last = helpers[0], helpers[-1]
-    if first in vocabulary.DO:
+    if first in english.DO:
         return first == "did", False, True
     past = _helper_tense(first, continuing=continuing)
-    if _is_participle(text) and last in vocabulary.AUXILIARIES:
-        return past, last in vocabulary.BE, True
-    return (past, None, True) if _is_ing(text) and last in vocabulary.BE else (None, None, False)
+    if _is_participle(text) and last in english.AUXILIARIES:
+        return past, last in english.BE, True
+    return (past, None, True) if _is_ing(text) and last in english.BE else (None, None, False)
 
 
 def _helper_tense(first: str, *, continuing: bool) -> bool | None:
@@ -321,9 +321,9 @@ def _helper_tense(first: str, *, continuing: bool) -> bool | None:
 
     "Has been" is past, but in a `continuing` statement, such as "has been for three years", present.
     """
-    if first in vocabulary.BE_BARE:
+    if first in english.BE_BARE:
         return None
-    return not continuing if first in ("has", "have") else first in vocabulary.PAST_AUXILIARIES
+    return not continuing if first in ("has", "have") else first in english.PAST_AUXILIARIES
 
 
 def _form_without_helper(texts: Sequence[str], position: int) -> tuple[bool | None, bool | None, bool]:
@@ -332,7 +332,7 @@ def _form_without_helper(texts: Sequence[str], position: int) -> tuple[bool | No
         return (False, None, True) if last == "'s" else (None, None, False)
     if _is_past(text):
         return True, False, True
-    if last in vocabulary.DETERMINERS or texts[position + 1 : position + 2] == ["of"]:
+    if last in english.DETERMINERS or texts[position + 1 : position + 2] == ["of"]:
         return None, None, False
     if last == "to" or last.startswith("~"):
         return False, False, False

@@ -2,10 +2,10 @@
 
 import re
 
-from newton.heart.word_stems import stem_word
-from newton.languages.language_data import load_language
-from newton.languages.patterns import find_attribute, has_ended, is_negated
-from newton.languages.search_words import list_terms
+from newton.text.languages import load_language
+from newton.text.patterns import find_attribute, has_ended, is_negated
+from newton.text.stems import stem_word
+from newton.text.words import list_terms
 
 # Attributes of the patterns with one value at a time.
 SINGLE_VALUED = frozenset(

@@ -12,12 +12,11 @@ from itertools import groupby, product
 from typing import Literal, NamedTuple
 
 from newton.heart.statements.alignment import AlignedStatement, StatementPair, align_statements
-from newton.heart.statements.lemmas import OPPOSITES, VERB_LEMMAS
-from newton.heart.statements.numerals import SHORT_DAYS
 from newton.heart.statements.parser import ParsedWord
 from newton.heart.statements.tokenizer import fold_words, is_latin_script
-from newton.languages.detection import detect_language
-from newton.languages.language_data import ENGLISH
+from newton.text.english import OPPOSITES, VERB_LEMMAS
+from newton.text.languages import ENGLISH, detect_language
+from newton.text.numerals import SHORT_DAYS
 
 MAX_CHARACTERS = 1_000  # longer statements are only compared word by word
 BELOW_SAME = 0.01  # distance below `same_min` of statements that differ

@@ -8,10 +8,9 @@ import re
 
 from newton.heart.identity.standing_instructions import detect_instructions, mask_foreign_text
 from newton.heart.identity.wish_patterns import concerns_every_answer
-from newton.languages.detection import detect_language
-from newton.languages.language_data import ENGLISH
-from newton.languages.patterns import states_preference
 from newton.memory.memory import StandingType
+from newton.text.languages import ENGLISH, detect_language
+from newton.text.patterns import states_preference
 
 _VERY = r"(?:(?:really|generally|usually|much|strongly|always|also|definitely|mostly|would|do) )*"
 _PREFERENCES = (

@@ -9,12 +9,12 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from newton.heart.identity.standing_instructions import MAX_MESSAGE_CHARACTERS, detect_instructions, mask_foreign_text
-from newton.heart.pasted_text import MASK
-from newton.heart.statements import vocabulary
-from newton.heart.statements.greetings import is_courtesy
-from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
-from newton.heart.statements.numerals import WordToken
 from newton.heart.statements.tokenizer import BREAK, START, STOP, is_latin_script, tokenize
+from newton.text import english
+from newton.text.english import VERB_LEMMAS, lemmatize
+from newton.text.greetings import is_courtesy
+from newton.text.numerals import WordToken
+from newton.text.pasted_text import MASK
 
 MAX_CLAUSE_CHARACTERS = 300
 MAX_MASKED_SHARE = 0.35  # of a clause; more of it is a quotation or code
@@ -268,11 +268,11 @@ def _is_verb(words: tuple[WordToken, ...], position: int) -> bool:
     text, last = words[position].text, words[position - 1].text
     if position == 1 and last in _PRONOUNS:
         return True
-    if text in vocabulary.AUXILIARIES or text in ("'s", "~can", "~will", "~would", "~must", "~should", "~may"):
+    if text in english.AUXILIARIES or text in ("'s", "~can", "~will", "~would", "~must", "~should", "~may"):
         return text != "'s" or position == 1
-    if text.startswith("~") or last in vocabulary.POSSESSIVES or last in vocabulary.DETERMINERS:
+    if text.startswith("~") or last in english.POSSESSIVES or last in english.DETERMINERS:
         return False
-    is_form = text in vocabulary.PAST_FORMS or (text.endswith("ed") and len(text) > 4)
+    is_form = text in english.PAST_FORMS or (text.endswith("ed") and len(text) > 4)
     return (is_form or lemmatize(text) in VERB_LEMMAS) and not text.endswith("ing")
 
 
@@ -291,7 +291,7 @@ def _to_candidate(plain: str, masked: str, span: tuple[int, int], *, is_asked: b
     opening = " ".join(masked[span[0] : start].casefold().split())
     is_ordered = opening.endswith("so") and not _SUBJECT.match(text) and find_verb(words) < 0
     form = ClauseForm.REQUEST if is_ordered else _classify_form(body, text, share, is_asked=is_asked)
-    ends_early = words[-1:] and words[-1].text in vocabulary.AUXILIARIES  # "the landlord did"
+    ends_early = words[-1:] and words[-1].text in english.AUXILIARIES  # "the landlord did"
     if form is ClauseForm.STATEMENT and (ends_early or is_courtesy(text)):
         form = ClauseForm.FRAGMENT
     return StatementCandidate(text, form, opening, words, find_verb(words), share, 0, 0, start, end)

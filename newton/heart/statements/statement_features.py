@@ -10,10 +10,10 @@ from functools import cache
 from importlib.resources import files
 
 from newton.content.yaml_files import parse_trusted
-from newton.heart.statements import vocabulary
-from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
-from newton.heart.statements.numerals import NUMBER_PREFIX, TIME_PREFIX, WordToken
 from newton.heart.statements.statement_candidates import ClauseForm, StatementCandidate
+from newton.text import english
+from newton.text.english import VERB_LEMMAS, lemmatize
+from newton.text.numerals import NUMBER_PREFIX, TIME_PREFIX, WordToken
 
 MIN_ENDED_LETTERS = 4  # of a word before it counts as a form in -ing or -ed
 
@@ -160,15 +160,15 @@ def _verb_features(words: Sequence[WordToken], verb: int) -> dict[str, float]:
     text = words[verb].text if verb > 0 else ""
     lemma = lemmatize(text) if text else ""
     rest = [word.text for word in words[verb + 1 : verb + 3]] if verb > 0 else []
-    is_be, following = text in vocabulary.BE, rest[0] if rest else ""
-    is_done = any(_is_past(word) or word in vocabulary.PARTICIPLES for word in rest)
+    is_be, following = text in english.BE, rest[0] if rest else ""
+    is_done = any(_is_past(word) or word in english.PARTICIPLES for word in rest)
     return {
         **{f"verb_{name}": float(lemma in group or text in group) for name, group in _VERB_GROUPS.items()},
         "verb_past": float(_is_past(text)),
-        "verb_third": float(text.endswith("s") and text not in vocabulary.AUXILIARIES),
+        "verb_third": float(text.endswith("s") and text not in english.AUXILIARIES),
         "verb_known": float(lemma in VERB_LEMMAS),
         "progressive": float(is_be and any(word.endswith("ing") and len(word) > MIN_ENDED_LETTERS for word in rest)),
-        "perfect": float(text in vocabulary.HAVE and is_done),
+        "perfect": float(text in english.HAVE and is_done),
         "passing_state": float(is_be and bool(_PASSING_STATES & {*rest})),
         "permanent_state": float(bool(_PERMANENT & {word.text for word in words})),
         "article_complement": float(is_be and following in (*_INDEFINITE, "my", "our", "the")),
@@ -197,7 +197,7 @@ def _value_features(one: StatementCandidate) -> dict[str, float]:
         "ellipsis": float("..." in one.text or "…" in one.text),
         "colon": float(":" in one.text),
         "lower_start": float(one.text[:1].islower()),
-        "dangling": float(last in vocabulary.MARKERS or last in vocabulary.DETERMINERS),
+        "dangling": float(last in english.MARKERS or last in english.DETERMINERS),
         "wh": float(sum(text in _WH for text in texts)),
     }
 
@@ -239,9 +239,9 @@ def _context_features(candidates: Sequence[StatementCandidate], position: int) -
 
 _NOUN_GROUPS = {"kinship": _KINSHIP, "routine": _ROUTINE_NOUNS, "passing": _PASSING_NOUNS}
 _VERB_GROUPS = {
-    "be": vocabulary.BE,
-    "have": vocabulary.HAVE,
-    "do": vocabulary.DO,
+    "be": english.BE,
+    "have": english.HAVE,
+    "do": english.DO,
     "lasting": _LASTING_VERBS,
     "object": _OBJECT_VERBS,
     "recurring": _RECURRING_VERBS,
@@ -297,7 +297,7 @@ def _classify_form(text: str) -> str:
 
 
 _NAMED_KINDS = ("name", "the", "a", "other", "number", "verb", "ing")  # of the first word
-_WORD_TABLES = {"wh": _WH, "unless": vocabulary.CLAUSE_MARKERS, "marker": vocabulary.MARKERS}
+_WORD_TABLES = {"wh": _WH, "unless": english.CLAUSE_MARKERS, "marker": english.MARKERS}
 _PREFIX_KINDS = {NUMBER_PREFIX: "number", TIME_PREFIX: "time", "~": "feature"}
 _PRONOUN_KINDS = {
     "i": "i",
@@ -329,7 +329,7 @@ _PRONOUN_KINDS = {
 
 def _is_past(text: str) -> bool:
     return (
-        text in vocabulary.PAST_FORMS
+        text in english.PAST_FORMS
         or text in ("was", "were", "had", "did")
         or (text.endswith("ed") and len(text) > MIN_ENDED_LETTERS)
     )

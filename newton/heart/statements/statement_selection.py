@@ -15,9 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from newton.heart.entities.name_recognition import find_names
-from newton.heart.statements import vocabulary
-from newton.heart.statements.numerals import WordToken
 from newton.heart.statements.statement_candidates import (
     MAX_CLAUSE_CHARACTERS,
     ClauseForm,
@@ -26,10 +23,12 @@ from newton.heart.statements.statement_candidates import (
     split_message,
 )
 from newton.heart.statements.statement_features import classify_word, extract_features
-from newton.languages.detection import detect_language
-from newton.languages.language_data import ENGLISH
-from newton.languages.patterns import find_statements
 from newton.providers.embedding import Vector
+from newton.text import english
+from newton.text.languages import ENGLISH, detect_language
+from newton.text.names import find_names
+from newton.text.numerals import WordToken
+from newton.text.patterns import find_statements
 
 SPEAKER = "user"  # the subject of a statement in the first person by a person without a name
 DECIDED = "decided"  # the attribute of a statement of a decision
@@ -265,7 +264,7 @@ def _complete(text: str, words: Sequence[WordToken]) -> str:
         return f"I have {rest}"
     if kind == "past" or _BARE_VERB.match(text):
         return f"I {rest}"
-    follows_verb = len(words) > 1 and (words[1].text in vocabulary.AUXILIARIES or words[1].text == "'s")
+    follows_verb = len(words) > 1 and (words[1].text in english.AUXILIARIES or words[1].text == "'s")
     is_subject = follows_verb or _GERUND_SUBJECT.match(text)
     return f"I am {rest}" if kind == "ing" and not is_subject else text
 

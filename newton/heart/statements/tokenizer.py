@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
-from newton.heart.statements import vocabulary
-from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
-from newton.heart.statements.numerals import CARDINALS, MONTHS, ORDINALS, WordToken, parse_numbers
+from newton.text import english
+from newton.text.english import VERB_LEMMAS, lemmatize
+from newton.text.numerals import CARDINALS, MONTHS, ORDINALS, WordToken, parse_numbers
 
-MAX_PHRASE_WORDS = max(len(words) for words in vocabulary.PHRASES)
+MAX_PHRASE_WORDS = max(len(words) for words in english.PHRASES)
 QUESTION, BREAK, STOP, START = "?", ",", ";", "^"
 
 _TOKEN = re.compile(r"(?:(?<!\w)[-−.](?=\d))?\w*\d\w*(?:[.,:/-]\d\w*)*|[^\W_](?:\w|'(?=\w))*|[^\w\s]|_+")
@@ -73,12 +73,12 @@ def _normalize_token(token: str, *, last: str) -> str:
 
 def _is_ordinary(word: str) -> bool:
     """Return whether the word is probably no name, so that it is capitalized only because it begins a sentence."""
-    phrase = (word,) in vocabulary.PHRASES or (START, word) in vocabulary.PHRASES
+    phrase = (word,) in english.PHRASES or (START, word) in english.PHRASES
     return phrase or word in _FUNCTION_WORDS or lemmatize(word) in VERB_LEMMAS
 
 
 _FUNCTION_WORDS = _ORDINARY_OPENERS.union(
-    vocabulary.MARKERS, vocabulary.PERSONS, vocabulary.DETERMINERS, vocabulary.AUXILIARIES, CARDINALS, ORDINALS
+    english.MARKERS, english.PERSONS, english.DETERMINERS, english.AUXILIARIES, CARDINALS, ORDINALS
 )
 
 
@@ -101,7 +101,7 @@ def _resolve_possessives(words: list[WordToken]) -> list[WordToken]:
     for position, (word, next_word) in enumerate(pairwise(words)):
         if word.text == "'s":
             following = next_word.text
-            participle = following in vocabulary.PARTICIPLES - vocabulary.PAST_FORMS - vocabulary.VERBS
+            participle = following in english.PARTICIPLES - english.PAST_FORMS - english.VERBS
             if words[position - 1].text in _IS_AFTER or following in _IS_BEFORE or participle:
                 resolved[position] = WordToken("has" if following in ("been", "got") else "is")
     return resolved
@@ -129,14 +129,14 @@ def _replace_phrases(words: list[WordToken]) -> list[WordToken]:
         length = next((n for n in range(MAX_PHRASE_WORDS, 0, -1) if _is_phrase(words, position, n)), 0)
         end = position + max(length, 1)
         part = words[position:end]
-        tokens += map(WordToken, vocabulary.PHRASES[tuple(word.text for word in part)]) if length else part
+        tokens += map(WordToken, english.PHRASES[tuple(word.text for word in part)]) if length else part
         position = end
     return tokens
 
 
 def _is_phrase(words: list[WordToken], position: int, length: int) -> bool:
     part = words[position : position + length]
-    if len(part) < length or tuple(word.text for word in part) not in vocabulary.PHRASES:
+    if len(part) < length or tuple(word.text for word in part) not in english.PHRASES:
         return False
     if any(word.text in MONTHS for word in part):
         return not _is_beside_date(words, position)

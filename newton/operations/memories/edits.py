@@ -9,8 +9,8 @@ from pydantic import Field
 
 from newton.agent.field_types import Importance, Name
 from newton.agent.inventory.memory_edits import FieldChanges
-from newton.memory.inventory.edits import EditableField
 from newton.memory.lookup import short_id
+from newton.memory.memory_list import EditableField
 from newton.operations.declaration import operation
 from newton.operations.fields import MemoryRef
 

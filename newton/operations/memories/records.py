@@ -11,10 +11,10 @@ from pydantic import Field
 
 from newton.agent.field_types import Ref
 from newton.agent.services.curation import MemoryRecord
-from newton.memory.inventory.edits import MemoryEdit
 from newton.memory.lookup import MAX_PAGE_CHARS, PAGE_CHARS, RelatedMemory, cut_page, short_id
 from newton.memory.memory import PERSON_TIERS, Kind, Trust
-from newton.memory.transitions import TransitionRecord
+from newton.memory.memory_list import MemoryEdit
+from newton.memory.store import TransitionRecord
 from newton.operations.declaration import operation
 from newton.operations.fields import MemoryRef
 from newton.operations.text_format import pluralize

@@ -12,10 +12,10 @@ from newton.deadline import DEFAULT_TIMEOUT_SECONDS, RequestDeadline, check_time
 from newton.errors import InputError
 from newton.memory import hygiene
 from newton.memory.memory import Kind
-from newton.memory.times.time_expressions import find_time_ranges
 from newton.runtime.cli.command_context import current_context, current_terminal
 from newton.runtime.cli.printing import visible
 from newton.settings import Settings, load
+from newton.text.time_expressions import find_time_ranges
 
 AgentOption = Annotated[str | None, Parameter("--agent", help="Name of the agent to use. Agents share no data.")]
 JsonOption = Annotated[bool, Parameter("--json", negative=(), help="Print the result as JSON.")]

@@ -24,8 +24,7 @@ from newton.heart.episodes import NewEpisode
 from newton.heart.events.event_types import EventData, validate_event
 from newton.heart.facts.fact_store import NewFact
 from newton.memory import hygiene
-from newton.memory.importance import normalize_importance
-from newton.memory.memory import Outcome
+from newton.memory.memory import Outcome, normalize_importance
 from newton.providers.chat import ToolCall
 
 

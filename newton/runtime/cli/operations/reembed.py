@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from newton.errors import ConfigError
-from newton.memory.reembedding import ReembedResult, reembed
+from newton.memory.vectors import ReembedResult, reembed
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_own_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings

@@ -17,7 +17,7 @@ from newton.content.documents import OUTSIDE_LINK, DocumentError, SkippedFiles
 from newton.content.file_formats import check_encoding
 from newton.errors import InputError
 from newton.memory.memory import Trust
-from newton.memory.outbox import DrainControl, DrainResult, read_backlog
+from newton.memory.vectors import DrainControl, DrainResult, read_backlog
 from newton.runtime.cli.command_agent import open_own_agent
 from newton.runtime.cli.formatting import format_redactions, pluralize, print_json, print_new_agent, print_notice
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings

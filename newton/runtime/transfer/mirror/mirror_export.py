@@ -18,8 +18,8 @@ from newton.brain.queries import DecisionFilter
 from newton.content.skills import make_slug
 from newton.errors import ConflictError, InputError
 from newton.heart.procedures import DISK_ORIGIN
-from newton.memory.inventory.memory_list import ListedMemory, ListOrder
 from newton.memory.lookup import short_id
+from newton.memory.memory_list import ListedMemory, ListOrder
 from newton.memory.representations import ELLIPSIS
 from newton.runtime.transfer.mirror import mirror_text
 from newton.runtime.transfer.mirror.mirror_text import MANIFEST, MirrorLine, MirrorManifest, read_manifest

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
-from newton.languages.language_data import LanguageData, load_language
+from newton.text.languages import LanguageData, load_language
 
 DateRange: TypeAlias = tuple[date, date]  # first day and the day after the last
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.heart.stopwords import (
+from newton.text.words import (
     AMBIGUOUS_NAMES,
     COMMON_WORDS,
     NEVER_NAMES,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from newton.languages.language_data import LANGUAGES, load_language
+from newton.text.languages import LANGUAGES, load_language
 
 MAX_MESSAGE_CHARACTERS = 2_000  # a longer message is mostly pasted text
 MAX_SENTENCE_CHARACTERS = 300

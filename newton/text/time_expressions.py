@@ -5,11 +5,10 @@ from collections.abc import Iterable
 from datetime import date, datetime
 from typing import NamedTuple, TypeAlias
 
-from newton.languages.dates import DateMatch, find_dates_in
-from newton.languages.detection import detect_language
-from newton.languages.language_data import ENGLISH
-from newton.memory.times.date_expressions import DAY, MONTHS, YEAR, DateRange, find_dates
-from newton.memory.times.date_expressions import Match as EnglishMatch
+from newton.text.dates import DateMatch, find_dates_in
+from newton.text.english_dates import DAY, MONTHS, YEAR, DateRange, find_dates
+from newton.text.english_dates import Match as EnglishMatch
+from newton.text.languages import ENGLISH, detect_language
 
 MAX_RANGE = 366 * DAY  # a longer mentioned range is too vague to store
 MAX_TIMES = 4  # of one text: each is searched for

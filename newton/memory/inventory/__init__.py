@@ -1,1 +1,0 @@
-"""Lists of the memories of an agent, and changes of their editable fields."""

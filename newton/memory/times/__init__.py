@@ -1,1 +1,0 @@
-"""Times that texts name, and the search for memories of a time."""

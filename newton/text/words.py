@@ -1,0 +1,266 @@
+"""Words of a text: those of the search index, those that carry its topic, and those that are no names. Pure."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import cache, lru_cache
+
+from newton.text.english import lemmatize
+from newton.text.greetings import is_small_talk
+from newton.text.languages import ENGLISH, detect_language, load_language
+from newton.text.sentences import STOP_WORDS
+from newton.text.stems import stem_word
+
+
+def split_words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Never a name, with or without a capital.
+NEVER_NAMES = split_words("""
+a about above after again against ah aha ain alas all almost already alright also although always am an and another any
+anybody anymore anyone anything anytime anyway anyways apr april are aren as asap assistant at aug august aw awesome aww
+because been before behind being below besides between both btw bummer but by bye can cannot cheers congrats
+congratulations could couldn dec december definitely did didn do does doesn doing don done down during each eh either
+else especially eta etc even eventually ever every everybody everyone everything exactly except faq feb february few
+finally for fri friday fridays from fyi gonna goodbye gotcha gotta ha had haha hahaha has have haven having he hello
+hence her here hers herself hey hi him himself his hm hmm hooray how however huh i if in indeed instead into is isn it
+its itself jan january jul july jun june just kinda kudos lately later lemme less let lmao lol many mar march may maybe
+me mhm mine mm mmm mon monday mondays more most mostly much must my myself nah nb neither never nevertheless no nobody
+none nope nor not nothing nov november now oct october of off oh ok okay omg on once one ones only onto oof ooh oops or
+other otherwise ouch our ours ourselves out over own per perhaps phew please plus pm probably ps quite rather really
+recently same sat saturday saturdays sep sept september seriously several shall she should since so some somebody
+somehow someone something sometimes somewhere soon sorry still such sun sunday sundays system tbd than thank thanks that
+the their theirs them themselves then there therefore these they this those though through thu thur thurs thursday
+thursdays thus thx till to today todo together tomorrow tonight too tool toward towards tue tues tuesday tuesdays tv two
+type u ugh uh um under unfortunately unless unlike until up upon us user very via wait wanna was wasn we wed wednesday
+wednesdays welcome well went were weren what whatever when whenever where whereas wherever whether which whichever while
+who whoa whoever whole whom whose why with within without woah wont woo woohoo would wouldn wow wtf y ya yay yea yeah
+year yep yes yesterday yet yo you your yours yourself yum yup
+""")
+# Often the first word of a sentence. Elsewhere they may be part of a name: Will, New York.
+SENTENCE_STARTERS = split_words("""
+absolutely according actual actually add agreed amazing appreciate ask ate back beautiful believe best better big bought
+bring brought busy call called came care change check chose come coming cool count couple course crazy create created
+cute dear decided depends different dinner dude easy enjoy enjoyed ensure excellent excited exciting experience fair
+fantastic far feel feels felt figured find fine first fix follow food found free friends fun funny generally get gets
+give glad go goes good got grab great guess guys half hang happy hard hear heard help hold home honestly hope hoped
+hopefully hug hugs image imagine important incredible initially interesting join keep kept kids kind knew know last
+learn learned left life like likely list listen little live long look looked looks lots love loved lovely luckily lucky
+made make makes meet mention met mixed moved music name need needed new next nice normally note obviously often old open
+overall part people perfect photo pick picked picture plan plans played possibly pretty pros proud put quick quickly
+read ready remember respect right run sad said saw say says second see seem seems seen send sent set share shared show
+similarly simply sleep slowly small sound sounds special spend spent start started stay stop strong stuff suddenly super
+support sure take talk tell terrible thing things think third thought three throw time times told took totally tough
+tried true truly trust try turn turned use used usually visit visited walk want wanted warm watch watched way week will
+wish wonderful work worked works worry worst worth write writing wrote
+""")
+COMMON_WORDS = NEVER_NAMES | SENTENCE_STARTERS
+# Ordinary words that are also names of products and people.
+AMBIGUOUS_NAMES = COMMON_WORDS | split_words("""
+access air amber angel apple arrow art ash autumn bank base bear bill bolt book books boot box bridge brook buddy cash
+chance chase chip clay cliff cloud coach cookie copper coral daisy dash dawn dean digit dot dove drew drive dusty echo
+edge element excel express faith figure fish flash flask forest forge fox frank gap gem gene ginger glass glide grace
+grant grid harbor harmony hawk hazel honey hood house hunter ivy jack jade jet joy judge kit lake lance light lily line
+linear lock loop mail mall maps mark mason melody mercy mint monarch moss nature node notes notion oak office olive
+oracle orange outlook pages pat patience pay pearl penny poppy prime prince prism python queen rail rain ray react red
+reed rich ridge ring river rob robin rocket rocky rose royal ruby rust rusty sage sandy scout shadow shell shield signal
+silver skip sky slack snap snow soul spark spike spot spring square star steam stone storm stream stripe summer sun
+swift table tandem target teams temple tide tiger toast tune unity valve vault victory violet visa vision wade wave web
+whisper willow wind windows winter wise wolf word zoom
+""")
+TITLES = split_words("dr mr mrs ms prof st sir jr sr mt")
+# Shared by many names, so none of them identifies an entity alone.
+SHARED_NAME_PARTS = (
+    (COMMON_WORDS - split_words("will hope"))
+    | TITLES
+    | split_words("""
+cape city east el fort la lake las los mount north port saint san santa south united west
+""")
+)
+
+
+MAX_INPUT_CHARACTERS = 20_000  # of an input
+MAX_TEXT_CHARACTERS = 200_000  # of a memory: PostgreSQL limits a tsvector to 1 MiB
+
+_UNSPACED = re.compile(
+    r"(?P<han>[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々]+)|(?P<hiragana>[\u3040-\u309f]+)"
+    r"|(?P<katakana>[\u30a0-\u30ff]+)"
+)
+_HAN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_NAME = re.compile(r"\b(?:[^\W\d_a-z]\w*|\w*\d\w*)")  # begins with a capital, or has a digit
+
+
+def prepare_words(text: str, *, max_characters: int = MAX_INPUT_CHARACTERS, language: str | None = None) -> list[str]:
+    """Return what the SQL function `memory.search_words` takes: text search configuration, text, and names.
+
+    >>> prepare_words("Which trees does Clara like?"), prepare_words("wo wohnt Clara Vogel?")
+    (['english', 'Which trees does Clara like?', ''], ['german', 'wo wohnt Clara Vogel?', 'Clara Vogel'])
+    >>> prepare_words("狗叫什么")
+    ['english', '狗 叫 狗叫 ', '']
+    """
+    text = text[:max_characters]
+    code = language or detect_language(text)
+    if not text.isascii():
+        text = _segment(unicodedata.normalize("NFKC", text))
+    search = load_language(code).search
+    names = " ".join(_NAME.findall(text)) if code not in (ENGLISH, "zh", "ja", "ru") else ""
+    return [search, text, names]
+
+
+def list_terms(text: str) -> list[str]:
+    """Return the words of a text in lower case, those of Chinese and Japanese as single characters and pairs.
+
+    >>> list_terms("Der Zug nach 東京")
+    ['der', 'zug', 'nach', '東', '京', '東京']
+    """
+    return _WORD.findall(_segment(unicodedata.normalize("NFKC", text)).casefold())
+
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def _segment(text: str) -> str:
+    """Return the text with runs of Chinese and Japanese characters in terms, which spaces separate."""
+    return _UNSPACED.sub(_split_run, text) if _HAN.search(text) else text
+
+
+def _split_run(run: "re.Match[str]") -> str:
+    return "".join(f"{term} " for term in _iter_terms(run))
+
+
+def _iter_terms(run: "re.Match[str]") -> Iterator[str]:
+    """Yield the terms of a run of characters.
+
+    Katakana are whole foreign words. Hiragana are mostly endings; a run that is only function words has no term.
+    """
+    text = run[0]
+    if run["katakana"]:
+        yield text
+    elif run["hiragana"]:
+        rest = _function_words("ja").sub(" ", text)
+        for part in rest.split():
+            yield from _pairs(part) if len(part) > 1 else ()
+    else:
+        for part in filter(None, _function_words("zh").split(text)):
+            yield from part
+            yield from _pairs(part)
+
+
+def _pairs(text: str) -> Iterator[str]:
+    return (text[n : n + 2] for n in range(len(text) - 1))
+
+
+@cache
+def _function_words(code: str) -> re.Pattern[str]:
+    words = sorted(load_language(code).words, key=lambda word: (-len(word), word))
+    return re.compile("|".join(map(re.escape, words)))
+
+
+MAX_REMARK_CHARS = 60
+FOLLOW_UP_WORDS = 1  # maximum of content words in an input that refers back to an earlier message
+
+_SPOKEN_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_MIN_LETTERS = 3
+_CONTINUATION = re.compile(
+    r"\W*(?:and|but|or|because|even|no|nope|yes|yeah|yep|(?:and|so|then|ok|okay|but)?,? ?(?:what|how) about)\b",
+    re.IGNORECASE,
+)
+_IDIOM = re.compile(r"\b(?:that['’]s (?:it|that)|there(?:['’]s| is| are| was| were))\b", re.IGNORECASE)  # no references
+
+# Frequent words of inputs that carry no topic, in addition to STOP_WORDS.
+_FREQUENT_WORDS = """
+again another around because between both could each else even explain far first give happen happened here how last
+least let long lot many maybe mean mind next often ok okay old other please possible right same second soon sure take
+taken takes tell these third those though too try understand use used where whether which while why yet
+"""
+
+_STOPWORDS = STOP_WORDS.union(_FREQUENT_WORDS.split())
+
+# Words that refer to an earlier message.
+_REFERENCE_WORDS = """
+it its it's that that's this these those them they their he him his she her hers one ones there then same such
+"""
+
+
+@lru_cache(maxsize=64)
+def extract_content_words(text: str) -> frozenset[str]:
+    """Return the lemmas of the words in a text, without stop words.
+
+    Cached, because a reused context is compared with the input at every turn.
+
+    >>> sorted(extract_content_words("Why did the deployments fail?"))
+    ['deploy', 'fail']
+    """
+    return frozenset(_filter_lemmas(text))
+
+
+def is_follow_up(text: str) -> bool:
+    """Return True for an input with almost no content words, so that its topic depends on earlier messages.
+
+    >>> [is_follow_up(text) for text in ("Why?", "When does it leave?", "Who is Ana?", "Is the ferry late?")]
+    [True, True, False, False]
+    """
+    words = _filter_lemmas(text)
+    return not words or (refers_back(text) and len(words) <= FOLLOW_UP_WORDS) or is_small_talk(text)
+
+
+@lru_cache(maxsize=4_096)  # hundreds of messages are judged for each context
+def is_empty_remark(text: str) -> bool:
+    """Return True for a short message that only greets, thanks or agrees.
+
+    >>> [is_empty_remark(text) for text in ("OK.", "Thanks!", "Yes, in May.", "At 9.")]
+    [True, True, False, False]
+    """
+    if len(text) > MAX_REMARK_CHARS or any(map(str.isdigit, text)):
+        return False
+    return is_small_talk(text) or not _filter_lemmas(text)
+
+
+def refers_back(text: str) -> bool:
+    """Return True for an input with a word that refers to an earlier message, such as a pronoun.
+
+    >>> [refers_back(text) for text in ("Can I glue them?", "Is the ferry late?", "And that's it.")]
+    [True, False, False]
+    """
+    return not set(_split_words(_IDIOM.sub(" ", text))).isdisjoint(_REFERENCE_WORDS.split())
+
+
+def is_continuation(text: str) -> bool:
+    """Return True for an input whose first words continue an earlier message, such as "and" or "what about".
+
+    >>> [is_continuation(text) for text in ("And the pot?", "What about the floor?", "What about it is new, Ana?")]
+    [True, True, True]
+    >>> is_continuation("Andrea is late")
+    False
+    """
+    return _CONTINUATION.match(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")) is not None
+
+
+def _filter_lemmas(text: str) -> set[str]:
+    """Return the lemmas of the content words; for another language than English, their stems."""
+    if (code := detect_language(text)) == ENGLISH:
+        return {_lemmatize(word) for word in _filter_content_words(text)}
+    data = load_language(code)
+    min_letters = _MIN_LETTERS if data.is_spaced else 2
+    terms = {term for term in list_terms(text) if len(term) >= min_letters or term.isdigit()} - data.words
+    return {stem_word(term) for term in terms} if data.is_spaced else terms
+
+
+def is_content_word(word: str) -> bool:
+    """Return True for a word in lower case that is neither a stop word nor very short. Numbers may be short."""
+    return word not in _STOPWORDS and (len(word) >= _MIN_LETTERS or any(c.isdigit() for c in word))
+
+
+def _filter_content_words(text: str) -> set[str]:
+    return {word for word in set(_split_words(text)) if is_content_word(word)}
+
+
+def _split_words(text: str) -> list[str]:
+    return _SPOKEN_WORD.findall(text.casefold().replace("’", "'"))
+
+
+@lru_cache(maxsize=20_000)
+def _lemmatize(word: str) -> str:
+    """Return the lemma of a word. Cached, because consecutive contexts share most of their words."""
+    return lemmatize(word.removesuffix("'s"))
