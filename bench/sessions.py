@@ -25,7 +25,7 @@ from newton.cognition.session_context.staleness import CLOCK_SLACK_MS
 from newton.content.yaml_files import parse_trusted
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
-from newton.heart.statements.standing_model import find_standing_by_vector
+from newton.heart.identity.wish_models import find_standing_by_vector
 from newton.memory.vectors import EmbeddingOutbox
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings

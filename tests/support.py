@@ -16,7 +16,7 @@ from newton.client import ApiError
 from newton.clock import Clock, ManualClock
 from newton.db.pool import Database, Tx
 from newton.heart.lifecycle.engine import LifecycleContext
-from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from newton.heart.lifecycle.transition_rules import LifecycleThresholds
 from newton.memory.memory import TokenCounter, Trust, WriteContext
 from newton.providers.chat import ChatMessage
 from newton.providers.embedding import Embedder

@@ -8,7 +8,7 @@ from newton.agent.scope import AgentScope
 from newton.brain.pack_hooks import HookResult, HookRunner
 from newton.content.packs import HookPoint, HookRelation
 from newton.errors import NewtonError
-from newton.heart.entities.entity_declarations import RelationDeclaration, declare_relations
+from newton.heart.entities.entity_changes import RelationDeclaration, declare_relations
 from newton.heart.events.event_store import NewEvent
 from newton.heart.events.event_types import render_line
 

@@ -14,7 +14,7 @@ from newton.agent.storage_quota import NO_QUOTA, StorageQuota
 from newton.clock import Clock
 from newton.db.pool import Database, NestedDatabase, Tx
 from newton.heart.lifecycle.engine import LifecycleContext
-from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from newton.heart.lifecycle.transition_rules import LifecycleThresholds
 from newton.memory.memory import TokenCounter, Trust
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from uuid import UUID
 from newton.errors import InputError
 from newton.heart.events.event_store import NewEvent
 from newton.heart.events.tool_results import ToolOutcome, to_event
-from newton.heart.statements.standing_detection import find_standing_type
+from newton.heart.identity.standing_wishes import find_standing_type
 from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
 from newton.memory.representations import ELLIPSIS, make_short_forms, one_line
 from newton.providers.chat import ToolCall

@@ -40,7 +40,7 @@ from newton.db.server_paths import find_server_logs
 from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.environment import CHAT_HISTORY
 from newton.fault_isolation import isolate_failure, run_part
-from newton.heart.statements.standing_model import find_standing_by_vector
+from newton.heart.identity.wish_models import find_standing_by_vector
 from newton.ids import derive_model_id
 from newton.memory.memory import Trust
 from newton.memory.vectors import EmbeddingOutbox

@@ -7,8 +7,8 @@ from newton.agent.services.entities import EntityService
 from newton.agent.services.erasure import ErasureService
 from newton.db.cluster import find_place, isolate_agent, list_nodes, move_agent
 from newton.db.pool import Tx
-from newton.heart.entities import entity_declarations
-from newton.heart.entities.entity_declarations import RelationDeclaration
+from newton.heart.entities import entity_changes
+from newton.heart.entities.entity_changes import RelationDeclaration
 from newton.memory import agents
 from tests.citus.conftest import ClusterWorld
 from tests.cluster import connection, list_distributed
@@ -56,7 +56,7 @@ async def test_entities_are_merged_on_the_node_of_their_agent(world: ClusterWorl
     async with world.db.transaction(agent) as tx:
         for source, kind, target in (*works, ("Acme", "employs", "Bob Smith")):
             stated = RelationDeclaration(ref=f"{source} {kind}", source=source, type=kind, target=target)
-            await entity_declarations.declare_relations(tx, [stated], ctx=teller(agent))
+            await entity_changes.declare_relations(tx, [stated], ctx=teller(agent))
     plan = await service.plan_merge("Bob Smith", "Robert Smith")
     assert ([one.type for one in plan.known], [one.type for one in plan.moved]) == (["works at"], ["employs"])
     await service.merge("Bob Smith", "Robert Smith", token=plan.token)

@@ -15,14 +15,15 @@ from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.entry_store import CompactionRun
 from newton.dialogue.messages import Message, Role
 from newton.dialogue.view import CompactionEntry
-from newton.heart import activations, documents
+from newton.heart import documents
 from newton.heart.censors import CensorRule
 from newton.heart.chunking import TextChunk
 from newton.heart.documents import DocumentSource
-from newton.heart.entities import entity_declarations
-from newton.heart.entities.entity_declarations import RelationDeclaration
+from newton.heart.entities import entity_changes
+from newton.heart.entities.entity_changes import RelationDeclaration
 from newton.heart.items import item_store
 from newton.heart.items.item_store import ItemAddress
+from newton.heart.lifecycle import engine
 from newton.ids import new_id
 from newton.memory import store
 from newton.operations.caller import OperationCaller
@@ -60,10 +61,10 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
     (line, _), (proposal,) = (await person.identity.get()).tenets, await person.identity.list_proposals()
     proposals = ("accept_proposal", "reject_proposal")
     async with newton.scope.write() as (tx, ctx):
-        await activations.record_activations(tx, "censor", [censors["open the sluice"]], stage="action", ctx=ctx)
+        await engine.record_activations(tx, "censor", [censors["open the sluice"]], stage="action", ctx=ctx)
         await store.add_links(tx, "contradicts", [(facts[1], facts[0])], ctx=ctx)
         bond = RelationDeclaration(ref="b", source="Bob", type="helps", target="Robert Smith")
-        await entity_declarations.declare_relations(tx, [bond], ctx=ctx)
+        await entity_changes.declare_relations(tx, [bond], ctx=ctx)
         chunks = [TextChunk("", text, 5) for text in ("The boat is blue.", "It is on the shore.")]
         boat = DocumentSource(ref="boat.md", title="The boat", format="markdown")
         await documents.replace_passages(tx, boat, chunks, ctx=ctx)

@@ -7,17 +7,16 @@ import pytest
 
 from newton.content.skills import SkillFile
 from newton.db.pool import Database, Tx
-from newton.heart import activations, documents, procedures
-from newton.heart.activations import ActivationResult
+from newton.heart import documents, procedures
 from newton.heart.chunking import TextChunk
 from newton.heart.documents import DocumentSource
-from newton.heart.entities import entity_declarations
-from newton.heart.entities.entity_declarations import RelationDeclaration
+from newton.heart.entities import entity_changes
+from newton.heart.entities.entity_changes import RelationDeclaration
 from newton.heart.entities.entity_store import EntityDeclaration
 from newton.heart.events.event_store import NewEvent, record_events
 from newton.heart.events.event_types import validate_event
-from newton.heart.lifecycle.caps import plan_cap_transitions
-from newton.heart.lifecycle.engine import run_lifecycle
+from newton.heart.lifecycle import engine
+from newton.heart.lifecycle.engine import ActivationResult, plan_cap_transitions, run_lifecycle
 from newton.memory.memory import Kind
 from newton.memory.recall import recall
 from newton.memory.search_types import MemorySearch, SearchLimits
@@ -59,7 +58,7 @@ async def test_the_oldest_events_are_archived_and_come_back_with_the_room(tx: Tx
 async def test_the_least_salient_entities_and_the_lightest_relations_are_archived(tx: Tx) -> None:
     # S001 caps: 10K entities (low salience), 50K relations (low weight)
     people = [EntityDeclaration(name=name, type="person") for name in ("Ana", "Ben", "Cem")]
-    await entity_declarations.declare_entities(tx, people, ctx=teller())
+    await entity_changes.declare_entities(tx, people, ctx=teller())
     await tx.execute("update heart.entities set mentions = 50 where name <> 'Ben'")
     await tx.execute("update heart.entities set mentions = 5 where name = 'Ben'")
     await tx.execute("update heart.entities set mentioned_at = $1 where name = 'Cem'", NOON - timedelta(days=900))
@@ -69,7 +68,7 @@ async def test_the_least_salient_entities_and_the_lightest_relations_are_archive
         RelationDeclaration(ref=f"{n}", source="Ana", type=type_, target="Ben")
         for n, type_ in enumerate(["likes", "likes", "met"])
     ]
-    await entity_declarations.declare_relations(tx, bonds, ctx=teller())
+    await entity_changes.declare_relations(tx, bonds, ctx=teller())
     await cap(tx, "relation", 1)
     assert await in_force(tx, "relation") == {"Ana likes Ben"}
 
@@ -82,8 +81,8 @@ async def test_the_least_successful_procedures_are_archived_and_an_untried_one_i
         memory_id = await procedures.add_procedure(tx, skill, ctx=ground())
         assert memory_id
         if result:
-            await activations.record_activations(tx, "procedure", [memory_id], stage="test", ctx=ground())
-            await activations.record_result(tx, "procedure", memory_id, result, ctx=ground())
+            await engine.record_activations(tx, "procedure", [memory_id], stage="test", ctx=ground())
+            await engine.record_result(tx, "procedure", memory_id, result, ctx=ground())
     await cap(tx, "procedure", 2)
     assert await in_force(tx, "procedure") == {"good: good.", "new: new."}
     assert {p.name for p in await procedures.list_triggers(tx, agent_id=ANA)} == {"good", "new"}

@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from newton.db.pool import Tx
-from newton.heart.entities import entity_declarations, entity_store
-from newton.heart.entities.entity_declarations import RelationDeclaration
+from newton.heart.entities import entity_changes, entity_store
+from newton.heart.entities.entity_changes import RelationDeclaration
 from newton.heart.entities.entity_lookup import (
     MAX_CANDIDATES_PER_STEP,
     EntityMatches,
@@ -24,12 +24,12 @@ from tests.support import ANA, NOON, ground, teller
 
 
 async def introduce(tx: Tx, *introductions: EntityDeclaration) -> None:
-    await entity_declarations.declare_entities(tx, introductions, ctx=teller())
+    await entity_changes.declare_entities(tx, introductions, ctx=teller())
 
 
 async def bind(tx: Tx, *bonds: tuple[str, str, str]) -> None:
     each = [RelationDeclaration(ref=" ".join(bond), source=bond[0], type=bond[1], target=bond[2]) for bond in bonds]
-    await entity_declarations.declare_relations(tx, each, ctx=teller())
+    await entity_changes.declare_relations(tx, each, ctx=teller())
 
 
 def enquiry(text: str, *, salient: int = 0, depth: int = 1, **more: object) -> EntityQuery:
@@ -100,7 +100,7 @@ async def test_of_a_hub_what_fits_the_input_best_is_taken(tx: Tx) -> None:
 async def test_the_weightier_relation_comes_first_and_weight_is_its_salience(tx: Tx) -> None:
     # S001-21: score weight
     await bind(tx, ("Hub", "links_to", "Acme"))
-    await entity_declarations.declare_relations(
+    await entity_changes.declare_relations(
         tx,
         [RelationDeclaration(ref=f"again {n}", source="Hub", type="uses", target="Redis") for n in range(4)],
         ctx=teller(),

@@ -14,7 +14,7 @@ from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
 from newton.errors import InputError
-from newton.heart.entities import entity_declarations, entity_store
+from newton.heart.entities import entity_changes, entity_store
 from newton.heart.entities.entity_store import EntityDeclaration
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
@@ -141,7 +141,7 @@ async def test_the_aliases_of_an_entity_are_erased_under_each_of_its_names(db: D
     # S8
     async with db.transaction(agent) as tx:
         declared = EntityDeclaration(name="Émile Garneau", type="person", aliases=("Milou", "the tuner"))
-        await entity_declarations.declare_entities(tx, [declared], ctx=teller(agent))
+        await entity_changes.declare_entities(tx, [declared], ctx=teller(agent))
     lines = ("Milou's felt is worn.", "I saw The Tuner today.", "We paid Garneau for the felt.")
     await chat(db, agent, [("Nora", line) for line in lines])
     plan = await erasing(db, agent).plan("Emile Garneau")
@@ -156,7 +156,7 @@ async def test_what_is_named_after_a_person_leaves_no_name_behind(db: Database, 
     ctx = teller(agent)
     async with db.transaction(agent) as tx:
         place = EntityDeclaration(name="Lot 7", type="place", aliases=("Robert Miller's garage",))
-        await entity_declarations.declare_entities(tx, [place], ctx=ctx)
+        await entity_changes.declare_entities(tx, [place], ctx=ctx)
         car = NewFact(ref="1", content="It is green", valid_from=NOON, subject="Robert Miller's car")
         await fact_store.add_facts(tx, [car], ctx=ground(ctx))
         session_id = await sessions.ensure_session(tx, agent_id=agent, ref="chat", now=NOON)

@@ -14,7 +14,7 @@ from newton.db.pool import Database, Tx
 from newton.dialogue import session_close, sessions
 from newton.dialogue.messages import Message
 from newton.errors import ConflictError, NotFoundError
-from newton.heart.entities import entity_declarations, entity_store
+from newton.heart.entities import entity_changes, entity_store
 from newton.heart.entities.entity_store import EntityDeclaration
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
@@ -151,7 +151,7 @@ async def test_a_relation_that_only_the_forgotten_tells_goes_along(db: Database,
 async def test_an_entity_that_a_person_told_of_stays(db: Database, agent: UUID) -> None:
     ctx = teller(agent)
     async with db.transaction(agent) as tx:
-        await entity_declarations.declare_entities(tx, [EntityDeclaration(name="Zorblax", type="cat")], ctx=ctx)
+        await entity_changes.declare_entities(tx, [EntityDeclaration(name="Zorblax", type="cat")], ctx=ctx)
         (secret,) = await told(tx, NewFact(ref="1", content="Mira loves Zorblax", valid_from=NOON), ctx=ctx)
         await entity_store.index_mentions(tx, ctx=ctx)
         await forget(tx, [secret], derived=False, reason="a test", ctx=ctx)

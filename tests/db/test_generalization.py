@@ -7,8 +7,8 @@ import pytest
 
 from newton.db.pool import Database
 from newton.heart.facts import fact_store
+from newton.heart.facts.fact_merges import generalize_facts, join_texts
 from newton.heart.facts.fact_store import NewFact
-from newton.heart.facts.generalization import generalize_facts, join_texts
 from newton.memory.memory import Trust
 from tests.db.telling import known
 from tests.support import ANA, NOON, ground, teller

@@ -16,7 +16,7 @@ from newton.dialogue.messages import Message
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.identity import identity_store
 from newton.heart.identity.identity_store import MAX_TENETS, IdentityEdit, MessageRef
-from newton.heart.identity.standing_instructions import StandingInstruction
+from newton.heart.identity.standing_wishes import StandingInstruction
 from newton.heart.identity.tenets import EMPTY_IDENTITY
 from newton.memory.forgetting import forget
 from newton.memory.lookup import short_id

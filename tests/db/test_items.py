@@ -13,9 +13,8 @@ import pytest
 
 from newton.db.pool import Database
 from newton.heart.items import item_store
-from newton.heart.items.item_filter import NamespacePattern, flatten_filter
 from newton.heart.items.item_store import ItemAddress, ItemChange, ItemSelection, StoredItem
-from newton.heart.items.item_value import JsonObject
+from newton.heart.items.item_value import JsonObject, NamespacePattern, flatten_filter
 from newton.memory.forgetting import forget
 from newton.memory.memory import Trust
 from newton.memory.query_vectors import embed_text

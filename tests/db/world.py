@@ -59,7 +59,7 @@ from newton.dialogue.compaction.entry_store import CompactionRun
 from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.prompt_blocks import PromptBlock
 from newton.dialogue.response_store import ResponseRecord
-from newton.heart import activations, censors, documents, episodes, procedures
+from newton.heart import censors, documents, episodes, procedures
 from newton.heart.censors import CensorRule
 from newton.heart.chunking import TextChunk
 from newton.heart.documents import DocumentSource
@@ -72,9 +72,10 @@ from newton.heart.facts import attributes, fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
 from newton.heart.identity.identity_store import IdentityEdit
-from newton.heart.identity.standing_instructions import StandingInstruction
+from newton.heart.identity.standing_wishes import StandingInstruction
 from newton.heart.items import item_store
 from newton.heart.items.item_store import ItemAddress
+from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.reconciliation.reconciling_types import CheckedAnswer, CheckedItem
 from newton.ids import derive_model_id
@@ -293,7 +294,7 @@ async def all_kinds(tx: Tx, ctx: WriteContext) -> None:
     lifted = ground(ctx)
     rule = CensorRule(trigger="boil the kettle dry", reason="it breaks")
     (censor,) = await censors.add_rules(tx, [rule], ctx=lifted)
-    await activations.record_activations(tx, "censor", [censor], stage="input", ctx=lifted)
+    await engine.record_activations(tx, "censor", [censor], stage="input", ctx=lifted)
     await attributes.set_cardinality(tx, "place", agent_id=ctx.agent_id, single=False)
     skill = SkillFile(name="tea", description="Make tea.", core=("Boil water.",))
     await procedures.add_procedure(tx, skill, ctx=lifted)

@@ -1,4 +1,4 @@
-"""Fit the model of `newton.heart.identity.rule_model`; with --validate, print cross-validated figures first.
+"""Fit the model of `newton.heart.identity.wish_models`; with --validate, print cross-validated figures first.
 
 Reads user_rules.yaml, and everyday_wishes.yaml, wishes.yaml and a sample of other messages as further examples.
 """
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-from newton.heart.identity.rule_model import (
+from newton.heart.identity.wish_models import (
     MaskedSentence,
     SentenceKind,
     list_rule_feature_names,

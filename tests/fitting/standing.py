@@ -1,4 +1,4 @@
-"""Fit the model of `newton.heart.statements.standing_model`; with --validate, print cross-validated figures first.
+"""Fit the model of `newton.heart.identity.wish_models`; with --validate, print cross-validated figures first.
 
 Reads everyday_wishes.yaml and wishes.yaml. Other messages (chat_messages_train.yaml, ui_requests_train.yaml) are
 examples without a standing wish, unless the patterns find one in them.
@@ -14,12 +14,12 @@ from typing import Any, cast
 import numpy as np
 import yaml
 
-from newton.heart.statements.standing_detection import find_standing_type
-from newton.heart.statements.standing_model import MAX_WORDS, list_feature_names, list_features
+from newton.heart.identity.standing_wishes import find_standing_type
+from newton.heart.identity.wish_models import MAX_WORDS, list_standing_feature_names, list_standing_features
 from newton.providers.minilm import MiniLM
 
 DATA = Path(__file__).parents[1] / "data"
-MODEL = Path(__file__).parents[2] / "newton" / "heart" / "statements" / "standing_model.json"
+MODEL = Path(__file__).parents[2] / "newton" / "heart" / "identity" / "standing_model.json"
 OTHERS = ("chat_messages_train.yaml", "ui_requests_train.yaml")
 SPEAKER = "User: "  # with which the text of a message is embedded
 REGULARIZATION = 10.0  # the inverse of its strength
@@ -75,9 +75,9 @@ def validate(inputs: Any, labels: Any) -> None:
 
 def main() -> None:
     standing, passing = load_texts()
-    texts, names = [*standing, *passing], list_feature_names()
+    texts, names = [*standing, *passing], list_standing_feature_names()
     vectors = np.array(MiniLM().embed_now([f"{SPEAKER}{text}" for text in texts]))
-    features = np.array([[name in own for name in names] for own in map(list_features, texts)], dtype=float)
+    features = np.array([[name in own for name in names] for own in map(list_standing_features, texts)], dtype=float)
     inputs = np.concatenate([vectors, FEATURE_SCALE * features], axis=1)
     labels = np.array([True] * len(standing) + [False] * len(passing))
     if "--validate" in sys.argv:

@@ -15,11 +15,12 @@ from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
 from newton.errors import ConflictError
-from newton.heart import activations, censors, episodes, procedures
+from newton.heart import censors, episodes, procedures
 from newton.heart.censors import CensorRule
 from newton.heart.episodes import EpisodeSummary, NewEpisode
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
+from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory.forgetting import forget
 from newton.memory.memory import WriteContext
@@ -162,9 +163,9 @@ class Living:
 
     async def _use(self, tx: Tx) -> None:
         if one := self._one("procedure"):
-            await activations.record_activations(tx, "procedure", [one], stage="action", ctx=self.ground)
+            await engine.record_activations(tx, "procedure", [one], stage="action", ctx=self.ground)
             result = self.chosen.choice(("success", "failure"))
-            await activations.record_result(tx, "procedure", one, result, ctx=self.ground)
+            await engine.record_result(tx, "procedure", one, result, ctx=self.ground)
 
     async def _lift(self, tx: Tx) -> None:
         if one := self._one("censor"):

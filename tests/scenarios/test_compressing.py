@@ -13,7 +13,7 @@ from newton.dialogue import sessions
 from newton.dialogue.long_messages import MIN_USES, LongMessage
 from newton.dialogue.messages import Message, Role
 from newton.errors import ProviderError
-from newton.heart.shortening_prompt import build_shortening_prompt
+from newton.heart.reconciliation.prompt import build_shortening_prompt
 from newton.memory import store
 from newton.providers.fakes import ScriptedChat
 from newton.providers.token_counter import count

@@ -17,7 +17,7 @@ from newton.dialogue.messages import Message
 from newton.dialogue.session_close import find_idle_sessions
 from newton.errors import InputError, ProviderError
 from newton.heart.episodes import EpisodeSummary, set_summary
-from newton.heart.lifecycle.procedures import INEFFECTIVE_MARK
+from newton.heart.lifecycle.transition_rules import INEFFECTIVE_MARK
 from newton.providers.fakes import BrokenEmbedder, ScriptedChat
 from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind, newton

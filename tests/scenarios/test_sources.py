@@ -19,8 +19,8 @@ from newton.errors import DatabaseError
 from newton.heart import documents, procedures
 from newton.heart.chunking import TextChunk
 from newton.heart.documents import DocumentSource
-from newton.heart.entities import entity_declarations
-from newton.heart.entities.entity_declarations import RelationDeclaration
+from newton.heart.entities import entity_changes
+from newton.heart.entities.entity_changes import RelationDeclaration
 from newton.heart.entities.entity_store import EntityDeclaration
 from newton.heart.events.event_store import NewEvent, record_events
 from newton.heart.events.event_types import validate_event
@@ -42,9 +42,9 @@ async def introduce(mind: Mind) -> None:
         EntityDeclaration(name="Zora", type="person", properties={"role": "pilot"}),
     ]
     async with mind.db.transaction(mind.agent_id) as tx:
-        await entity_declarations.declare_entities(tx, people, ctx=ctx)
+        await entity_changes.declare_entities(tx, people, ctx=ctx)
         bond = RelationDeclaration(ref="b1", source="Ana Berg", type="works_at", target="Acme")
-        await entity_declarations.declare_relations(tx, [bond], ctx=ctx)
+        await entity_changes.declare_relations(tx, [bond], ctx=ctx)
 
 
 async def happen(mind: Mind, session: str, *names: str) -> None:

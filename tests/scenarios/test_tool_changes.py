@@ -10,7 +10,7 @@ from newton.agent.services.identity import IdentityService
 from newton.clock import SystemClock
 from newton.heart.identity import user_rules
 from newton.heart.identity.identity_store import IdentityEdit, MessageRef
-from newton.heart.identity.standing_instructions import StandingInstruction
+from newton.heart.identity.standing_wishes import StandingInstruction
 from newton.heart.identity.user_rules import RuleSource
 from newton.providers.chat import ToolCall
 from tests.scenarios.conftest import Meet, Mind

@@ -13,8 +13,7 @@ from newton.agent.reconciliation import proposal_log
 from newton.agent.reconciliation.line_changes import undo_since
 from newton.clock import SystemClock
 from newton.dialogue.messages import Message, Role
-from newton.heart.reconciliation.off_record import find_request
-from newton.heart.reconciliation.own_words import asks_to_forget
+from newton.heart.reconciliation.authority import asks_to_forget, find_request
 from newton.providers.fakes import HashEmbedder
 from tests.scenarios.conftest import Meet, Mind, newton
 from tests.scenarios.handy import Handy, able, call

@@ -23,7 +23,7 @@ import httpx2
 import pytest
 
 from newton.content.yaml_files import parse_trusted
-from newton.heart.identity.standing_instructions import detect_instructions
+from newton.heart.identity.standing_wishes import detect_instructions
 from tests.system.daemons import Daemon, daemon
 
 DATA = Path(__file__).parents[1] / "data"

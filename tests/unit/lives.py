@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import product
 from uuid import UUID
 
-from newton.heart.lifecycle import censors, episodes, facts, procedures
+from newton.heart.lifecycle import transition_rules
 from newton.memory.store import PlannedTransition
 from tests.support import DEFAULT_THRESHOLDS, NOON
 
@@ -24,8 +24,8 @@ TOLD: Sequence[dict[str, int]] = (
 )
 
 
-def fact(number: int = 1, **given: object) -> facts.FactEvidence:
-    plain = facts.FactEvidence(
+def fact(number: int = 1, **given: object) -> transition_rules.FactEvidence:
+    plain = transition_rules.FactEvidence(
         memory_id=UUID(int=number),
         state="NEW",
         quarantined=False,
@@ -51,7 +51,7 @@ def fact(number: int = 1, **given: object) -> facts.FactEvidence:
     return replace(plain, **given)  # pyright: ignore[reportArgumentType]  # named fields
 
 
-def every_fact() -> Iterator[facts.FactEvidence]:
+def every_fact() -> Iterator[transition_rules.FactEvidence]:
     """A fact in each state with each combination of evidence."""
     yes = (False, True)
     for state, told, (quarantined, wrong, superseded), (merged, generalized, over, marked, generalizes) in product(
@@ -71,7 +71,7 @@ def every_fact() -> Iterator[facts.FactEvidence]:
         )
 
 
-def every_procedure() -> Iterator[procedures.ProcedureRecord]:
+def every_procedure() -> Iterator[transition_rules.ProcedureRecord]:
     for state, retired in product(("ACTIVE", "EFFECTIVE", "INEFFECTIVE", "RETIRED", "ARCHIVED"), (False, True)):
         for activations in range(12):
             for successes in range(activations + 1):
@@ -79,7 +79,7 @@ def every_procedure() -> Iterator[procedures.ProcedureRecord]:
                     yield procedure(state, activations, successes, failures, retired=retired)
 
 
-def every_censor() -> Iterator[censors.CensorRecord]:
+def every_censor() -> Iterator[transition_rules.CensorRecord]:
     for state, retired in product(("CREATED", "ACTIVE", "ESCALATED", "RETIRED"), (False, True)):
         for threshold, activations in product(range(1, 6), range(12)):
             for wrong in range(activations + 1):
@@ -89,8 +89,8 @@ def every_censor() -> Iterator[censors.CensorRecord]:
 
 def procedure(
     state: str, activations: int, successes: int, failures: int, *, retired: bool = False
-) -> procedures.ProcedureRecord:
-    return procedures.ProcedureRecord(
+) -> transition_rules.ProcedureRecord:
+    return transition_rules.ProcedureRecord(
         memory_id=UUID(int=1),
         state=state,
         retired=retired,
@@ -102,8 +102,8 @@ def procedure(
 
 def censor(
     state: str, activations: int, wrong: int, *, threshold: int = 3, retired: bool = False
-) -> censors.CensorRecord:
-    return censors.CensorRecord(
+) -> transition_rules.CensorRecord:
+    return transition_rules.CensorRecord(
         memory_id=UUID(int=1),
         state=state,
         retired=retired,
@@ -113,15 +113,17 @@ def censor(
     )
 
 
-def episode(state: str, age: timedelta) -> episodes.EpisodeAge:
-    return episodes.EpisodeAge(memory_id=UUID(int=1), state=state, ended_at=NOON - age)
+def episode(state: str, age: timedelta) -> transition_rules.EpisodeAge:
+    return transition_rules.EpisodeAge(memory_id=UUID(int=1), state=state, ended_at=NOON - age)
 
 
-def facts_due(lives: Sequence[facts.FactEvidence], now: datetime = LATER) -> list[PlannedTransition]:
-    return facts.plan(lives, USUAL, now=now)
+def facts_due(lives: Sequence[transition_rules.FactEvidence], now: datetime = LATER) -> list[PlannedTransition]:
+    return transition_rules.plan_facts(lives, USUAL, now=now)
 
 
-def taken(lives: Iterable[facts.FactEvidence], steps: Sequence[PlannedTransition]) -> list[facts.FactEvidence]:
+def taken(
+    lives: Iterable[transition_rules.FactEvidence], steps: Sequence[PlannedTransition]
+) -> list[transition_rules.FactEvidence]:
     """The lives after the steps, as the database leaves them."""
     due = {step.memory_id: step for step in steps}
     return [

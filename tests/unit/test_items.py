@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.errors import InputError
-from newton.heart.items.item_filter import MAX_CONDITIONS, flatten_filter
 from newton.heart.items.item_value import (
+    MAX_CONDITIONS,
     MAX_NAMESPACE_CHARACTERS,
     MAX_NAMESPACE_PARTS,
     MAX_VALUE_CHARACTERS,
@@ -16,6 +16,7 @@ from newton.heart.items.item_value import (
     clean_fields,
     clean_namespace,
     clean_value,
+    flatten_filter,
     render_text,
 )
 

@@ -12,10 +12,9 @@ from newton.cognition.content_words import extract_content_words
 from newton.cognition.questions.question_kinds import read_question
 from newton.errors import ConfigError
 from newton.heart.facts.conflicts import concerns_safety
-from newton.heart.identity.standing_instructions import detect_instructions
+from newton.heart.identity.standing_wishes import detect_instructions, find_standing_type
 from newton.heart.statements.change_detection import detect_change
 from newton.heart.statements.similarity import compare_statements
-from newton.heart.statements.standing_detection import find_standing_type
 from newton.heart.statements.statement_selection import list_texts, select_statements
 from newton.languages.dates import find_dates_in
 from newton.languages.detection import detect_language

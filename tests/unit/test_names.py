@@ -22,7 +22,7 @@ MAX_MODULES_PER_PACKAGE = 20  # none has more
 # Modules named after a process. A new one needs a noun: what it defines (`ranking` -> `rank_fusion`).
 GERUND_MODULES = {
     "cognition/frames/training",
-    *("heart/chunking", "heart/procedure_matching", "memory/forgetting", "memory/ranking"),
+    *("heart/chunking", "heart/procedures", "memory/forgetting", "memory/ranking"),
     *("providers/embedding", "providers/openai/embedding", "runtime/cli/formatting", "runtime/cli/printing"),
     *("runtime/settings_mapping", "runtime/tracing", "runtime/wiring"),
 }
@@ -249,7 +249,7 @@ WORDS_BY_CONTRACT = {
     "newton/brain/hash_chain.py",
     "newton/brain/ledger.py",
     "newton/dialogue/task_tree.py",
-    "newton/heart/shortening_prompt.py",
+    "newton/heart/reconciliation/prompt.py",
     "newton/heart/identity/identity_store.py",
 }
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, StringConstraints, create_model
 
 from newton.cognition.frames.tiebreak import FrameOutput
 from newton.dialogue.compaction.llm_summary import SummaryOutput
-from newton.heart.shortening_prompt import ShortenedOutput
+from newton.heart.reconciliation.prompt import ShortenedOutput
 from newton.providers.model_output.lenient_json import find_json_values
 from newton.providers.model_output.output_parser import CUT_OFF, parse_output
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.heart.procedure_matching import ProcedureTriggers, extract_stems, match_triggers, stem_overlap
+from newton.heart.procedures import ProcedureTriggers, extract_stems, match_triggers, stem_overlap
 from newton.text.names import NamedEntity, NameIndex, list_candidate_spellings, list_spellings
 
 

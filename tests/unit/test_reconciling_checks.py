@@ -10,9 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.heart.reconciliation.authority import find_authority
+from newton.heart.reconciliation.authority import find_authority, find_off_record, find_request, find_topic
 from newton.heart.reconciliation.item_checks import check_items
-from newton.heart.reconciliation.off_record import find_off_record, find_request, find_topic
 from newton.heart.reconciliation.quoted_text import is_quoted, split_own_words
 from newton.heart.reconciliation.reconciling_types import OPERATIONS, CheckedItem, ProposedItem, ReconcilingInput
 from tests.cases import load_cases

@@ -13,10 +13,15 @@ from hypothesis import strategies as st
 
 from newton.agent.reconciliation.reconciler import cut_batch
 from newton.heart.reconciliation.answer_reader import SCHEMA, ReconcilingOutput, read_answer
-from newton.heart.reconciliation.batches import count_prompt, estimate_answer, split_batches
-from newton.heart.reconciliation.implied_items import list_implied_items
 from newton.heart.reconciliation.item_checks import check_items
-from newton.heart.reconciliation.prompt import load_system_prompt, render_prompt
+from newton.heart.reconciliation.known_checks import list_implied_items
+from newton.heart.reconciliation.prompt import (
+    count_prompt,
+    estimate_answer,
+    load_system_prompt,
+    render_prompt,
+    split_batches,
+)
 from newton.heart.reconciliation.reconciling_types import OPERATIONS, SHOWN_OPERATIONS
 from newton.providers.token_counter import count
 from tests.unit.reconciling import check, make_batch

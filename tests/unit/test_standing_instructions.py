@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from newton.content.yaml_files import parse_trusted
-from newton.heart.identity.standing_instructions import (
-    MAX_MESSAGE_CHARACTERS,
-    MAX_SENTENCE_CHARACTERS,
-    detect_instructions,
-)
+from newton.heart.identity.standing_wishes import MAX_MESSAGE_CHARACTERS, MAX_SENTENCE_CHARACTERS, detect_instructions
 from newton.heart.identity.tenets import IdentityPart
 from newton.heart.statements.habits import is_single_event
 from newton.heart.statements.standing_detection import find_standing_type

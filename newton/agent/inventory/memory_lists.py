@@ -8,7 +8,7 @@ from newton.agent.memory_inputs import MemoryFilterInput
 from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.dialogue import sessions
-from newton.heart.entities.subject_names import list_subject_keys
+from newton.heart.entities.entity_lookup import list_subject_keys
 from newton.memory.lookup import resolve_id
 from newton.memory.memory_list import (
     DEFAULT_KINDS,

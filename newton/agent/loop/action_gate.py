@@ -9,9 +9,10 @@ from uuid import UUID
 from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.errors import CensorError, ProviderError
-from newton.heart import activations, censors
+from newton.heart import censors
 from newton.heart.censor_text import iter_passages
 from newton.heart.censors import Censor, CensorStage
+from newton.heart.lifecycle import engine
 from newton.ids import derive_model_id
 from newton.memory.lookup import short_id
 from newton.memory.memory import PERSON_TIERS, Trust
@@ -222,7 +223,7 @@ class ActionGate:
             return
         memory_ids = [censor.memory_id for censor in matches]
         async with self.scope.write() as (tx, ctx):
-            await activations.record_activations(tx, "censor", memory_ids, stage=stage, ctx=ctx)
+            await engine.record_activations(tx, "censor", memory_ids, stage=stage, ctx=ctx)
 
     async def _embed_text(self, text: str, rules: Sequence[Censor]) -> "tuple[Sequence[Vector], str | None]":
         """Return the vectors of the text and of its passages, and the reason why it, or a part, is not compared."""

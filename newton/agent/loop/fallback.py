@@ -10,8 +10,8 @@ from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.questions.standing_choice import REASONS
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.dialogue.brief.item_detection import find_asked_kinds
-from newton.heart.identity.standing_instructions import detect_instructions
-from newton.heart.reconciliation.off_record import find_request
+from newton.heart.identity.standing_wishes import detect_instructions
+from newton.heart.reconciliation.authority import find_request
 from newton.memory.memory_reader import DATED_KINDS
 from newton.text.questions import contains_question, is_only_question, summarizes_session_starting_with
 from newton.text.words import extract_content_words

@@ -28,7 +28,7 @@ from newton.cognition.assembly.fact_labels import render_found
 from newton.content.yaml_files import did_you_mean
 from newton.dialogue.task_tree import TaskTree
 from newton.errors import DatabaseError, InputError, NewtonError, NotFoundError
-from newton.heart.identity.standing_instructions import detect_instructions
+from newton.heart.identity.standing_wishes import detect_instructions
 from newton.memory.lookup import MemoryMention, cut_page, short_id
 from newton.memory.memory import PERSON_TIERS, Trust, lowest_known_trust, lowest_trust
 

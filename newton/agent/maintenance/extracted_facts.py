@@ -7,7 +7,7 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
-from newton.heart.identity.standing_instructions import detect_instructions
+from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory import store
 from newton.text.words import extract_content_words

@@ -7,7 +7,7 @@ from newton.db.pool import in_transaction
 from newton.dialogue import long_messages
 from newton.dialogue.long_messages import LongMessage
 from newton.errors import TokenQuotaError
-from newton.heart.shortening_prompt import ShortenedOutput, build_shortening_prompt
+from newton.heart.reconciliation.prompt import ShortenedOutput, build_shortening_prompt
 from newton.memory.hygiene import clean_model_text
 from newton.memory.memory import TokenCounter, WriteContext
 from newton.memory.representations import one_line

@@ -13,14 +13,14 @@ from newton.db.queries import load
 from newton.errors import ConflictError
 from newton.heart.facts import fact_edits, fact_store
 from newton.heart.facts.attributes import normalize_subject
-from newton.heart.facts.duplicates import merge_duplicates
+from newton.heart.facts.fact_merges import merge_duplicates
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext, review
-from newton.heart.lifecycle.facts import may_supersede
+from newton.heart.lifecycle.transition_rules import may_supersede
+from newton.heart.reconciliation.authority import asks_to_forget
+from newton.heart.reconciliation.known_checks import is_fragment
 from newton.heart.reconciliation.line_statements import LineStatement, find_containing, find_resolved
-from newton.heart.reconciliation.own_words import asks_to_forget
 from newton.heart.reconciliation.reconciling_types import CheckedItem, Operation
-from newton.heart.reconciliation.same_statements import is_fragment
 from newton.memory import store
 from newton.memory.memory import Trust, digest
 

@@ -22,7 +22,7 @@ from newton.heart import episodes, procedures
 from newton.heart.episodes import EpisodeSummary
 from newton.heart.identity import identity_store, user_rules
 from newton.heart.identity.identity_store import IdentityEdit, MessageRef
-from newton.heart.identity.standing_instructions import StandingInstruction
+from newton.heart.identity.standing_wishes import StandingInstruction
 from newton.heart.identity.tenets import IdentityTenet
 from newton.heart.identity.user_rules import RuleSource
 from newton.heart.lifecycle.engine import LifecycleContext

@@ -21,10 +21,9 @@ from newton.dialogue import reconciliation_queue as queue
 from newton.dialogue.reconciliation_queue import DueSession, UnreadLines
 from newton.errors import ContextWindowError, ProviderError, RefusedRequestError, TokenQuotaError
 from newton.heart.reconciliation.answer_reader import ReconcilingOutput, read_answer
-from newton.heart.reconciliation.batches import estimate_answer, split_batches
-from newton.heart.reconciliation.implied_items import list_implied_items
 from newton.heart.reconciliation.item_checks import check_items
-from newton.heart.reconciliation.prompt import render_prompt
+from newton.heart.reconciliation.known_checks import list_implied_items
+from newton.heart.reconciliation.prompt import estimate_answer, render_prompt, split_batches
 from newton.heart.reconciliation.reconciling_types import NewLine, ReadAnswer, ReconcilingInput
 from newton.providers.chat import ChatMessage
 

@@ -27,13 +27,17 @@ from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
 from newton.heart.identity.identity_store import IdentityEdit
-from newton.heart.identity.standing_instructions import StandingInstruction
+from newton.heart.identity.standing_wishes import StandingInstruction
 from newton.heart.lifecycle.engine import review
-from newton.heart.reconciliation.authority import find_authority
+from newton.heart.reconciliation.authority import (
+    asks_to_forget,
+    find_authority,
+    find_request,
+    is_about,
+    says_in_own_words,
+)
 from newton.heart.reconciliation.item_checks import check_items
 from newton.heart.reconciliation.line_statements import relate
-from newton.heart.reconciliation.off_record import find_request, is_about
-from newton.heart.reconciliation.own_words import asks_to_forget, says_in_own_words
 from newton.heart.reconciliation.prompt import number_batch
 from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.reconciling_types import (

@@ -14,7 +14,7 @@ from newton.db.queries import load
 from newton.dialogue.messages import StoredMessage
 from newton.heart.facts import fact_store
 from newton.heart.lifecycle.engine import LifecycleContext
-from newton.heart.reconciliation.off_record import find_off_record, find_topic, is_about
+from newton.heart.reconciliation.authority import find_off_record, find_topic, is_about
 from newton.heart.reconciliation.text_evidence import list_stems
 from newton.memory.forgetting import find_derived, find_orphaned
 from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, Trust

@@ -8,8 +8,9 @@ from uuid import UUID
 from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.errors import ConflictError
-from newton.heart import activations, censors
+from newton.heart import censors
 from newton.heart.censors import CensorChange, CensorRule, CensorSummary
+from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory.lookup import resolve_id
 
@@ -47,7 +48,7 @@ class CensorService:
     async def report_false_positive(self, censor_ref: str) -> CensorChange:
         """Record that the last match of a censor was wrong."""
         async with self._censor(censor_ref) as (tx, ctx, memory_id):
-            await activations.record_result(tx, "censor", memory_id, "false_positive", ctx=ctx)
+            await engine.record_result(tx, "censor", memory_id, "false_positive", ctx=ctx)
             self._publish("false_positive", memory_id)
             return CensorChange(censor_id=memory_id)
 

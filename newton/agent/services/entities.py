@@ -9,9 +9,9 @@ from newton.agent.services.confirmation import hash_preview, verify_preview
 from newton.db.pool import Tx
 from newton.dialogue import sessions
 from newton.errors import NotFoundError
-from newton.heart.entities import entity_merge, entity_records, entity_store
-from newton.heart.entities.entity_merge import EntityMergePlan
-from newton.heart.entities.entity_records import EntityMention, EntityRecord
+from newton.heart.entities import entity_changes, entity_lookup, entity_store
+from newton.heart.entities.entity_changes import EntityMergePlan
+from newton.heart.entities.entity_lookup import EntityMention, EntityRecord
 from newton.heart.entities.entity_store import EntityRelation, EntitySummary
 from newton.heart.facts import fact_edits
 from newton.memory import store
@@ -50,11 +50,11 @@ class EntityService:
             found = (await entity_store.load_index(tx, agent_id=ctx.agent_id)).resolve(name)
             if found is None:
                 raise unknown_entity_error(name)
-            entity, properties = await entity_records.read_entity(tx, found.entity_id, agent_id=ctx.agent_id)
+            entity, properties = await entity_lookup.read_entity(tx, found.entity_id, agent_id=ctx.agent_id)
             relations = await entity_store.find_relations(
                 tx, [found.entity_id], agent_id=ctx.agent_id, depth=depth, now=ctx.now
             )
-            ids = await entity_records.list_mentions(tx, found.entity_id, agent_id=ctx.agent_id, limit=limit)
+            ids = await entity_lookup.list_mentions(tx, found.entity_id, agent_id=ctx.agent_id, limit=limit)
             memories = await read_rows(tx, ids, agent_id=ctx.agent_id)
         mentions = [
             EntityMention(
@@ -96,7 +96,7 @@ class EntityService:
             await store.lock_entities(tx, agent_id=ctx.agent_id)
             plan = await self._plan_merge(tx, name, into)
             verify_preview(token, plan.token)
-            await entity_merge.merge_entities(tx, plan, ctx=ctx)
+            await entity_changes.merge_entities(tx, plan, ctx=ctx)
             await fact_edits.move_subjects(tx, plan.subject_keys, plan.kept, ctx=ctx)
             ids = {"entity_id": str(plan.kept_id), "merged_id": str(plan.merged_id)}
             self.scope.publish("entity.merged", ids)
@@ -108,7 +108,7 @@ class EntityService:
         if merged is None or kept is None:
             raise unknown_entity_error(name if merged is None else into)
         agent_id = self.scope.agent_id
-        plan = await entity_merge.plan_merge(tx, merged.entity_id, kept.entity_id, agent_id=agent_id)
+        plan = await entity_changes.plan_merge(tx, merged.entity_id, kept.entity_id, agent_id=agent_id)
         return replace(plan, token=hash_preview(str(agent_id), "merge", *plan.state_parts))
 
 

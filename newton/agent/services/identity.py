@@ -10,7 +10,7 @@ from newton.db.pool import Tx
 from newton.errors import InputError
 from newton.heart.identity import identity_store
 from newton.heart.identity.identity_store import IdentityEdit, IdentityVersion, TenetProposal, TenetRecord
-from newton.heart.identity.standing_instructions import StandingInstruction
+from newton.heart.identity.standing_wishes import StandingInstruction
 from newton.heart.identity.tenets import Identity, IdentityPart, IdentityTenet
 from newton.memory.hygiene import clean_text
 from newton.memory.memory import PERSON_TIERS, Trust

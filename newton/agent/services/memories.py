@@ -18,7 +18,7 @@ from newton.dialogue import log
 from newton.dialogue.compaction import entry_store
 from newton.errors import InputError
 from newton.heart import episodes
-from newton.heart.entities.subject_rank import demote_other_subjects
+from newton.heart.entities.entity_lookup import demote_other_subjects
 from newton.heart.episodes import NewEpisode
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import FactOutcome, NewFact

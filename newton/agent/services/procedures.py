@@ -6,8 +6,9 @@ from uuid import UUID
 from newton.agent.scope import AgentScope
 from newton.content.skills import SkillFile, SkillSet
 from newton.errors import NotFoundError
-from newton.heart import activations, procedures
-from newton.heart.activations import ActivationResult
+from newton.heart import procedures
+from newton.heart.lifecycle import engine
+from newton.heart.lifecycle.engine import ActivationResult
 from newton.heart.procedures import DISK_ORIGIN, ProcedureChange, ProcedureVersion, SyncReport
 
 
@@ -69,16 +70,16 @@ class ProcedureService:
         """Record a use of a procedure, with its result if known. Raises NotFoundError for an unknown procedure."""
         async with self.scope.write() as (tx, ctx):
             memory_id = (await procedures.get_latest(tx, name, agent_id=ctx.agent_id)).memory_id
-            (use_id,) = await activations.record_activations(tx, "procedure", [memory_id], stage=ctx.origin, ctx=ctx)
+            (use_id,) = await engine.record_activations(tx, "procedure", [memory_id], stage=ctx.origin, ctx=ctx)
             if result:
-                await activations.record_result(tx, "procedure", memory_id, result, activation=use_id, ctx=ctx)
+                await engine.record_result(tx, "procedure", memory_id, result, activation=use_id, ctx=ctx)
             self._publish("used", memory_id, result)
 
     async def record_outcome(self, name: str, result: ActivationResult) -> None:
         """Record the result of the latest use that has none. Raises NotFoundError if there is no such use."""
         async with self.scope.write() as (tx, ctx):
             memory_id = (await procedures.get_latest(tx, name, agent_id=ctx.agent_id)).memory_id
-            await activations.record_result(tx, "procedure", memory_id, result, ctx=ctx)
+            await engine.record_result(tx, "procedure", memory_id, result, ctx=ctx)
             self._publish("outcome_recorded", memory_id, result)
 
     async def record_result(self, name: str, result: ActivationResult) -> None:

@@ -13,9 +13,8 @@ from newton.db.pool import Tx
 from newton.dialogue import sessions, tasks
 from newton.dialogue.log import MAX_POSITION, MessageRange
 from newton.dialogue.task_tree import Task, TaskTree
-from newton.heart import activations
-from newton.heart.activations import ActivationResult
-from newton.heart.lifecycle.engine import LifecycleContext
+from newton.heart.lifecycle import engine
+from newton.heart.lifecycle.engine import ActivationResult, LifecycleContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +100,9 @@ class TaskService:
         shown = await bundle_store.list_shown_procedures(
             tx, _to_range(task), inner, agent_id=ctx.agent_id, session_id=session_id
         )
-        use_ids = await activations.record_activations(tx, "procedure", shown, stage="task", ctx=ctx)
+        use_ids = await engine.record_activations(tx, "procedure", shown, stage="task", ctx=ctx)
         for memory_id, use_id in zip(shown, use_ids, strict=True):
-            await activations.record_result(tx, "procedure", memory_id, result, activation=use_id, ctx=ctx)
+            await engine.record_result(tx, "procedure", memory_id, result, activation=use_id, ctx=ctx)
             self.scope.publish("procedure.used", {"memory_id": str(memory_id), "result": result})
 
     def _publish(self, event: str, task: Task) -> Task:

@@ -14,13 +14,13 @@ from newton.dialogue.messages import StoredMessage
 from newton.errors import ConflictError, NotFoundError, ProviderError
 from newton.heart.identity import identity_store, user_rules
 from newton.heart.identity.identity_store import IdentityEdit, MessageRef, TenetProposal
-from newton.heart.identity.rule_model import load_rule_model
 from newton.heart.identity.rule_plan import RulePlan, list_rule_texts, plan_rules
-from newton.heart.identity.standing_instructions import StandingInstruction
+from newton.heart.identity.standing_wishes import StandingInstruction
 from newton.heart.identity.tenets import is_valid_line
 from newton.heart.identity.user_rules import RuleChange, RuleSource
+from newton.heart.identity.wish_models import load_rule_model
 from newton.heart.lifecycle.engine import LifecycleContext
-from newton.heart.reconciliation.off_record import is_only_request
+from newton.heart.reconciliation.authority import is_only_request
 from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, Trust
 from newton.providers.embedding import Vector
 

@@ -21,7 +21,7 @@ from newton.cognition.sources.signals import asks_for_times, asks_only_about_tim
 from newton.content.frames import Frame
 from newton.content.profiles import GatherOptions, Profile
 from newton.fault_isolation import compute_part
-from newton.heart.procedure_matching import match_triggers
+from newton.heart.procedures import match_triggers
 from newton.memory.memory_reader import DATED_KINDS
 from newton.memory.search_types import RetrievedMemory
 from newton.text.time_expressions import TimeRange

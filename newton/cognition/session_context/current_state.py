@@ -18,7 +18,7 @@ from newton.cognition.sources.gathered_data import SessionContextData
 from newton.cognition.sources.session_state import MAX_FOCUS_LINES
 from newton.cognition.sources.signals import asks_for_times
 from newton.heart.censors import find_matching
-from newton.heart.procedure_matching import match_triggers
+from newton.heart.procedures import match_triggers
 from newton.memory.search_types import RecallQuery, RetrievedMemory
 from newton.text.time_expressions import TimeRange
 from newton.text.words import extract_content_words, is_continuation, is_follow_up, refers_back

@@ -11,7 +11,7 @@ from newton.cognition.sources.gathered_data import SessionContextData
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.heart import procedures
-from newton.heart.procedure_matching import ProcedureTriggers
+from newton.heart.procedures import ProcedureTriggers
 from newton.memory.memory import Kind, past_reason
 from newton.memory.memory_reader import fetch_memories
 from newton.memory.search_types import RecallQuery, RetrievedMemory

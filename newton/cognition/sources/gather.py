@@ -51,7 +51,7 @@ from newton.heart.entities.entity_lookup import EntityQuery
 from newton.heart.events import event_store
 from newton.heart.events.event_store import EventQuery, RecentEvents
 from newton.heart.identity import identity_store as identity
-from newton.heart.procedure_matching import match_triggers
+from newton.heart.procedures import match_triggers
 from newton.ids import derive_model_id
 from newton.memory.memory_reader import fetch_memories
 from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights

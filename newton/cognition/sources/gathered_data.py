@@ -15,7 +15,7 @@ from newton.heart.censors import Censor
 from newton.heart.entities.entity_lookup import EntityMatches
 from newton.heart.events.event_store import RecentEvents
 from newton.heart.identity.tenets import EMPTY_IDENTITY, Identity
-from newton.heart.procedure_matching import ProcedureTriggers
+from newton.heart.procedures import ProcedureTriggers
 from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory
 from newton.text.time_expressions import TimeRange
 

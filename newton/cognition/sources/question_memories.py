@@ -26,7 +26,7 @@ from newton.concurrency import task_group
 from newton.db.pool import Database
 from newton.deadline import RequestDeadline
 from newton.dialogue import log
-from newton.heart.entities.subject_rank import demote_other_subjects
+from newton.heart.entities.entity_lookup import demote_other_subjects
 from newton.memory.memory import Kind
 from newton.memory.query_vectors import embed_text
 from newton.memory.ranking import TIME_FIRST, PreferredMemories, RankingWeights

@@ -14,7 +14,7 @@ from newton.content.yaml_files import parse_trusted
 from newton.dialogue.brief.brief_items import BriefDraft, BriefKind
 from newton.dialogue.messages import Role
 from newton.dialogue.session_summary import split_sentences
-from newton.heart.identity.standing_instructions import detect_instructions
+from newton.heart.identity.standing_wishes import detect_instructions
 
 MAX_MESSAGE_CHARS = 8_000  # a longer message is mostly pasted text
 MAX_SENTENCE_CHARS = 400  # a longer sentence is pasted text

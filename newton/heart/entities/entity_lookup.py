@@ -1,17 +1,21 @@
-"""Lookup of the entities that an input names, of their relations, and of the relations of related entities."""
+"""Lookup of the entities that an input or a subject names, of their records, relations, mentions and other names."""
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby, islice
 from typing import NamedTuple
 from uuid import UUID
 
+from pydantic import JsonValue
+
 from newton.db.pool import Tx
-from newton.db.queries import load
-from newton.heart.entities.entity_store import MAX_DEPTH, MENTIONED_WITH
-from newton.heart.facts.attributes import normalize_attribute
-from newton.heart.procedure_matching import MAX_INPUT_CHARACTERS, extract_stems, stem_overlap
+from newton.db.queries import Record, load
+from newton.heart.entities.entity_store import MAX_DEPTH, MENTIONED_WITH, EntityRelation, EntitySummary
+from newton.heart.facts.attributes import normalize_attribute, normalize_subject
+from newton.heart.procedures import MAX_INPUT_CHARACTERS, extract_stems, stem_overlap
+from newton.memory.memory import Kind
 from newton.memory.memory_reader import fetch_memories
 from newton.memory.search_types import RetrievedMemory
 from newton.memory.store import END_OF_TIME
@@ -21,10 +25,72 @@ from newton.text.names import (
     NamedEntity,
     NameIndex,
     compute_salience,
+    find_names,
     list_candidate_spellings,
+    list_spellings,
+    normalize_name,
 )
 
 SQL = load("newton.heart.entities", "entity_lookup.sql")
+
+OTHER_SUBJECT_FACTOR = 0.9  # of the relevance of the best fact on the named subject
+
+
+def demote_other_subjects(text: str, memories: Sequence[RetrievedMemory]) -> Sequence[RetrievedMemory]:
+    """Rank facts on other subjects below the best fact on a subject that the text names; return all, best first.
+
+    A fact is on another subject if it begins with a name and contains none of the names in the text.
+    """
+    names = {word for mention in find_names(text) for word in mention.text.casefold().split()}
+    facts = [found for found in memories if found.kind == "fact"] if names else []
+    named = {found.memory_id for found in facts if any(name in found.summary.casefold() for name in names)}
+    if not named:
+        return memories
+    limit = OTHER_SUBJECT_FACTOR * max(found.relevance for found in facts if found.memory_id in named)
+    above = [found for found in facts if found.memory_id not in named and found.relevance > limit]
+    others = {found.memory_id for found in above if _begins_with_name(found.summary)}
+    demoted = [f._replace(relevance=limit) if f.memory_id in others else f for f in memories]
+    return sorted(demoted, key=lambda f: (-f.relevance, f.memory_id))
+
+
+def _begins_with_name(text: str) -> bool:
+    return any(mention.start == 0 for mention in find_names(text))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityMention:
+    """A memory that mentions an entity."""
+
+    memory_id: UUID
+    kind: Kind
+    state: str
+    text: str
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityRecord(EntitySummary):
+    """An entity with its properties and relations, and the latest memories that mention it."""
+
+    properties: Mapping[str, JsonValue]
+    relations: Sequence[EntityRelation]
+    mentioned_in: Sequence[EntityMention]
+
+
+async def read_entity(tx: Tx, entity_id: UUID, *, agent_id: UUID) -> tuple[EntitySummary, dict[str, JsonValue]]:
+    """Return an entity and its properties. The entity must exist."""
+    row = await SQL["get_entity"].fetch_one(tx, agent_id=agent_id, entity_id=entity_id)
+    assert row is not None, "the entity was found in the same transaction"
+    fields = dict(row)
+    properties: dict[str, JsonValue] = json.loads(fields.pop("properties"))
+    return EntitySummary(**fields), properties
+
+
+async def list_mentions(tx: Tx, entity_id: UUID, *, agent_id: UUID, limit: int) -> list[UUID]:
+    """Return the ids of up to `limit` current memories that mention an entity, latest first."""
+    rows = await SQL["list_mentions"].fetch_all(tx, agent_id=agent_id, entity_id=entity_id, max_rows=limit)
+    return [row["memory_id"] for row in rows]
+
 
 MAX_RELATIONS_PER_STEP = 200  # read per step, because an entity may have thousands
 MAX_CANDIDATES_PER_STEP = 8  # returned per step
@@ -201,3 +267,35 @@ def _select_relations(
     for _, group in groupby(ranked, key=lambda one: distances[one.memory_id]):
         selection += islice(group, MAX_CANDIDATES_PER_STEP)
     return selection
+
+
+async def resolve_subjects(tx: Tx, subjects: Iterable[str], *, agent_id: UUID) -> dict[str, str]:
+    """Return the key of the entity for each subject that is an alias of exactly one. Names of entities are left out."""
+    given = sorted(set(subjects))
+    if not given:
+        return {}
+    rows = await _find_entities(tx, given, agent_id=agent_id)
+    names = {normalize_name(row["name"]) for row in rows}
+    keys: dict[str, str] = {}
+    for subject in given:
+        name = normalize_name(subject)
+        owners = [row["name"] for row in rows if name in map(normalize_name, row["aliases"])]
+        if name not in names and len(owners) == 1:
+            keys[subject] = normalize_subject(owners[0])
+    return keys
+
+
+async def list_subject_keys(tx: Tx, subject: str, *, agent_id: UUID) -> list[str]:
+    """Return the keys under which facts about a person or thing may be stored: those of all its names."""
+    name = normalize_name(subject)
+    rows = await _find_entities(tx, [subject], agent_id=agent_id)
+    groups = [(row["name"], *row["aliases"]) for row in rows]
+    groups = [names for names in groups if name == normalize_name(names[0])] or groups
+    known = [one for names in groups if name in map(normalize_name, names) for one in names]
+    return sorted({normalize_subject(one) for one in (subject, *known)})
+
+
+async def _find_entities(tx: Tx, names: Iterable[str], *, agent_id: UUID) -> list[Record]:
+    """Return the entities that one of the names may refer to."""
+    spellings = sorted({spelling for name in names for spelling in list_spellings(name, ())})
+    return await SQL["find_by_name"].fetch_all(tx, agent_id=agent_id, spellings=spellings)

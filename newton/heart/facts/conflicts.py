@@ -12,9 +12,9 @@ from pydantic import Field
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.heart.facts import fact_store
-from newton.heart.facts.duplicates import merge_duplicates
+from newton.heart.facts.fact_merges import merge_duplicates
 from newton.heart.lifecycle.engine import LifecycleContext, review
-from newton.heart.lifecycle.facts import may_supersede
+from newton.heart.lifecycle.transition_rules import may_supersede
 from newton.memory import store
 from newton.memory.memory import Trust
 from newton.memory.store import LinkType

@@ -8,7 +8,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import InputError, NotFoundError
 from newton.heart.entities import entity_store
-from newton.heart.entities.subject_names import resolve_subjects
+from newton.heart.entities.entity_lookup import resolve_subjects
 from newton.heart.facts.attributes import normalize_subject
 from newton.heart.lifecycle.engine import LifecycleContext, lock_attributes, review
 from newton.memory.store import PlannedTransition, apply_transitions

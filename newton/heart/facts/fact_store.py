@@ -13,12 +13,11 @@ from asyncpg import Record
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.heart.entities.subject_names import resolve_subjects
+from newton.heart.entities.entity_lookup import resolve_subjects
 from newton.heart.facts.attributes import normalize_attribute, normalize_subject, select_single_value_attributes
+from newton.heart.identity.standing_wishes import find_standing_type
 from newton.heart.lifecycle.engine import AttributeKey, LifecycleContext, lock_attributes, read_successors, review
-from newton.heart.statements.appositions import find_appositions
-from newton.heart.statements.clauses import list_untouched
-from newton.heart.statements.standing_detection import find_standing_type
+from newton.heart.statements.clauses import find_appositions, list_untouched
 from newton.heart.statements.tokenizer import fold_words
 from newton.memory import store
 from newton.memory.lookup import RelatedMemory

@@ -12,13 +12,13 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.heart.identity.conflicts import compare_lines
-from newton.heart.identity.standing_instructions import StandingInstruction
+from newton.heart.identity.standing_wishes import StandingInstruction
 from newton.heart.identity.tenets import (
     EMPTY_IDENTITY,
     Identity,
     IdentityPart,
     IdentityTenet,
+    compare_lines,
     fingerprint,
     make_tenet,
 )

@@ -14,7 +14,7 @@ from newton.db.pool import Tx
 from newton.errors import ConflictError, NotFoundError
 from newton.heart.identity import identity_store as identity
 from newton.heart.identity.identity_store import IdentityEdit, MessageRef
-from newton.heart.identity.standing_instructions import StandingInstruction
+from newton.heart.identity.standing_wishes import StandingInstruction
 from newton.heart.identity.tenets import Identity, IdentityTenet, make_tenet
 
 

@@ -14,8 +14,7 @@ from asyncpg import Record
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.heart.items.item_filter import FilterCondition, NamespacePattern
-from newton.heart.items.item_value import JsonObject
+from newton.heart.items.item_value import FilterCondition, JsonObject, NamespacePattern
 from newton.ids import derive_model_id, new_id
 from newton.memory import store
 from newton.memory.forgetting import forget

@@ -1,4 +1,4 @@
-"""Lifecycle engine: reads the evidence on memories, plans transitions by the rules of their kind, and applies them."""
+"""Lifecycle engine: reads the evidence on memories (activations, caps), plans transitions by rules, applies them."""
 
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -12,14 +12,48 @@ from asyncpg import Record
 
 from newton.db.pool import Database, Tx
 from newton.db.queries import SqlQuery, load
-from newton.heart.lifecycle import censors, episodes, facts, procedures
-from newton.heart.lifecycle.caps import caps_by_kind, plan_cap_transitions
-from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from newton.errors import NotFoundError
+from newton.heart.lifecycle import transition_rules
+from newton.heart.lifecycle.transition_rules import LifecycleThresholds
+from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import Kind, ShortForms, WriteContext
+from newton.memory.memory import ARCHIVED, Kind, ShortForms, WriteContext
 from newton.memory.store import MemoryUpdate, PlannedTransition, add_links, apply_transitions
+from newton.text.names import HALF_LIFE_DAYS, SALIENCE_PRIOR
 
-SQL = load("newton.heart.lifecycle", "evidence.sql")
+SQL = load("newton.heart.lifecycle", "engine.sql")
+
+
+def caps_by_kind(thresholds: LifecycleThresholds) -> Mapping[Kind, int]:
+    """Return the cap of each kind, in the order in which the caps are applied.
+
+    Relations come before entities, because a current relation keeps its entities current.
+    """
+    return {
+        "event": thresholds.max_events,
+        "relation": thresholds.max_relations,
+        "entity": thresholds.max_entities,
+        "procedure": thresholds.max_procedures,
+        "passage": thresholds.max_passages,
+    }
+
+
+async def plan_cap_transitions(tx: Tx, kind: Kind, limit: int, *, ctx: WriteContext) -> list[PlannedTransition]:
+    """Return the transitions after which the best `limit` memories of a kind are current and all others archived."""
+    rows = await SQL["list_over_cap"].fetch_all(
+        tx, agent_id=ctx.agent_id, kind=kind, cap=limit, enough=SALIENCE_PRIOR, now=ctx.now, half_life=HALF_LIFE_DAYS
+    )
+    kept, dropped = (
+        f"it ranks among the best {limit:,} of its kind again",
+        f"it ranks below the best {limit:,} of its kind",
+    )
+    return [
+        PlannedTransition(row["memory_id"], "restored", row["state"], "ACTIVE", kept)
+        if row["within"]
+        else PlannedTransition(row["memory_id"], "archived", row["state"], ARCHIVED, dropped)
+        for row in rows
+    ]
+
 
 BATCH = 2_000
 MAX_SUMMARIZED_CHARACTERS = 2_000  # of the full text of a summarized episode
@@ -85,8 +119,8 @@ async def read_successors(tx: Tx, fact_id: UUID, *, agent_id: UUID, now: datetim
     The result maps the id of each superseded fact to the id of the fact that superseded it.
     """
     rows = await SQL["get_fact_evidence"].fetch_all(tx, agent_id=agent_id, memory_ids=[fact_id])
-    values = [facts.FactEvidence(**row) for row in rows]
-    return {older: later.memory_id for older, later in facts.find_successors(values, now=now).items()}
+    values = [transition_rules.FactEvidence(**row) for row in rows]
+    return {older: later.memory_id for older, later in transition_rules.find_successors(values, now=now).items()}
 
 
 async def _plan(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
@@ -124,7 +158,7 @@ async def _iter_transitions(
 async def _begin_facts(db: Database, ctx: LifecycleContext) -> None:
     """Make facts current if their period of validity has begun."""
     async with db.transaction(ctx.agent_id) as tx:
-        latest_start = ctx.now + facts.MAX_CLOCK_SKEW
+        latest_start = ctx.now + transition_rules.MAX_CLOCK_SKEW
         rows = await SQL["list_started"].fetch_all(tx, agent_id=ctx.agent_id, latest_start=latest_start)
         if rows:
             await review(tx, ctx, "fact", [row["memory_id"] for row in rows])
@@ -167,10 +201,10 @@ async def _update_current(
 
     This includes facts without a transition, because a new fact becomes current without one.
     """
-    reviewed = [facts.FactEvidence(**row) for row in evidence]
-    await add_links(tx, "contradicts", facts.find_contested_values(reviewed, now=ctx.now), ctx=ctx)
+    reviewed = [transition_rules.FactEvidence(**row) for row in evidence]
+    await add_links(tx, "contradicts", transition_rules.find_contested_values(reviewed, now=ctx.now), ctx=ctx)
     memory_ids = [fact.memory_id for fact in reviewed]
-    latest_start = ctx.now + facts.MAX_CLOCK_SKEW
+    latest_start = ctx.now + transition_rules.MAX_CLOCK_SKEW
     await SQL["update_current"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, latest_start=latest_start)
 
 
@@ -210,7 +244,7 @@ async def _mark_ineffective(
 
 def _mark_forms(row: Record, ctx: LifecycleContext) -> ShortForms:
     forms = ShortForms(row["micro"], row["summary"], row["micro_tokens"], row["summary_tokens"])
-    return procedures.mark_forms(forms, row["state"], count_tokens=ctx.count_tokens)
+    return transition_rules.mark_forms(forms, row["state"], count_tokens=ctx.count_tokens)
 
 
 def truncate_text(text: str) -> str:
@@ -224,22 +258,75 @@ def truncate_text(text: str) -> str:
 RULES: Mapping[Kind, KindRules] = {
     "fact": KindRules(
         SQL["get_fact_evidence"],
-        lambda rows, ctx: facts.plan([facts.FactEvidence(**row) for row in rows], ctx.thresholds, now=ctx.now),
+        lambda rows, ctx: transition_rules.plan_facts(
+            [transition_rules.FactEvidence(**row) for row in rows], ctx.thresholds, now=ctx.now
+        ),
         _update_current,
     ),
     "episode": KindRules(
         SQL["get_episode_ages"],
-        lambda rows, ctx: episodes.plan([episodes.EpisodeAge(**row) for row in rows], ctx.thresholds, now=ctx.now),
+        lambda rows, ctx: transition_rules.plan_episodes(
+            [transition_rules.EpisodeAge(**row) for row in rows], ctx.thresholds, now=ctx.now
+        ),
         _archive_texts,
     ),
     "procedure": KindRules(
         SQL["get_procedure_records"],
-        lambda rows, ctx: procedures.plan([procedures.ProcedureRecord(**row) for row in rows], ctx.thresholds),
+        lambda rows, ctx: transition_rules.plan_procedures(
+            [transition_rules.ProcedureRecord(**row) for row in rows], ctx.thresholds
+        ),
         _mark_ineffective,
     ),
     "censor": KindRules(
         SQL["get_censor_records"],
-        lambda rows, ctx: censors.plan([censors.CensorRecord(**row) for row in rows], ctx.thresholds),
+        lambda rows, ctx: transition_rules.plan_censors(
+            [transition_rules.CensorRecord(**row) for row in rows], ctx.thresholds
+        ),
         None,
     ),
 }
+
+
+TrackedKind = Literal["procedure", "censor"]
+ActivationResult = Literal["success", "failure", "neutral", "false_positive"]
+
+
+async def record_activations(
+    tx: Tx, kind: TrackedKind, memory_ids: Sequence[UUID], *, stage: str, ctx: LifecycleContext
+) -> list[UUID]:
+    """Record one use of each procedure, or one match of each censor; return the activation ids in the same order.
+
+    The transitions that become due, such as the escalation of a censor, are applied at once.
+    """
+    if not memory_ids:
+        return []
+    activation_ids = [new_id() for _ in memory_ids]
+    await SQL["insert_activations"].execute(
+        tx, agent_id=ctx.agent_id, memory_ids=memory_ids, activation_ids=activation_ids, stage=stage, now=ctx.now
+    )
+    await SQL["count_use"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, now=ctx.now)
+    await review(tx, ctx, kind, memory_ids)
+    return activation_ids
+
+
+async def record_result(
+    tx: Tx,
+    kind: TrackedKind,
+    memory_id: UUID,
+    result: ActivationResult,
+    *,
+    activation: UUID | None = None,
+    ctx: LifecycleContext,
+) -> None:
+    """Store the result of one activation of a memory.
+
+    Without `activation`, it is the latest one that has no result yet. Raises NotFoundError if there is none.
+    """
+    rows = await SQL["set_result"].fetch_all(
+        tx, agent_id=ctx.agent_id, memory_id=memory_id, activation_id=activation, result=result, now=ctx.now
+    )
+    if not rows:
+        raise NotFoundError(
+            f"The {kind} has no recorded use that still lacks a result.", hint=f"Record a use of the {kind} first."
+        )
+    await review(tx, ctx, kind, [memory_id])

@@ -8,13 +8,11 @@ from datetime import date
 
 from newton.heart.facts.conflicts import concerns_safety
 from newton.heart.identity.user_names import find_names
-from newton.heart.lifecycle.facts import may_supersede
+from newton.heart.lifecycle.transition_rules import may_supersede
+from newton.heart.reconciliation.authority import check_hidden, find_off_record, lifts_wish
 from newton.heart.reconciliation.derived_days import parse_when
-from newton.heart.reconciliation.hidden_lines import check_hidden
-from newton.heart.reconciliation.known_checks import check_known
+from newton.heart.reconciliation.known_checks import check_known, is_denied
 from newton.heart.reconciliation.line_sources import MAX_NOVELTY, LineSources
-from newton.heart.reconciliation.off_record import find_off_record
-from newton.heart.reconciliation.own_words import lifts_wish
 from newton.heart.reconciliation.quoted_text import is_quoted, split_own_words
 from newton.heart.reconciliation.reconciling_types import (
     OPERATIONS,
@@ -31,7 +29,6 @@ from newton.heart.reconciliation.reconciling_types import (
     ReconcilingInput,
     Weakening,
 )
-from newton.heart.reconciliation.same_statements import is_denied
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
 from newton.heart.statements.statement_selection import select_statements
 from newton.memory.memory import TRUST_TIERS

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from uuid import UUID
 
 from newton.heart.facts.conflicts import concerns_safety
-from newton.heart.reconciliation.same_statements import (
+from newton.heart.reconciliation.known_checks import (
     REFERENCE,
     has_details,
     is_denied,

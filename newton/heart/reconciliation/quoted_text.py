@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from newton.heart.identity.standing_instructions import mask_foreign_text
+from newton.heart.identity.standing_wishes import mask_foreign_text
 from newton.text.pasted_text import MASK
 
 MAX_QUOTED_NAME = 3  # words of a quotation that is a name or a term of the person's own sentence

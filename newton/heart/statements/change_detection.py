@@ -1,13 +1,8 @@
-"""Detection of whether a newer statement replaces an older one, without a language model. Pure.
-
-Two models are added up: gradient-boosted trees over the features of `change_features`, of which one is the score of a
-linear model over the vectors of the statements, and the score of a transformer that reads both texts together
-(`providers.local.pair_reader`). `scripts/fit-changes` fits the trees, `scripts/fit-change-reader` the transformer and
-the sum. What the trees alone find clear is a replacement too, unless the reader doubts it.
-"""
+"""Detection of whether a newer statement replaces an older one, without a language model. Pure."""
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -17,11 +12,117 @@ import numpy as np
 
 from newton.heart.statements.change_features import extract_features, outline
 from newton.heart.statements.clauses import list_untouched, split_clauses
-from newton.heart.statements.habits import is_single_event
-from newton.heart.statements.pattern_changes import find_pattern_change
 from newton.heart.statements.similarity import MAX_CHARACTERS
 from newton.providers.embedding import Vector
-from newton.text.languages import ENGLISH, detect_language
+from newton.text.languages import ENGLISH, detect_language, load_language
+from newton.text.patterns import find_attribute, has_ended, is_negated
+from newton.text.stems import stem_word
+from newton.text.words import list_terms
+
+_DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_MONTH = "(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+_RECURRENCES = (
+    r"\b(?:every|each) \w+",
+    rf"\b(?:on |at )?(?:{_DAY}s|weekends|weekdays)\b",
+    r"\b(?:once|twice|\w+ times) (?:an?|per|every) \w+",
+    r"\b(?:daily|weekly|monthly|yearly|hourly|nightly|quarterly|usually|always)\b",
+)
+_SINGLE_TIMES = (
+    rf"\bon (?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}\b",
+    rf"\bon {_MONTH} \d",
+    rf"\bin {_MONTH}\b",
+    rf"\bon {_DAY}(?: \w+)?\b",
+    rf"\b(?:last|this) (?:{_DAY}|night|week|weekend|month|year|spring|summer|autumn|winter)\b",
+    r"\byesterday\b",
+    r"\b\w+ ago\b",
+)
+# What ends or replaces a habit, though it may be said with a date.
+_CHANGES = (
+    r"no longer|any ?more|instead|now|new|from \w+(?: \w+)? on|since|until|as of|starting|set to|turn(?:s|ed) out|will",
+    r"mov(?:ed?|ing)|chang\w+|replac\w+|switch\w+|migrat\w+|upgraded|shift\w*|reschedul\w*|postpon\w*|decided|agreed",
+    r"stopp?\w*|quit|g[ai]ven? up|cancel\w*|end(?:ed|s)|abolish\w*|scrap\w*|discontinu\w*",
+    r"clos(?:ed|es) down|sold|retired|died",
+    r"increas\w+|reduc\w+|extend\w*|shorten\w*|raised|lowered",
+)
+_RECURRENCE = re.compile("|".join(_RECURRENCES), re.IGNORECASE)
+_SINGLE_TIME = re.compile("|".join(_SINGLE_TIMES), re.IGNORECASE)
+_CHANGE = re.compile(rf"\b(?:{'|'.join(_CHANGES)})\b", re.IGNORECASE)
+
+
+def is_single_event(older: str, newer: str) -> bool:
+    """Return whether the newer statement tells of a single event, which leaves the habit that the older one states.
+
+    >>> habit = "The lift is serviced every six months."
+    >>> [is_single_event(habit, one) for one in ("On Monday the lift got stuck.", "The lift is now serviced each May.")]
+    [True, False]
+    """
+    if not _RECURRENCE.search(older) or _RECURRENCE.search(newer):
+        return False
+    return _SINGLE_TIME.search(newer) is not None and _CHANGE.search(newer) is None
+
+
+# Attributes of the patterns with one value at a time.
+SINGLE_VALUED = frozenset(
+    {
+        "lives in",
+        "works at",
+        "name",
+        "birthday",
+        "age",
+        "spouse",
+        "marital status",
+        "phone number",
+        "email",
+        "favourite colour",
+    }
+)
+MIN_SHARED = 0.6  # of the content words of the shorter statement, for one that ends or denies the other
+MIN_EQUAL = 0.75  # of the content words of both, for statements that differ in an amount
+_NUMBER = re.compile(r"\d")
+
+
+def find_pattern_change(older: str, newer: str, code: str) -> str:
+    """Return why the newer of two statements in a language replaces the older one; an empty text if it does not.
+
+    >>> find_pattern_change("Ich wohne in Berlin.", "Ich wohne nicht mehr in Berlin.", "de")
+    'the newer one ends what the older one says'
+    >>> find_pattern_change("Ich wohne in Köln.", "Ich wohne nicht mehr in Berlin.", "de")
+    ''
+    """
+    old, new = _content_stems(older, code), _content_stems(newer, code)
+    shared = len(old & new) / max(min(len(old), len(new)), 1)
+    ended = has_ended(newer, code) and not has_ended(older, code)
+    if ended or has_ended(older, code):
+        if ended and shared >= MIN_SHARED:
+            return "the newer one ends what the older one says"
+        return "" if ended else _same_attribute(older, newer, code) if shared >= MIN_SHARED else ""
+    if is_negated(older, code) != is_negated(newer, code):
+        return "one denies what the other says" if shared >= MIN_SHARED and old and new else ""
+    if reason := _same_attribute(older, newer, code):
+        return reason
+    return "they differ only in numbers" if _differs_in_numbers(older, newer, old, new) else ""
+
+
+def _same_attribute(older: str, newer: str, code: str) -> str:
+    attribute = find_attribute(newer, code)
+    is_same = attribute in SINGLE_VALUED and attribute == find_attribute(older, code)
+    return f"both state the attribute {attribute!r}, which has one value at a time" if is_same else ""
+
+
+def _differs_in_numbers(older: str, newer: str, old: frozenset[str], new: frozenset[str]) -> bool:
+    if not (_NUMBER.search(older) and _NUMBER.search(newer)):
+        return False
+    return len(old & new) >= MIN_EQUAL * len(old | new) > 0
+
+
+def _content_stems(text: str, code: str) -> frozenset[str]:
+    """Return the stems of the words of a text, without function words and numbers."""
+    data = load_language(code)
+    terms = (term for term in list_terms(text) if not _NUMBER.search(term))
+    if data.is_spaced:
+        return frozenset(stem_word(term) for term in terms if len(term) > 1 and term not in data.words)
+    return frozenset(term for term in terms if len(term) > 1)
+
 
 ChangeKind = Literal["update", "unsure", "compatible"]
 

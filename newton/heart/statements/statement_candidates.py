@@ -8,7 +8,7 @@ import re
 from enum import StrEnum
 from typing import NamedTuple
 
-from newton.heart.identity.standing_instructions import MAX_MESSAGE_CHARACTERS, detect_instructions, mask_foreign_text
+from newton.heart.identity.standing_wishes import MAX_MESSAGE_CHARACTERS, detect_instructions, mask_foreign_text
 from newton.heart.statements.tokenizer import BREAK, START, STOP, is_latin_script, tokenize
 from newton.text import english
 from newton.text.english import VERB_LEMMAS, lemmatize

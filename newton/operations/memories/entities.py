@@ -8,8 +8,8 @@ from uuid import UUID
 from pydantic import Field
 
 from newton.agent.field_types import CleanText, Ref
-from newton.heart.entities.entity_merge import EntityMergePlan
-from newton.heart.entities.entity_records import EntityRecord
+from newton.heart.entities.entity_changes import EntityMergePlan
+from newton.heart.entities.entity_lookup import EntityRecord
 from newton.heart.entities.entity_store import MAX_DEPTH, EntityRelation, EntitySummary
 from newton.memory.lookup import short_id
 from newton.operations.declaration import operation

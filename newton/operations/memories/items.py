@@ -10,8 +10,8 @@ from pydantic import Field, JsonValue
 from newton.agent.field_types import CleanText, build_validator
 from newton.errors import NotFoundError
 from newton.heart.items import item_store, item_value
-from newton.heart.items.item_filter import NamespacePattern, flatten_filter
 from newton.heart.items.item_store import DeletedItem, ItemAddress, ItemChange, ItemSelection, StoredItem
+from newton.heart.items.item_value import NamespacePattern, flatten_filter
 from newton.memory.hygiene import clean_ref
 from newton.memory.query_vectors import embed_text
 from newton.operations.declaration import Door, operation

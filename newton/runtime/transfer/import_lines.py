@@ -18,7 +18,7 @@ from newton.content.yaml_files import StrictModel
 from newton.dialogue.messages import Message, Role
 from newton.errors import InputError
 from newton.heart.censors import DEFAULT_THRESHOLD, CensorAction, CensorRule, MatchMode
-from newton.heart.entities.entity_declarations import RelationDeclaration
+from newton.heart.entities.entity_changes import RelationDeclaration
 from newton.heart.entities.entity_store import EntityDeclaration
 from newton.heart.episodes import NewEpisode
 from newton.heart.events.event_types import EventData, validate_event

@@ -19,13 +19,13 @@ from newton.heart.statements.change_detection import (
     compute_probability,
     detect_change,
     is_comparable,
+    is_single_event,
     load_model,
     load_reading_model,
     score_vectors,
     weigh_evidence,
 )
 from newton.heart.statements.change_features import extract_features
-from newton.heart.statements.habits import is_single_event
 from newton.providers.minilm import READER_MODEL, MiniLM, PairReader
 from tests.fitting.reader import pairs
 from tests.fitting.reader.pairs import StatementPair

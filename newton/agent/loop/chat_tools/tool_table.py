@@ -12,7 +12,7 @@ from newton.agent.reconciliation.tool_changes import ToolChange, ToolChanger
 from newton.dialogue.artifact_storage.artifact_store import ArtifactVersion
 from newton.dialogue.task_tree import Task
 from newton.errors import InputError
-from newton.heart.identity.standing_instructions import detect_instructions
+from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.reconciliation.reconciling_types import Operation
 from newton.memory.memory import Trust, lowest_known_trust
 from newton.memory.quarantine import UNTRUSTED_TIERS

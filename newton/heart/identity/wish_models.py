@@ -1,10 +1,7 @@
-"""Classification of the sentences of a user's message: one states a rule or a wish, lifts one, or does neither. Pure.
-
-A logistic model of the bundled embedding model's vector of a sentence, and of features of its form. It finds what no
-pattern of `standing_instructions` does. `scripts/fit-rules` fits it.
-"""
+"""Models of a sentence's vector that find standing wishes and rules, also those that no pattern finds. Pure."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -13,8 +10,98 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from newton.heart.identity.standing_instructions import MAX_MESSAGE_CHARACTERS, SENTENCE, mask_foreign_text
+from newton.heart.identity.standing_wishes import (
+    MAX_MESSAGE_CHARACTERS,
+    SENTENCE,
+    concerns_every_answer,
+    concerns_one_case,
+    mask_foreign_text,
+)
+from newton.memory.memory import StandingType
 from newton.providers.embedding import Vector
+
+MAX_WORDS = 30  # a longer text says more than a wish, and its vector too
+
+_SPEAKER = re.compile(r"^[^:.!?]{1,40}: ")
+_PERSON = re.compile(r"\b(?:I|I'd|I'm|my)\b")
+# What makes a text one on a single case, a fact or a question.
+_DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_STANDING_FEATURES = {
+    name: re.compile(pattern, re.IGNORECASE)
+    for name, pattern in {
+        "definite": r"\b(?:the|this|that|these|those|it|him|her|them|his|their|its)\b",
+        "time": rf"\b(?:now|then|yet|still|soon|later|already|today|tonight|tomorrow|yesterday|once|{_DAY})\b",
+        "question": r"\?\s*$",
+        "other_subject": r"^\W*(?:(?:but|and|so|ok|well),? )?(?:he|she|they|we|it|there|every(?:body|one)|nobody"
+        r"|somebody|mum|dad|(?:my|our|his|her|the|this|that) (?!pronouns|name)[\w-]+)\b",
+        "own_subject": r"^\W*(?:i|i'm|i'd|i've|my)\b",
+        "addressed": r"^\W*you\b(?! (?:can|may|should|must|need|don't))",
+        "past": r"\b(?:was|were|had|did|said|told|asked|\w{3,}ed)\b",
+        "lasting": r"\b(?:always|never|whenever|every|each|any|anything|ever|all|from now|default|when)\b",
+        "answer": r"\b(?:answers?|replies|repl(?:y|ied)|sentences?|words?|explain\w*|explanations?|language|you)\b",
+        "name": r"(?<=[a-z,] )(?-i:[A-Z][a-z]+)",
+        "polite": r"\b(?:please|thanks)\b",
+        "number": r"\d",
+        "others": r"\b(?:he|she|they|we|us|our|ours)\b",
+        "reported": r"\b(?:says?|said|told|tells?|wants?|asks?|asked)\b",
+        "order": r"^\W*(?:don't|do not|no|stop|avoid|never|without|only|keep|use|be)\b",
+    }.items()
+}
+
+
+class StandingModel(NamedTuple):
+    """The weights of the vector and of the features of a text, and the least probability of a standing wish."""
+
+    vector_model: str
+    min_probability: float
+    base: float
+    weights: Sequence[float]
+    feature_weights: Mapping[str, float]
+
+
+@cache
+def load_standing_model() -> StandingModel:
+    """Return the fitted model of the file `standing_model.json`."""
+    text = files("newton.heart.identity").joinpath("standing_model.json").read_text(encoding="utf-8")
+    return StandingModel(**json.loads(text))
+
+
+def find_standing_by_vector(embedded_text: str, vector: Vector, *, vector_model: str) -> StandingType | None:
+    """Return the type of the standing wish that a text of the person probably states; None for none.
+
+    `embedded_text` may begin with the speaker. Another embedding model than that of the fit finds none.
+    """
+    text, model = _SPEAKER.sub("", embedded_text, count=1), load_standing_model()
+    if vector_model != model.vector_model or not 2 <= len(text.split()) <= MAX_WORDS:
+        return None
+    if concerns_one_case(text) or compute_standing_probability(text, vector) < model.min_probability:
+        return None
+    if concerns_every_answer(text):
+        return "manner"
+    return "preference" if _PERSON.search(text) else "instruction"
+
+
+def compute_standing_probability(text: str, vector: Vector) -> float:
+    """Return the probability that a text with this unit vector states a standing wish."""
+    model = load_standing_model()
+    odds = model.base + float(np.dot(vector, model.weights))
+    odds += sum(model.feature_weights[name] for name in list_standing_features(text))
+    return 1 / (1 + math.exp(-odds))
+
+
+def list_standing_features(text: str) -> Sequence[str]:
+    """Return the names of the features that a text has.
+
+    >>> list_standing_features("Never use emojis, please.")
+    ['lasting', 'polite', 'order']
+    """
+    plain = text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    return [name for name, pattern in _STANDING_FEATURES.items() if pattern.search(plain)]
+
+
+def list_standing_feature_names() -> Sequence[str]:
+    return list(_STANDING_FEATURES)
+
 
 SentenceKind = Literal["stating", "lifting", "passing"]
 
@@ -32,8 +119,7 @@ _AGENT_VERBS = (
     "|suggest|talk|tell|touch|translate|treat|use|verify|wait|wake|warn|write"
 )
 _OPENING = r"^\W*(?:(?:please|also|and|oh|so|ok|okay|but|just|kindly|then|by the way|btw|in general)\W+)*"
-_DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_FEATURES = {
+_RULE_FEATURES = {
     name: re.compile(pattern, re.IGNORECASE)
     for name, pattern in {
         "lasting": rf"\b(?:{_LASTING})\b",
@@ -183,8 +269,8 @@ def list_rule_features(sentence: MaskedSentence) -> list[str]:
     plain = sentence.masked
     for pattern, full in _SPELLINGS:
         plain = pattern.sub(full, plain)
-    return [name for name, pattern in _FEATURES.items() if pattern.search(plain)]
+    return [name for name, pattern in _RULE_FEATURES.items() if pattern.search(plain)]
 
 
 def list_rule_feature_names() -> list[str]:
-    return list(_FEATURES)
+    return list(_RULE_FEATURES)

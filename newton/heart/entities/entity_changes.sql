@@ -1,3 +1,13 @@
+-- name: get_entity(agent_id, memory_id)
+select type, aliases, properties
+from heart.entities
+where agent_id = $1 and memory_id = $2;
+
+-- name: update_entity(agent_id, memory_id, type, aliases, properties)
+update heart.entities
+set type = $3, aliases = $4, properties = $5::jsonb
+where agent_id = $1 and memory_id = $2;
+
 -- name: list_all_relations(agent_id, entity_id)
 -- The relations of an entity in every state.
 select r.memory_id, r.source_id, s.name as source, r.type, r.target_id, t.name as target, r.weight

@@ -1,5 +1,6 @@
-"""Rules that derive the state of a fact from the evidence, so that equal evidence gives an equal state. Pure."""
+"""Rules of the lifecycle: when the evidence moves a fact, procedure, censor or episode to another state. Pure."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,9 +9,110 @@ from itertools import combinations
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.heart.lifecycle.thresholds import LifecycleThresholds
-from newton.memory.memory import PAST_STATES, PERSON_TIERS, TRUST_TIERS, Trust, is_confirmed
+from newton.memory.memory import (
+    ARCHIVED,
+    PAST_STATES,
+    PERSON_TIERS,
+    TRUST_TIERS,
+    ShortForms,
+    TokenCounter,
+    Trust,
+    is_confirmed,
+)
+from newton.memory.representations import to_bullet
 from newton.memory.store import PlannedTransition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecycleThresholds:
+    """The counts, ages and rates (in [0, 1]) at which states change, and the maximum number of memories per kind.
+
+    The settings have the default values.
+    """
+
+    core_fact_min_sources: int
+    max_facts_per_attribute: int
+    episode_summarize_after: timedelta
+    episode_archive_after: timedelta
+    procedure_min_uses: int
+    procedure_effective_min_rate: float
+    procedure_ineffective_max_rate: float
+    censor_min_uses: int
+    censor_max_false_positive_rate: float
+    max_events: int
+    max_entities: int
+    max_relations: int
+    max_procedures: int
+    max_passages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CensorRecord:
+    """A censor with its statistics since it was last made a warning. `retired` is True if a person retired it.
+
+    `escalated_by_matches` is False if a person made it blocking.
+    """
+
+    memory_id: UUID
+    state: str
+    retired: bool
+    threshold: int
+    activations: int
+    false_positives: int
+    escalated_by_matches: bool = False
+
+
+def plan_censors(records: Sequence[CensorRecord], thresholds: LifecycleThresholds) -> list[PlannedTransition]:
+    """Return the state transitions that are due, at most one for each censor."""
+    active = (record for record in records if record.state != "RETIRED")
+    return [step for record in active if (step := _plan_censor(record, thresholds))]
+
+
+def _plan_censor(record: CensorRecord, thresholds: LifecycleThresholds) -> PlannedTransition | None:
+    if record.retired:
+        return PlannedTransition(record.memory_id, "retired", record.state, "RETIRED", "a person retired it")
+    wrong, total = record.false_positives, record.activations
+    if total >= thresholds.censor_min_uses and wrong / total > thresholds.censor_max_false_positive_rate:
+        reason = f"{wrong} of {total} matches were false positives"
+        return PlannedTransition(record.memory_id, "retired", record.state, "RETIRED", reason)
+    correct, is_escalated = total - wrong, record.state == "ESCALATED"
+    if is_escalated and record.escalated_by_matches and correct < record.threshold:
+        reason = f"after a false positive only {correct} of its matches are correct; it warns again"
+        return PlannedTransition(record.memory_id, "relaxed", record.state, "ACTIVE", reason)
+    if not is_escalated and correct >= record.threshold:
+        reason = f"it matched correctly {correct} times; from now on it blocks"
+        return PlannedTransition(record.memory_id, "escalated", record.state, "ESCALATED", reason)
+    if record.state == "CREATED" and total:
+        return PlannedTransition(record.memory_id, "triggered", record.state, "ACTIVE", "it matched for the first time")
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeAge:
+    """An episode with its state and the time of its end."""
+
+    memory_id: UUID
+    state: str
+    ended_at: datetime
+
+
+def plan_episodes(
+    episodes: Sequence[EpisodeAge], thresholds: LifecycleThresholds, *, now: datetime
+) -> list[PlannedTransition]:
+    """Return the state transitions that are due. The age of an episode is counted from its end."""
+    return [step for episode in episodes if (step := _plan_episode(episode, thresholds, now))]
+
+
+def _plan_episode(episode: EpisodeAge, thresholds: LifecycleThresholds, now: datetime) -> PlannedTransition | None:
+    age = now - episode.ended_at
+    if age >= thresholds.episode_archive_after and episode.state != "ARCHIVED":
+        reason = f"it ended {age.days} days ago; its full text is archived"
+        return PlannedTransition(episode.memory_id, "archived", episode.state, "ARCHIVED", reason)
+    if age >= thresholds.episode_summarize_after and episode.state == "ACTIVE":
+        reason = f"it ended {age.days} days ago; only the beginning of its text is kept"
+        return PlannedTransition(episode.memory_id, "summarized", episode.state, "SUMMARIZED", reason)
+    return None
+
 
 # A fact stated on a machine with a fast clock holds at once.
 MAX_CLOCK_SKEW = timedelta(minutes=5)
@@ -88,7 +190,9 @@ class TargetState(NamedTuple):
     reason: str
 
 
-def plan(facts: Sequence[FactEvidence], thresholds: LifecycleThresholds, *, now: datetime) -> list[PlannedTransition]:
+def plan_facts(
+    facts: Sequence[FactEvidence], thresholds: LifecycleThresholds, *, now: datetime
+) -> list[PlannedTransition]:
     """Return the state transitions that are due, at most one for each fact.
 
     All facts on one single-valued attribute of a subject must be given together.
@@ -183,3 +287,79 @@ def _describe_transition(fact: FactEvidence, target: TargetState, *, releases: b
     if fact.state == "SUPERSEDED" and target.state not in PAST_STATES:
         return "restored", f"nothing supersedes it any longer; {target.reason}"
     return target.event, target.reason
+
+
+INEFFECTIVE_MARK = "(It failed in most of its uses: prefer another way, or change it.) "
+Z_95 = 1.959963984540054  # two-sided 95 % quantile of the normal distribution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcedureRecord:
+    """A procedure with the counts of its uses. `retired` is True if it was replaced or retired."""
+
+    memory_id: UUID
+    state: str
+    retired: bool
+    activations: int
+    successes: int
+    failures: int
+
+
+def effectiveness(successes: int, failures: int) -> float:
+    """Return the share of successes among the uses that succeeded or failed; 0 if there are none.
+
+    >>> effectiveness(3, 1), effectiveness(0, 0)
+    (0.75, 0.0)
+    """
+    rated = successes + failures
+    return successes / rated if rated else 0.0
+
+
+def lower_bound(successes: int, failures: int) -> float:
+    """Return the lower bound of the 95 % Wilson score interval of the success rate.
+
+    >>> round(lower_bound(5, 0), 3), round(lower_bound(50, 0), 3), lower_bound(0, 0)
+    (0.566, 0.929, 0.0)
+    """
+    trials = successes + failures
+    if not trials:
+        return 0.0
+    share = successes / trials
+    middle = share + Z_95 * Z_95 / (2 * trials)
+    spread = Z_95 * math.sqrt(share * (1 - share) / trials + Z_95 * Z_95 / (4 * trials * trials))
+    return max((middle - spread) / (1 + Z_95 * Z_95 / trials), 0.0)
+
+
+def mark_forms(forms: ShortForms, state: str, *, count_tokens: TokenCounter) -> ShortForms:
+    """Return the short forms for this state. The summary of an ineffective procedure begins with INEFFECTIVE_MARK."""
+    plain = forms.summary.removeprefix(INEFFECTIVE_MARK)
+    summary = INEFFECTIVE_MARK + plain if state == "INEFFECTIVE" else plain
+    header_tokens = forms.summary_tokens - count_tokens(to_bullet(forms.summary))
+    return ShortForms(forms.micro, summary, forms.micro_tokens, header_tokens + count_tokens(to_bullet(summary)))
+
+
+def plan_procedures(records: Sequence[ProcedureRecord], thresholds: LifecycleThresholds) -> list[PlannedTransition]:
+    """Return the state transitions that are due, at most one for each procedure."""
+    return [step for record in records if (step := _plan_procedure(record, thresholds))]
+
+
+def _plan_procedure(record: ProcedureRecord, thresholds: LifecycleThresholds) -> PlannedTransition | None:
+    state, event, reason = _target_state(record, thresholds)
+    if state == record.state or (record.state == ARCHIVED and state != "RETIRED"):
+        return None
+    event = "restored" if record.state == "RETIRED" else event
+    return PlannedTransition(record.memory_id, event, record.state, state, reason)
+
+
+def _target_state(record: ProcedureRecord, thresholds: LifecycleThresholds) -> tuple[str, str, str]:
+    """Return the state that the results of a procedure require, with the event and the reason of the transition."""
+    if record.retired:
+        return "RETIRED", "retired", "a newer version replaced it, or it was removed"
+    rate, rated = effectiveness(record.successes, record.failures), record.successes + record.failures
+    reason = f"{record.successes} of {rated} rated uses succeeded"
+    if rated and record.activations >= thresholds.procedure_min_uses:
+        if rate > thresholds.procedure_effective_min_rate:
+            return "EFFECTIVE", "proved", reason
+        if rate < thresholds.procedure_ineffective_max_rate:
+            return "INEFFECTIVE", "failed", reason
+    return "ACTIVE", "reopened", reason

@@ -1,3 +1,50 @@
+-- name: list_over_cap(agent_id, kind, cap, enough, now, half_life)
+-- Memories of a kind that cross its cap: archived ones within the cap and current ones beyond it. Ranked by value:
+-- entities by decayed mentions, relations by weight, procedures by smoothed success rate, passages by last access,
+-- events by time.
+with selected as materialized (
+    select memory_id, state, uses, accessed_at, occurred_at, created_at
+    from memory.memories
+    where agent_id = $1 and kind = $2 and (state = 'ARCHIVED' or not memory.is_obsolete(kind, state))
+),
+results as (
+    select
+        a.memory_id,
+        count(*) as uses,
+        (count(*) filter (where a.result = 'success') + 0.5)
+        / (count(*) filter (where a.result in ('success', 'failure')) + 1.0) as share
+    from heart.activations as a
+    where a.agent_id = $1 and a.memory_id in (select memory_id from selected)
+    group by a.memory_id
+),
+ranked as (
+    select
+        h.memory_id,
+        h.state,
+        row_number() over (
+            order by
+                case $2
+                    when 'entity' then coalesce(e.mentions / (e.mentions + $4::float8), 0)
+                    * 0.5 ^ greatest(extract(epoch from ($5::timestamptz - e.mentioned_at)) / 86400 / $6::float8, 0)
+                    when 'relation' then coalesce(r.weight, 0)
+                    when 'procedure' then coalesce(t.share, 0.5)
+                    else 0
+                end desc,
+                case $2 when 'procedure' then coalesce(t.uses, 0) else 0 end desc,
+                case $2 when 'passage' then h.accessed_at end desc nulls last,
+                h.occurred_at desc,
+                h.memory_id desc
+        ) as rank
+    from selected as h
+    left join heart.entities as e on e.agent_id = $1 and e.memory_id = h.memory_id
+    left join heart.relations as r on r.agent_id = $1 and r.memory_id = h.memory_id
+    left join results as t on t.memory_id = h.memory_id
+)
+select memory_id, state, rank <= $3 as within
+from ranked
+where (rank <= $3) = (state = 'ARCHIVED')
+order by rank;
+
 -- name: list_ids(agent_id, kind)
 -- Ordered so that the facts of one subject and attribute are adjacent and a batch can end between them.
 select m.memory_id, f.subject_key, f.attribute, coalesce(f.single_valued, false) as single
@@ -312,3 +359,34 @@ where
     and f.valid_from <= $2
     and m.state in ('NEW', 'CONFIRMED', 'CORE')
     and not m.quarantined;
+
+-- name: insert_activations(agent_id, memory_ids, activation_ids, stage, now)
+insert into heart.activations (agent_id, memory_id, activation_id, activated_at, stage)
+select $1, a.memory_id, a.activation_id, $5, $4
+from unnest($2::uuid[], $3::uuid[]) as a (memory_id, activation_id)
+on conflict do nothing;
+
+-- name: count_use(agent_id, memory_ids, now)
+update memory.memories
+set uses = uses + 1, accessed_at = $3
+where agent_id = $1 and memory_id = any($2::uuid[]);
+
+-- name: set_result(agent_id, memory_id, activation_id, result, now)
+-- Of the last unrated activation if none is named. A result is final; setting it again changes nothing.
+update heart.activations as a
+set result = $4, evaluated_at = $5
+where
+    a.agent_id = $1
+    and a.memory_id = $2
+    and a.result is null
+    and a.activation_id = coalesce(
+        $3,
+        (
+            select l.activation_id
+            from heart.activations as l
+            where l.agent_id = $1 and l.memory_id = $2 and l.result is null
+            order by l.activated_at desc, l.activation_id desc
+            limit 1
+        )
+    )
+returning a.activation_id;

@@ -1,18 +1,119 @@
-"""Detection of standing instructions and preferences in a person's message. Pure.
-
-Patterns match at the beginning of a sentence, but not in questions or in reported, quoted or pasted text. They favour
-precision over recall, because the person can repeat an instruction.
-"""
+"""Detection of standing instructions, preferences and wishes in a person's message by patterns. Pure."""
 
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
 
+from newton.content.yaml_files import parse_trusted
 from newton.heart.identity.tenets import IdentityPart
-from newton.heart.identity.wish_patterns import concerns_one_case, load_patterns
+from newton.memory.memory import StandingType
 from newton.text.languages import ENGLISH, detect_language
 from newton.text.pasted_text import MASK, mask_match, mask_pasted_text
-from newton.text.patterns import list_instructions
+from newton.text.patterns import list_instructions, states_preference
+
+_PART = re.compile(r"\{([a-z_]+)\}")
+# A reference to one thing or one time.
+_ONE_CASE = re.compile(
+    r"\b(?:for now|right now|just once|(?:just )?this (?:time|once|one|text|letter|file|week|month)"
+    r"|(?<!starting )today|tonight|tomorrow|yesterday|(?<!from )here"
+    r"|(?:in|on|for|of|to|with) (?:this|that|these|those|the following))\b(?! on\b)",
+    re.IGNORECASE,
+)
+_LASTING_CLAUSE = re.compile(r"[^,;]*\b(?:always|never|every time|whenever)\b[^,;]*(?=[,;])", re.IGNORECASE)
+
+_REASON = re.compile(
+    r"[,;–—] (?:because|cos|since|as|for|i|i'm|i've|i'd|it|it's|they|he|she|we|my|that's|there)\b.*$", re.IGNORECASE
+)
+_IN_GENERAL = re.compile(r"\b(?:in general|for good|and always)\b", re.IGNORECASE)
+
+
+class WishPatterns(NamedTuple):
+    """The patterns of orders and of preferences, and those that tell what they are on."""
+
+    orders: Sequence[str]
+    preferences: Sequence[str]
+    on_answers: re.Pattern[str]
+    on_kind: re.Pattern[str]
+
+
+class PassingPatterns(NamedTuple):
+    """The patterns of wishes in a clause of a message on something else.
+
+    `names` are wishes if the message matches `naming`. `openers` begin a clause, `others` are before one that quotes.
+    """
+
+    wishes: re.Pattern[str]
+    names: re.Pattern[str]
+    naming: re.Pattern[str]
+    openers: re.Pattern[str]
+    others: re.Pattern[str]
+    on_manner: re.Pattern[str]
+
+
+@cache
+def load_patterns() -> WishPatterns:
+    """Return the patterns of wishes at the beginning of a sentence."""
+    orders, preferences = _read_patterns("orders"), _read_patterns("preferences")
+    return WishPatterns(orders, preferences, _compile_named("on_answers"), _compile_named("on_kind"))
+
+
+@cache
+def load_passing_patterns() -> PassingPatterns:
+    """Return the patterns of wishes that are said in passing."""
+    names = ("in_passing", "names_in_passing", "naming", "openers", "others", "on_manner")
+    return PassingPatterns(*map(_compile_named, names))
+
+
+def concerns_manner(text: str) -> bool:
+    """Return whether a text has a word of the manner of answers, or of how to address the person."""
+    return load_passing_patterns().on_manner.search(text) is not None
+
+
+@cache
+def _read_data() -> Mapping[str, Any]:
+    text = files("newton.heart.identity").joinpath("wish_patterns.yaml").read_text(encoding="utf-8")
+    return parse_trusted(text)
+
+
+def _read_patterns(name: str) -> Sequence[str]:
+    data = _read_data()
+    return [_fill(one, data["parts"]) for one in data[name]]
+
+
+def _compile_named(name: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{one})" for one in _read_patterns(name)), re.IGNORECASE)
+
+
+def concerns_every_answer(text: str) -> bool:
+    """Return whether an instruction or preference is on the form of every answer and not on a kind of request.
+
+    >>> texts = ("Always answer in French", "Never suggest meat", "When I ask for code, answer with tests")
+    >>> [concerns_every_answer(text) for text in texts]
+    [True, False, False]
+    """
+    patterns = load_patterns()
+    return patterns.on_answers.search(text) is not None and patterns.on_kind.search(text) is None
+
+
+def concerns_one_case(text: str) -> bool:
+    """Return whether a text is on one thing or one time, so that no wish in it holds for later requests.
+
+    >>> [concerns_one_case(text) for text in ("Answer this letter in French", "From today on answer in French")]
+    [True, False]
+    """
+    lasting = _LASTING_CLAUSE.match(text)  # the place of a reason after it is no case: "..., that is usual here"
+    order = lasting[0] if lasting else _REASON.sub("", text)
+    return _ONE_CASE.search(order) is not None and not _IN_GENERAL.search(order)
+
+
+def _fill(pattern: str, parts: Mapping[str, str]) -> str:
+    """Return the pattern with its parts in place of their names."""
+    while _PART.search(pattern):
+        pattern = _PART.sub(lambda match: parts[match[1]], pattern)
+    return pattern
+
 
 MAX_MESSAGE_CHARACTERS = 2_000  # a longer message is mostly pasted text
 MAX_SENTENCE_CHARACTERS = 200
@@ -223,3 +324,35 @@ def _instruction_span(sentence: str) -> tuple[int, int]:
         return request.end(), len(sentence)
     question = _FINAL_QUESTION.search(sentence)
     return start, question.start() if question else 0
+
+
+_OFTEN = r"(?:(?:really|generally|usually|much|strongly|always|also|definitely|mostly|would|do) )*"
+_MENTIONED_PREFERENCES = (
+    rf"I {_OFTEN}prefer",
+    r"I(?:'d| would) (?:much )?(?:rather|prefer)",
+    r"my (?:\w+ )?preferences?",
+    rf"I {_OFTEN}(?:dislike|hate|detest|can't stand|cannot stand|avoid)",
+    rf"I (?:do not|don't) {_OFTEN}(?:like|want to use|eat|drink)",
+    r"I(?:'m| am) (?:a )?(?:vegan|vegetarian|allergic|a fan of|trying to (?:keep|avoid|stay|stick)|trying not to)",
+    r"I (?:always|never|usually|tend to|try to|like to|want to) (?:use|choose|avoid|stick|stay|keep|go for|work)",
+)
+_MENTIONED_PREFERENCE = re.compile(rf"\b(?:{'|'.join(_MENTIONED_PREFERENCES)})\b", re.IGNORECASE)
+
+
+def find_standing_type(text: str) -> StandingType | None:
+    """Return whether a message of a person states an instruction or a preference for later requests; None for neither.
+
+    >>> texts = ("Never suggest meat.", "Since I prefer tea, which one is mild?", "Where is the tea?", "No emojis.")
+    >>> [find_standing_type(text) for text in texts]
+    ['instruction', 'preference', None, 'manner']
+    """
+    code = detect_language(text)
+    found = detect_instructions(text)
+    if code == ENGLISH and any(concerns_every_answer(one.text) for one in found):
+        return "manner"
+    parts = {one.part for one in found}
+    if "instruction" in parts:
+        return "instruction"
+    if code != ENGLISH:
+        return "preference" if states_preference(text, code) else None
+    return "preference" if "preference" in parts or _MENTIONED_PREFERENCE.search(mask_foreign_text(text)) else None
