@@ -1,22 +1,22 @@
-"""Queries on the message log of a session. The log of a branch includes messages of the sessions it continues."""
+"""The message log of a session, which may continue others; blocks of prompts beside it; leases for turns on it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from asyncpg import Record
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue import prompt_blocks
 from newton.dialogue.messages import FAILURE_PREFIX, Message, StoredMessage
 from newton.dialogue.view import (
     MESSAGE_TOKENS,
     CompactionEntry,
     InjectedText,
+    MemoryBlock,
     ViewMessage,
     add_memory_blocks,
     build_view,
@@ -25,6 +25,76 @@ from newton.memory.memory import Trust
 from newton.providers.chat import ToolCall
 
 SQL = load("newton.dialogue", "log.sql")
+
+BlockKind = Literal["system", "memory"]
+FORGOTTEN = "[forgotten]"  # the text of a block of which a memory was forgotten
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptBlock:
+    """A system message of a session, or the text that stands before the input at `position`, as it was sent.
+
+    `edition` names what a system message was made for. `min_trust` is the lowest trust of the quarantined memories in
+    it, `memory_ids` are the memories that it may state, and `bundle_id` is the context from which it was made.
+    """
+
+    kind: BlockKind
+    position: int
+    text: str
+    tokens: int
+    edition: str = ""
+    min_trust: Trust | None = None
+    bundle_id: UUID | None = None
+    memory_ids: tuple[UUID, ...] = ()
+
+
+async def insert_block(tx: Tx, block: PromptBlock, *, session_id: UUID, agent_id: UUID, now: datetime) -> None:
+    """Store a block, unless its place has one: a later call of the same turn sends the same."""
+    await SQL["insert_block"].execute(
+        tx,
+        agent_id=agent_id,
+        session_id=session_id,
+        position=block.position,
+        kind=block.kind,
+        edition=block.edition,
+        text=block.text,
+        tokens=block.tokens,
+        min_trust=block.min_trust,
+        now=now,
+        bundle_id=block.bundle_id,
+        memory_ids=list(block.memory_ids),
+    )
+
+
+async def find_system_block(tx: Tx, *, session_id: UUID, agent_id: UUID) -> tuple[datetime, PromptBlock | None]:
+    """Return when a session began, and its latest system message; None without one, or if a part was forgotten."""
+    row = await SQL["get_system_block"].fetch_one(tx, agent_id=agent_id, session_id=session_id)
+    assert row is not None
+    if row["text"] in (None, FORGOTTEN):
+        return row["created_at"], None
+    own = {name: row[name] for name in ("position", "text", "tokens", "edition")}
+    return row["created_at"], PromptBlock(kind="system", **own)
+
+
+async def load_memory_blocks(
+    tx: Tx, ranges: Sequence[tuple[int, int]], *, session_id: UUID, agent_id: UUID
+) -> Mapping[int, MemoryBlock]:
+    """Return the blocks before the inputs in these ranges of a conversation, by the positions of the inputs."""
+    rows = await SQL["list_memory_blocks"].fetch_all(
+        tx,
+        agent_id=agent_id,
+        session_id=session_id,
+        firsts=[first for first, _ in ranges],
+        lasts=[last for _, last in ranges],
+    )
+    return {row["position"]: MemoryBlock(row["text"], row["tokens"], row["min_trust"]) for row in rows}
+
+
+async def load_blocks(tx: Tx, *, session_id: UUID, agent_id: UUID) -> Mapping[tuple[BlockKind, int], str]:
+    """Return the texts of all blocks of a conversation, by kind and position."""
+    rows = await SQL["list_blocks"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    return {(row["kind"], row["position"]): row["text"] for row in rows}
+
 
 MAX_POSITION = 2**31 - 1
 MESSAGE_COLUMNS = ("role", "name", "content", "said_at", "ref", "is_notice", "tool_call_id")
@@ -87,7 +157,7 @@ async def load_view(tx: Tx, *, agent_id: UUID, session_id: UUID) -> LoadedView:
     ranges = _uncovered_ranges(entries)
     log = await load_messages(tx, ranges, agent_id=agent_id, session_id=session_id)
     shown = [(part.first, part.last) for part in ranges if not part.without_text]
-    blocks = await prompt_blocks.load_memory_blocks(tx, shown, agent_id=agent_id, session_id=session_id)
+    blocks = await load_memory_blocks(tx, shown, agent_id=agent_id, session_id=session_id)
     injected = await _load_injected(tx, agent_id=agent_id, session_id=session_id) if flags["injected"] else ()
     return LoadedView(
         view=add_memory_blocks(build_view(log, entries, injected), blocks),
@@ -237,3 +307,64 @@ def render_injection(ref: str, messages: Sequence[StoredMessage]) -> str:
 
 def _render_call(call: ToolCall) -> str:
     return f"→ {call.name} {call.arguments}"
+
+
+LeasePurpose = Literal["turn", "compaction"]
+
+
+class MessageFingerprint(NamedTuple):
+    """A message with its fingerprint, a hash of the message and all messages before it."""
+
+    session_id: UUID
+    position: int
+    fingerprint: str
+
+
+class TurnStart(NamedTuple):
+    """The tool calls of a session that have no result, in order, and the sessions from which a branch continues."""
+
+    open_calls: Sequence[ToolCall]
+    ancestors: Sequence[AncestorRange]
+
+
+async def acquire_lease(
+    tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID, seconds: float
+) -> bool:
+    """Acquire the lease, or extend it if `holder` has it. Return False if another holder has it."""
+    key = {"agent_id": agent_id, "session_id": session_id, "purpose": purpose, "holder": holder}
+    return await SQL["acquire"].fetch_one(tx, **key, seconds=seconds) is not None
+
+
+async def renew_lease(
+    tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID, seconds: float
+) -> bool:
+    """Extend the lease. Return False if it was released, or another holder has acquired it."""
+    key = {"agent_id": agent_id, "session_id": session_id, "purpose": purpose, "holder": holder}
+    return await SQL["renew"].fetch_one(tx, **key, seconds=seconds) is not None
+
+
+async def release_lease(tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID) -> bool:
+    """Release the lease. Return False if `holder` does not have it."""
+    key = {"agent_id": agent_id, "session_id": session_id, "purpose": purpose, "holder": holder}
+    return await SQL["release"].fetch_one(tx, **key) is not None
+
+
+async def read_turn_start(tx: Tx, *, agent_id: UUID, session_id: UUID) -> TurnStart:
+    """Return what a turn of a session begins with."""
+    rows = await SQL["read_turn_start"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    return TurnStart(
+        open_calls=[ToolCall(*row[:3]) for row in rows if row["ancestor_id"] is None],
+        ancestors=[AncestorRange(*row[3:]) for row in rows if row["ancestor_id"] is not None],
+    )
+
+
+async def find_by_fingerprint(
+    tx: Tx, fingerprints: Sequence[str], *, agent_id: UUID, ref: str
+) -> list[MessageFingerprint]:
+    """Return the messages of session `ref` and its branches (`ref~…`) with one of these fingerprints.
+
+    A fingerprint is a hash of a message and all messages before it.
+    """
+    query = SQL["find_by_fingerprint"]
+    rows = await query.fetch_all(tx, agent_id=agent_id, ref=ref, fingerprints=list(fingerprints))
+    return [MessageFingerprint(*row) for row in rows]

@@ -1,3 +1,67 @@
+-- name: insert_block(agent_id, session_id, position, kind, edition, text, tokens, min_trust, now, bundle_id, memory_ids)
+insert into dialogue.prompt_blocks (
+    agent_id, session_id, position, kind, edition, text, tokens, min_trust, created_at, bundle_id, memory_ids
+)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+on conflict do nothing;
+
+-- name: get_system_block(agent_id, session_id)
+-- When the conversation of a session began, in a branch that of its first ancestor, with its latest system message.
+with owner as (
+    select ancestor_id as session_id, first_position, last_position
+    from dialogue.lineage
+    where agent_id = $1 and session_id = $2
+    union all
+    select $2::uuid, 0, 2147483647
+)
+select a.created_at, b.position, b.edition, b.text, b.tokens
+from dialogue.sessions as s
+join lateral (
+    select min(r.created_at) as created_at
+    from owner as o
+    join dialogue.sessions as r on r.agent_id = $1 and r.session_id = o.session_id
+) as a on true
+left join lateral (
+    select k.position, k.edition, k.text, k.tokens
+    from owner as o
+    join dialogue.prompt_blocks as k
+        on k.agent_id = $1 and k.session_id = o.session_id and k.position between o.first_position and o.last_position
+    where k.kind = 'system'
+    order by k.position desc
+    limit 1
+) as b on true
+where s.agent_id = $1 and s.session_id = $2;
+
+-- name: list_memory_blocks(agent_id, session_id, firsts, lasts)
+with owner as (
+    select ancestor_id as session_id, first_position, last_position
+    from dialogue.lineage
+    where agent_id = $1 and session_id = $2
+    union all
+    select $2::uuid, 0, 2147483647
+)
+select b.position, b.text, b.tokens, b.min_trust
+from unnest($3::integer[], $4::integer[]) as s (first, last)
+join owner as o on o.first_position <= s.last and o.last_position >= s.first
+join dialogue.prompt_blocks as b
+    on b.agent_id = $1
+    and b.session_id = o.session_id
+    and b.position between greatest(s.first, o.first_position) and least(s.last, o.last_position)
+where b.kind = 'memory' and b.text <> '[forgotten]';
+
+-- name: list_blocks(agent_id, session_id)
+with owner as (
+    select ancestor_id as session_id, first_position, last_position
+    from dialogue.lineage
+    where agent_id = $1 and session_id = $2
+    union all
+    select $2::uuid, 0, 2147483647
+)
+select b.kind, b.position, b.text
+from owner as o
+join dialogue.prompt_blocks as b
+    on b.agent_id = $1 and b.session_id = o.session_id and b.position between o.first_position and o.last_position;
+
 -- name: read_view_sources(agent_id, session_id)
 -- Whether the session has removed entries or injections, which most sessions do not, and how many memories the agent has
 -- forgotten; with the visible compaction entries in order, or one row without an entry. From each uncovered position,
@@ -200,3 +264,61 @@ where m.role = 'assistant' and m.min_trust in ('tool', 'web') and x.quarantined;
 -- Serializes writers of a session. An advisory lock ends with the transaction and needs no update right on the session.
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text, 0))
 from (select count(*) from runtime.agents where agent_id = $1) as node;
+
+-- name: acquire(agent_id, session_id, purpose, holder, seconds)
+-- Acquires or renews a lease unless another holder has an unexpired one.
+insert into dialogue.leases (agent_id, session_id, purpose, holder, acquired_at, expires_at)
+values ($1, $2, $3, $4, now(), now() + make_interval(secs => $5))
+on conflict (agent_id, session_id, purpose) do update
+set holder = excluded.holder, acquired_at = excluded.acquired_at, expires_at = excluded.expires_at
+where leases.expires_at < excluded.acquired_at or leases.holder = excluded.holder
+returning holder;
+
+-- name: renew(agent_id, session_id, purpose, holder, seconds)
+-- Renews a lease that was neither released nor taken over.
+update dialogue.leases
+set expires_at = now() + make_interval(secs => $5)
+where agent_id = $1 and session_id = $2 and purpose = $3 and holder = $4 and expires_at > '-infinity'
+returning holder;
+
+-- name: release(agent_id, session_id, purpose, holder)
+update dialogue.leases
+set expires_at = '-infinity'
+where agent_id = $1 and session_id = $2 and purpose = $3 and holder = $4 and expires_at > '-infinity'
+returning holder;
+
+-- name: read_turn_start(agent_id, session_id)
+-- Tool calls of the session without a result after them, then the sessions from which a branch continues.
+(
+    select
+        c.value ->> 'id' as id, c.value ->> 'name' as name, c.value ->> 'arguments' as arguments,
+        null::uuid as ancestor_id, null::integer as first_position, null::integer as last_position
+    from dialogue.messages as m
+    cross join lateral jsonb_array_elements(m.tool_calls) as c
+    where
+        m.agent_id = $1
+        and m.session_id = $2
+        and m.tool_calls is not null
+        and not exists (
+            select
+            from dialogue.messages as a
+            where
+                a.agent_id = $1
+                and a.session_id = $2
+                and a.position > m.position
+                and a.tool_call_id = c.value ->> 'id'
+        )
+    order by m.position
+)
+union all
+select null, null, null, ancestor_id, first_position, last_position
+from dialogue.lineage
+where agent_id = $1 and session_id = $2;
+
+-- name: find_by_fingerprint(agent_id, ref, fingerprints)
+-- Messages with these fingerprints in sessions with this ref and in its continuations (`ref~...`).
+select s.session_id, m.position, m.ref as sign
+from dialogue.sessions as s
+join dialogue.messages as m on m.agent_id = $1 and m.session_id = s.session_id and m.ref = any($3::text[])
+where s.agent_id = $1 and (s.ref = $2 or starts_with(s.ref, $2 || '~'))
+order by m.position desc, m.session_id desc;

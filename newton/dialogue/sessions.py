@@ -16,8 +16,7 @@ from newton.db.driver import STATEMENT_ERRORS
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
-from newton.dialogue.artifact_storage.artifact_digest import DigestInput, render_digest
-from newton.dialogue.artifact_storage.artifact_recorder import ArtifactRecorder, NewArtifacts
+from newton.dialogue.artifact_recorder import ArtifactRecorder, DigestInput, NewArtifacts, render_digest
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.brief import brief_store
 from newton.dialogue.compaction import entry_store

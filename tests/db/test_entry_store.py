@@ -10,7 +10,7 @@ import pytest
 
 from newton.clock import ManualClock
 from newton.db.pool import Database, Tx
-from newton.dialogue import leases, log, sessions
+from newton.dialogue import log, sessions
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.messages import Message
 from newton.dialogue.view import outermost_entries
@@ -276,14 +276,14 @@ async def test_one_at_a_time_makes_a_session_shorter(tx: Tx) -> None:
     here, there = await session(tx, "here", *TALK), await session(tx, "there", *TALK)
 
     async def held(holder: UUID, session_id: UUID = here, seconds: float = 60) -> bool:
-        return await leases.acquire(tx, holder, "compaction", agent_id=ANA, session_id=session_id, seconds=seconds)
+        return await log.acquire_lease(tx, holder, "compaction", agent_id=ANA, session_id=session_id, seconds=seconds)
 
     assert await held(one) and await held(one), "it may ask again"
     assert not await held(two)
     assert await held(two, there), "another session is not meant"
-    await leases.release(tx, two, "compaction", agent_id=ANA, session_id=here)
+    await log.release_lease(tx, two, "compaction", agent_id=ANA, session_id=here)
     assert not await held(two), "only the holder lets go"
-    await leases.release(tx, one, "compaction", agent_id=ANA, session_id=here)
+    await log.release_lease(tx, one, "compaction", agent_id=ANA, session_id=here)
     assert await held(two)
 
 
@@ -292,13 +292,15 @@ async def test_a_holder_that_died_is_waited_for_no_longer_than_it_asked(db: Data
     async with db.transaction(agent) as tx:
         session_id = await sessions.ensure_session(tx, agent_id=agent, ref="s", now=NOON)
         await sessions.append(tx, TALK, session_id=session_id, ctx=ctx)
-        assert await leases.acquire(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=0.0)
+        assert await log.acquire_lease(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=0.0)
     clock = ManualClock(NOON)  # ours says nothing here: the database's does
     async with db.transaction(agent) as tx:
         assert clock.now() == NOON
-        assert await leases.acquire(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=60)
+        assert await log.acquire_lease(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=60)
     async with db.transaction(agent) as tx:
-        assert not await leases.acquire(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=60)
+        assert not await log.acquire_lease(
+            tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=60
+        )
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from newton.brain.hash_chain import ChainHead
 from newton.clock import ManualClock
 from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database
-from newton.dialogue import context_injections, long_messages, response_store, session_close, sessions, tasks
+from newton.dialogue import context_injections, message_queues, response_store, session_close, sessions, tasks
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.messages import Message
 from newton.errors import ConflictError, InputError
@@ -59,7 +59,7 @@ async def marked(db: Database, agent: UUID) -> None:
         await session_close.close_session(tx, session_id=session_id, ctx=ctx)
         await episodes.add_episodes(tx, [replace(told("m1"), content=f"Tea with Mira and {next(left)}")], ctx=ctx)
         line = await tx.fetchval("select memory_id from memory.memories where summary like '%Mira wants%' limit 1")
-        await long_messages.save_summary(tx, "long", f"short {next(left)}", memory_id=line, max_tokens=10, ctx=ctx)
+        await message_queues.save_summary(tx, "long", f"short {next(left)}", memory_id=line, max_tokens=10, ctx=ctx)
         for mark in islice(left, 4):
             await recorded(tx, replace(REDIS, description=f"Mira gets {mark}"), ctx=ctx)
         for mark in left:

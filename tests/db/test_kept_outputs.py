@@ -11,11 +11,10 @@ from newton.agent.inventory.artifacts import ArtifactPage, ArtifactReadQuery, Ar
 from newton.agent.maintenance.artifact_vectors import embed_artifacts
 from newton.agent.services.erasure import ErasureService
 from newton.db.pool import Database, Tx, connect
-from newton.dialogue import branches, log, sessions
-from newton.dialogue.artifact_storage import artifact_store
-from newton.dialogue.artifact_storage.artifact_recorder import OUTPUT_TOKENS
-from newton.dialogue.artifact_storage.artifact_store import ArtifactVersion, NewArtifact
-from newton.dialogue.artifact_storage.artifact_text import CHUNK_LINES
+from newton.dialogue import artifact_store, branches, log, sessions
+from newton.dialogue.artifact_recorder import OUTPUT_TOKENS
+from newton.dialogue.artifact_store import ArtifactVersion, NewArtifact
+from newton.dialogue.artifact_text import CHUNK_LINES
 from newton.dialogue.messages import Message
 from newton.dialogue.sessions import TRIM_TOOL_TOKENS
 from newton.errors import InputError, NotFoundError

@@ -8,7 +8,7 @@ import pytest
 
 from newton.agent.loop.session_lock import SessionLease
 from newton.db.pool import Database, Tx
-from newton.dialogue import leases as holding
+from newton.dialogue import log as holding
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
 from newton.errors import OverloadedError

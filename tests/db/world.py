@@ -39,25 +39,24 @@ from newton.content.profiles import load_profiles
 from newton.content.skills import SkillFile
 from newton.db.pool import Database, Tx
 from newton.dialogue import (
+    artifact_store,
     branches,
     context_injections,
-    leases,
     log,
-    long_messages,
+    message_queues,
     response_store,
     session_close,
     sessions,
     tasks,
 )
-from newton.dialogue.artifact_storage import artifact_store
-from newton.dialogue.artifact_storage.artifact_store import NewArtifact
+from newton.dialogue.artifact_store import NewArtifact
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.branches import SessionExcerpt
 from newton.dialogue.brief import brief_store
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.entry_store import CompactionRun
+from newton.dialogue.log import PromptBlock
 from newton.dialogue.messages import Message, StoredMessage
-from newton.dialogue.prompt_blocks import PromptBlock
 from newton.dialogue.response_store import ResponseRecord
 from newton.heart import censors, documents, episodes, procedures
 from newton.heart.censors import CensorRule
@@ -153,7 +152,7 @@ async def live(db: Database, name: str) -> UUID:
 async def a_line_summary(tx: Tx, ctx: WriteContext) -> None:
     await a_reading(tx, ground(ctx))
     line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
-    await long_messages.save_summary(tx, "the kettle", "kettle", memory_id=line, max_tokens=10, ctx=ctx)
+    await message_queues.save_summary(tx, "the kettle", "kettle", memory_id=line, max_tokens=10, ctx=ctx)
 
 
 async def a_reading(tx: Tx, ctx: LifecycleContext) -> None:
@@ -244,7 +243,7 @@ async def conversing(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
     )
     await entry_store.record_rereads(tx, [read_again], ctx=ctx)
     await entry_store.restore(tx, made.entry_id, session_id=session_id, ctx=ctx)
-    assert await leases.acquire(tx, made.entry_id, "turn", seconds=60, **of)
+    assert await log.acquire_lease(tx, made.entry_id, "turn", seconds=60, **of)
     await entry_store.record_run(tx, CompactionRun("threshold", NOON, 1.5, 100, 10), **of)
     await briefed(tx, session_id, ctx)
     branch_id = await branches.create_branch(tx, "cellar", parent_id=session_id, from_position=None, ctx=ctx)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from newton.dialogue.compaction.adaptation import MAX_FACTOR, MIN_ENTRIES
+from newton.dialogue.compaction.presets import MAX_FACTOR, MIN_ENTRIES
 from newton.dialogue.compaction.progress_events import (
     EVENT_NAMES,
     CompactionCompleted,

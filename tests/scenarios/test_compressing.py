@@ -10,7 +10,7 @@ from newton.agent.llm.structured import StructuredLLM
 from newton.agent.maintenance.line_summaries import accept_summary, summarize_lines, summarize_text
 from newton.agent.maintenance.service import MaintenanceService
 from newton.dialogue import sessions
-from newton.dialogue.long_messages import MIN_USES, LongMessage
+from newton.dialogue.message_queues import MIN_USES, LongMessage
 from newton.dialogue.messages import Message, Role
 from newton.errors import ProviderError
 from newton.heart.reconciliation.prompt import build_shortening_prompt

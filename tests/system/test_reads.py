@@ -14,8 +14,7 @@ import pytest
 
 from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database
-from newton.dialogue import sessions
-from newton.dialogue.artifact_storage import artifact_store
+from newton.dialogue import artifact_store, sessions
 from newton.ids import derive_agent_id
 from newton.runtime.cli.talk.tool_commands import TOOL_COMMANDS
 from newton.runtime.interface_matrix import load_verbs

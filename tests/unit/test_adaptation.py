@@ -4,8 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.dialogue.compaction.adaptation import MAX_FACTOR, MIN_ENTRIES, StrategyFeedback, adapt_preset
-from newton.dialogue.compaction.presets import PRESETS, find_problem
+from newton.dialogue.compaction.presets import (
+    MAX_FACTOR,
+    MIN_ENTRIES,
+    PRESETS,
+    StrategyFeedback,
+    adapt_preset,
+    find_problem,
+)
 from newton.dialogue.compaction.strategies import SummarizeOldest, SummarizeToolCalls
 
 COUNTS = st.integers(0, 10_000)

@@ -13,15 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.brain.calibration.report import (
+    MAX_NOTE_TOKENS,
     RECENT_COUNT,
     UNNAMED,
     WINDOW_SIZE,
     build_calibration,
     compute_trend,
     fit_slope,
+    write_note,
 )
 from newton.brain.calibration.scores import MIN_REVIEWS_FOR_BIAS, FloatArray, ForecastSeries, compute_bias, to_series
-from newton.brain.calibration.snapshots import MAX_NOTE_TOKENS, write_note
 from newton.brain.drafts import ReviewedDecision, Verdict
 from newton.providers import token_counter
 from tests.support import NOON, count, examples
@@ -217,7 +218,7 @@ def test_the_time_of_a_calibration_grows_with_its_decisions() -> None:
 def test_a_note_does_not_wait_for_large_libraries() -> None:
     code = (
         "import sys\nfrom newton.brain.calibration import report\n"
-        "from newton.brain.calibration.snapshots import write_note\n"
+        "from newton.brain.calibration.report import write_note\n"
         "assert write_note([], count=len) is None\n"
         "print([m for m in sys.modules if m.split('.')[0] in ('scipy', 'sklearn', 'asyncpg')])"
     )

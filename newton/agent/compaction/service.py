@@ -11,22 +11,22 @@ from newton.agent.llm.structured import StructuredLLM
 from newton.agent.scope import AgentScope
 from newton.clock import monotonic_ms
 from newton.db.pool import in_transaction
-from newton.dialogue import leases, log, tasks
+from newton.dialogue import log, tasks
 from newton.dialogue.brief import brief_store
 from newton.dialogue.brief.brief_items import BriefDraft, BriefItem
 from newton.dialogue.compaction import entry_store, extractive_summary, llm_summary, progress_events
-from newton.dialogue.compaction.adaptation import adapt_preset, list_without_model
-from newton.dialogue.compaction.brief_filter import remove_brief_items
 from newton.dialogue.compaction.entry_store import CompactionRun
-from newton.dialogue.compaction.obstacles import CompactionObstacle, list_obstacles
-from newton.dialogue.compaction.presets import CompactionPreset, parse_request_preset
+from newton.dialogue.compaction.llm_summary import remove_brief_items
+from newton.dialogue.compaction.presets import CompactionPreset, adapt_preset, list_without_model, parse_request_preset
 from newton.dialogue.compaction.progress_events import CompactionEvent, ignore_progress
 from newton.dialogue.compaction.strategies import (
     CompactionBlock,
+    CompactionObstacle,
     CompactionStrategy,
     FitToLimit,
     SummarizeOldest,
     ViewState,
+    list_obstacles,
     refusal_reason,
 )
 from newton.dialogue.log import LoadedView
@@ -148,7 +148,7 @@ class CompactionService:
         if not service._is_due(loaded.view, max_tokens, loaded.pinned):
             return loaded.view
         async with self.scope.transaction() as tx:
-            if not await leases.acquire(tx, holder, "compaction", **key, seconds=LEASE_SECONDS):
+            if not await log.acquire_lease(tx, holder, "compaction", **key, seconds=LEASE_SECONDS):
                 return loaded.view
         state = _CompactionState(
             session_id=session_id, max_tokens=max_tokens, holder=holder, loaded=loaded, budget=self.new_budget()
@@ -157,7 +157,7 @@ class CompactionService:
             await service._run_strategies(state)
         finally:
             async with self.scope.transaction() as tx:
-                await leases.release(tx, holder, "compaction", **key)
+                await log.release_lease(tx, holder, "compaction", **key)
         return state.loaded.view
 
     async def compact_to(self, session_id: UUID, *, max_tokens: int) -> Sequence[CompactionObstacle]:
@@ -269,7 +269,7 @@ class CompactionService:
     async def _save_entries(self, new_entries: Sequence[CompactionEntry], state: _CompactionState) -> None:
         key, sources = self._key(state.session_id), state.loaded.sources
         async with self.scope.transaction() as tx:
-            is_held = await leases.acquire(tx, state.holder, "compaction", **key, seconds=LEASE_SECONDS)
+            is_held = await log.acquire_lease(tx, state.holder, "compaction", **key, seconds=LEASE_SECONDS)
             if not is_held or not await entry_store.save_if_unchanged(tx, new_entries, **key, sources=sources):
                 hint = "The session is compacted with the next request."
                 raise ConflictError("another request changed the session during its compaction", hint=hint)

@@ -16,8 +16,8 @@ from uuid import UUID
 from newton.agent.scope import AgentScope
 from newton.agent.services.sessions import get_or_create_session
 from newton.db.pool import Tx
-from newton.dialogue import branches, leases, log, sessions
-from newton.dialogue.leases import MessageFingerprint
+from newton.dialogue import branches, log, sessions
+from newton.dialogue.log import MessageFingerprint
 from newton.dialogue.messages import Message, Role, dump_calls
 from newton.dialogue.view import ViewMessage, to_view_message
 from newton.ids import new_id
@@ -82,7 +82,7 @@ class HistoryMatcher:
         async with self.scope.write("user") as (tx, ctx):
             session_id = await get_or_create_session(tx, session_ref, agent_id=ctx.agent_id, now=ctx.now)
             await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
-            matches = await leases.find_by_fingerprint(tx, fingerprints, agent_id=ctx.agent_id, ref=session_ref)
+            matches = await log.find_by_fingerprint(tx, fingerprints, agent_id=ctx.agent_id, ref=session_ref)
             first_new = max((fingerprints.index(match.fingerprint) + 1 for match in matches), default=0)
             new_ref = f"{session_ref}~{new_id().hex[-8:]}"
             if matches:

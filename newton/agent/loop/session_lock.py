@@ -9,7 +9,7 @@ from uuid import UUID
 
 from newton.db.pool import Database, Tx, after_commit
 from newton.deadline import RequestDeadline
-from newton.dialogue import leases
+from newton.dialogue import log
 from newton.errors import DatabaseError, OverloadedError
 from newton.ids import new_id
 
@@ -130,7 +130,7 @@ class SessionLease:
     async def _try_acquire(self, db: Database, first_work: Callable[[Tx], Awaitable[T]]) -> tuple[T] | None:
         """Return the result of `first_work`; None, without running it, if another turn holds the session."""
         async with db.transaction(self.agent_id) as tx:
-            if not await leases.acquire(tx, self.holder, "turn", **self._key, seconds=LEASE_SECONDS):
+            if not await log.acquire_lease(tx, self.holder, "turn", **self._key, seconds=LEASE_SECONDS):
                 return None
             return (await first_work(tx),)
 
@@ -140,7 +140,7 @@ class SessionLease:
         Raises OverloadedError if the lease is lost.
         """
         self.is_ending = True
-        self.is_lost = self.is_lost or not await leases.release(tx, self.holder, "turn", **self._key)
+        self.is_lost = self.is_lost or not await log.release_lease(tx, self.holder, "turn", **self._key)
         self.ensure_held()
         after_commit(self._mark_released)
 
@@ -155,11 +155,11 @@ class SessionLease:
             return
         with suppress(DatabaseError):  # the lease expires
             async with db.transaction(self.agent_id) as tx:
-                await leases.release(tx, self.holder, "turn", **self._key)
+                await log.release_lease(tx, self.holder, "turn", **self._key)
 
     @property
     def _key(self) -> dict[str, UUID]:
         return {"agent_id": self.agent_id, "session_id": self.session_id}
 
     async def _renew(self, tx: Tx) -> bool:
-        return await leases.renew(tx, self.holder, "turn", **self._key, seconds=LEASE_SECONDS)
+        return await log.renew_lease(tx, self.holder, "turn", **self._key, seconds=LEASE_SECONDS)

@@ -17,7 +17,7 @@ from newton.cognition.session_context.service import SessionContext
 from newton.cognition.working_set import working_set_store
 from newton.cognition.working_set.working_set_store import SessionScope
 from newton.db.pool import Tx
-from newton.dialogue import leases, sessions
+from newton.dialogue import log, sessions
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.log import AncestorRange
 from newton.dialogue.messages import Message, StoredMessage, derive_failure_ref
@@ -102,7 +102,7 @@ class TurnRecorder:
         lease.
         """
         ctx, answered_ids = self.scope.write_context(), {message.tool_call_id for message in earlier}
-        start = await leases.read_turn_start(tx, agent_id=ctx.agent_id, session_id=self.session_id)
+        start = await log.read_turn_start(tx, agent_id=ctx.agent_id, session_id=self.session_id)
         unanswered = [call for call in start.open_calls if call.id not in answered_ids]
         interrupted = [to_tool_line(call, INTERRUPTED, said_at=ctx.now) for call in unanswered]
         if interrupted or earlier:

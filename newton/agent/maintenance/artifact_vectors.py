@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
-from newton.dialogue.artifact_storage import artifact_store
-from newton.dialogue.artifact_storage.artifact_text import ArtifactPassage, list_lines, select_passages
+from newton.dialogue import artifact_store
+from newton.dialogue.artifact_text import ArtifactPassage, list_lines, select_passages
 from newton.errors import ProviderError
 from newton.ids import derive_model_id
 from newton.memory.vectors import embed_texts, read_active_model

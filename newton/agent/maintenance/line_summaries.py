@@ -4,8 +4,8 @@ import re
 
 from newton.agent.llm.structured import StructuredLLM
 from newton.db.pool import in_transaction
-from newton.dialogue import long_messages
-from newton.dialogue.long_messages import LongMessage
+from newton.dialogue import message_queues
+from newton.dialogue.message_queues import LongMessage
 from newton.errors import TokenQuotaError
 from newton.heart.reconciliation.prompt import ShortenedOutput, build_shortening_prompt
 from newton.memory.hygiene import clean_model_text
@@ -55,21 +55,23 @@ async def summarize_lines(llm: StructuredLLM, ctx: WriteContext, *, limit: int) 
     Stops at the daily token limit. Raises ProviderError if the model fails; summaries stored before remain.
     """
     async with llm.scope.db.transaction(ctx.agent_id) as tx:
-        lines = await long_messages.find(tx, agent_id=ctx.agent_id, limit=limit)
+        lines = await message_queues.find(tx, agent_id=ctx.agent_id, limit=limit)
     count = 0
     for line in lines:
-        room = long_messages.token_budget(line, count_tokens=llm.scope.count_tokens)
+        room = message_queues.token_budget(line, count_tokens=llm.scope.count_tokens)
         size = max(room, 1)
         async with llm.scope.db.transaction(ctx.agent_id) as tx:
-            is_known, text = await long_messages.find_summary(tx, line.content, agent_id=ctx.agent_id, max_tokens=size)
+            is_known, text = await message_queues.find_summary(tx, line.content, agent_id=ctx.agent_id, max_tokens=size)
         if not is_known and room > 0:
             try:
                 text = await summarize_text(llm, line, room)
             except TokenQuotaError:
                 break
         async with llm.scope.db.transaction(ctx.agent_id) as tx:
-            await long_messages.save_summary(tx, line.content, text, memory_id=line.memory_id, max_tokens=size, ctx=ctx)
+            await message_queues.save_summary(
+                tx, line.content, text, memory_id=line.memory_id, max_tokens=size, ctx=ctx
+            )
             if text:
-                await long_messages.apply_summaries(tx, [(line, text)], ctx=ctx)
+                await message_queues.apply_summaries(tx, [(line, text)], ctx=ctx)
                 count += 1
     return count

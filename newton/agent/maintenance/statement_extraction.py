@@ -8,8 +8,8 @@ from typing import NamedTuple
 from newton.agent.maintenance.changing_statements import find_changing_parts
 from newton.agent.maintenance.extracted_facts import ExtractionResult, link_to_episode, restates_request, store_facts
 from newton.db.pool import Database, Tx
-from newton.dialogue import extraction_queue as conversations
-from newton.dialogue.extraction_queue import EpisodeLines, EpisodeMessage, OpenLines
+from newton.dialogue import message_queues as conversations
+from newton.dialogue.message_queues import EpisodeLines, EpisodeMessage, OpenLines
 from newton.errors import ProviderError
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store

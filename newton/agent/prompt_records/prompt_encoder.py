@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 from uuid import UUID
 
 from newton.agent.prompt_records.spans import PartTokens, PromptOrigin, TextSpan
+from newton.dialogue.log import BlockKind
 from newton.dialogue.messages import dump_calls
-from newton.dialogue.prompt_blocks import BlockKind
 from newton.dialogue.view import ViewMessage
 from newton.memory.redaction.redactor import redact_secrets
 from newton.providers.chat import ChatMessage, ContentPart, RequestOptions, to_openai_message

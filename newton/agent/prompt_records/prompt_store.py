@@ -13,9 +13,9 @@ from newton.agent.prompt_records.prompt_encoder import KeptText, SentRequest, Te
 from newton.agent.prompt_records.spans import PartTokens, PromptOrigin
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue import log, prompt_blocks, sessions
+from newton.dialogue import log, sessions
+from newton.dialogue.log import BlockKind
 from newton.dialogue.messages import StoredMessage
-from newton.dialogue.prompt_blocks import BlockKind
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory.lookup import MIN_ID_DIGITS
@@ -120,7 +120,7 @@ async def insert_prompt(
 ) -> None:
     """Store the record of a prompt with one statement, and before it the blocks that it is the first to send."""
     for block in origin.new_blocks:
-        await prompt_blocks.insert_block(tx, block, session_id=origin.session_id, agent_id=agent_id, now=now)
+        await log.insert_block(tx, block, session_id=origin.session_id, agent_id=agent_id, now=now)
     encoded, salt = encode_prompt(sent, origin), secrets.token_bytes(SALT_BYTES)
     edition = KeptText("edition", encoded.edition)
     prefix = LAST_PROMPTS.replace(agent_id, origin.session_id, sent)
@@ -239,7 +239,7 @@ async def load_sources(tx: Tx, prompts: Sequence[StoredPrompt], *, agent_id: UUI
         texts=texts,
         entries={row["entry_id"]: StoredEntry(**dict(row)) for row in entries},
         contexts=contexts,
-        blocks=await prompt_blocks.load_all(tx, agent_id=agent_id, session_id=place.session_id),
+        blocks=await log.load_blocks(tx, agent_id=agent_id, session_id=place.session_id),
         lines={line.position: line for line in lines},
     )
 

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from newton.agent.prompt_records.prompt_encoder import RECALLED, Json, hash_request
 from newton.agent.prompt_records.prompt_store import PromptSources, StoredPrompt
-from newton.dialogue import prompt_blocks
+from newton.dialogue.log import FORGOTTEN as FORGOTTEN_BLOCK
+from newton.dialogue.log import BlockKind
 from newton.dialogue.messages import StoredMessage, guard_name
-from newton.dialogue.prompt_blocks import BlockKind
 from newton.providers.chat import ChatMessage, ToolCall, to_openai_message
 
 FORGOTTEN = "[forgotten]"  # the content of a forgotten message of the log
@@ -201,13 +201,13 @@ class _PromptDecoder:
     def _had_block(self, position: int) -> bool:
         """Return whether a message was sent with a block. Prompts of which a block was erased have lost their salt."""
         text = self.sources.blocks.get(("memory", position))
-        return text is not None and (text != prompt_blocks.FORGOTTEN or self.record.salt is None)
+        return text is not None and (text != FORGOTTEN_BLOCK or self.record.salt is None)
 
     def _decode_block(self, kind: BlockKind, position: int) -> tuple[str, str]:
         """Return the text of a system message or of a memory block, and its source."""
-        text = self.sources.blocks.get((kind, position), prompt_blocks.FORGOTTEN)
+        text = self.sources.blocks.get((kind, position), FORGOTTEN_BLOCK)
         source = f"{'system message' if kind == 'system' else 'memory block'} of message {position}"
-        return self._mark_erased(GONE_CONTEXT) if text == prompt_blocks.FORGOTTEN else text, source
+        return self._mark_erased(GONE_CONTEXT) if text == FORGOTTEN_BLOCK else text, source
 
     def _decode_context(self, part: int) -> str:
         text = self.sources.contexts.get(self.record.bundle_id) if self.record.bundle_id else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 from uuid import UUID
 
-from newton.dialogue.prompt_blocks import BlockKind, PromptBlock
+from newton.dialogue.log import BlockKind, PromptBlock
 from newton.dialogue.view import ViewMessage
 from newton.providers.chat import ChatMessage
 

@@ -25,8 +25,8 @@ from newton.cognition.session_context.sent_memories import ReplacedMemory
 from newton.cognition.session_context.service import SessionContext
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue import prompt_blocks
-from newton.dialogue.prompt_blocks import PromptBlock
+from newton.dialogue import log
+from newton.dialogue.log import PromptBlock
 from newton.dialogue.view import MemoryBlock, ViewMessage
 from newton.heart.identity.tenets import render_tenet
 from newton.heart.identity.user_names import MAX_NAMES, extend_pattern, find_known_names, find_names
@@ -177,7 +177,7 @@ class SessionPromptBuilder:
         agent_id, began_at, system, replaced = self.scope.agent_id, self.scope.now(), None, ()
         if place.session_id:
             key = {"agent_id": agent_id, "session_id": place.session_id}
-            began_at, system = await prompt_blocks.find_system_block(tx, **key)
+            began_at, system = await log.find_system_block(tx, **key)
             replaced = await sent_memories.list_replaced(tx, positions, **key) if positions else ()
         state = _SessionState(facts=SystemFacts(began_at=began_at, zone=self.zone), replaced=replaced)
         if system and system.edition == edition:

@@ -16,7 +16,7 @@ from newton.brain.decisions import DecisionAmendment
 from newton.content.skills import SkillFile, make_slug
 from newton.db.pool import Tx, savepoint
 from newton.db.queries import load
-from newton.dialogue import reconciliation_queue
+from newton.dialogue import message_queues
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart import episodes, procedures
 from newton.heart.episodes import EpisodeSummary
@@ -202,7 +202,7 @@ class _ItemApplier:
         line, own = self._find_line(item)
         if line.session_id is None or line.position is None:
             return
-        found = await reconciliation_queue.find_episode(self.tx, line.session_id, line.position, agent_id=own.agent_id)
+        found = await message_queues.find_episode(self.tx, line.session_id, line.position, agent_id=own.agent_id)
         if found:
             title = one_line(item.text)[:MAX_TITLE].rstrip(" .")
             summary = EpisodeSummary(title=title, summary=item.text, outcome=None)

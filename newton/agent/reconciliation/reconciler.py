@@ -17,8 +17,8 @@ from newton.agent.reconciliation.item_application import (
 )
 from newton.agent.reconciliation.known_items import find_known_items, list_user_names
 from newton.db.pool import Tx
-from newton.dialogue import reconciliation_queue as queue
-from newton.dialogue.reconciliation_queue import DueSession, UnreadLines
+from newton.dialogue import message_queues as queue
+from newton.dialogue.message_queues import DueSession, UnreadLines
 from newton.errors import ContextWindowError, ProviderError, RefusedRequestError, TokenQuotaError
 from newton.heart.reconciliation.answer_reader import ReconcilingOutput, read_answer
 from newton.heart.reconciliation.item_checks import check_items

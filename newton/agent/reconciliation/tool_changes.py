@@ -20,8 +20,8 @@ from newton.agent.reconciliation.unkept_lines import (
 )
 from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
-from newton.dialogue import reconciliation_queue as queue
-from newton.dialogue.reconciliation_queue import DueSession
+from newton.dialogue import message_queues as queue
+from newton.dialogue.message_queues import DueSession
 from newton.errors import ConflictError, ForbiddenError, NewtonError, NotFoundError
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact

@@ -24,7 +24,7 @@ from newton.dialogue.brief import brief_store
 from newton.dialogue.brief.brief_items import BriefItem, ClosedStatus
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.entry_store import CompactionStats, EntryStatus
-from newton.dialogue.compaction.obstacles import CompactionObstacle
+from newton.dialogue.compaction.strategies import CompactionObstacle
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.log import InjectedRange
 from newton.dialogue.messages import Message, StoredMessage

@@ -11,6 +11,7 @@ from pydantic import SerializerFunctionWrapHandler, computed_field, model_serial
 
 from newton.brain.calibration.recalibration import RecalibrationResult, recalibrate
 from newton.brain.calibration.scores import (
+    MIN_REVIEWS_FOR_BIAS,
     Z95,
     CalibrationScores,
     ConfidenceBias,
@@ -257,3 +258,34 @@ def _build_group(name: str, pairs: ForecastSeries) -> CalibrationGroup:
     assert own is not None  # every group has a decision
     brier = float(pairs.squared_errors.mean())
     return CalibrationGroup(name=name, n=len(pairs), base_rate=own.mean_outcome, brier=brier, bias=own)
+
+
+MAX_NOTE_TOKENS = 100
+NOTE_WINDOW = 100  # decisions; the note covers the latest only, because agents change
+
+
+def write_note(
+    decisions: Iterable[ReviewedDecision], *, count: Callable[[str], int], max_tokens: int = MAX_NOTE_TOKENS
+) -> str | None:
+    """Return a note on the calibration of the latest decisions, of at most `max_tokens`; None with too few reviews."""
+    pairs = to_series(sort_by_time(decisions)[-NOTE_WINDOW:])
+    own = compute_bias(pairs)
+    if own is None or len(pairs) < MIN_REVIEWS_FOR_BIAS:
+        return None
+    note = ""
+    for sentence in _sentences(pairs, own):
+        longer = f"{note} {sentence}".strip()
+        if count(longer) > max_tokens:
+            break
+        note = longer
+    return note or None
+
+
+def _sentences(pairs: ForecastSeries, own: ConfidenceBias) -> Sequence[str]:
+    stated, accuracy = f"{100 * own.mean_stated:.0f} %", f"{100 * own.mean_outcome:.0f} %"
+    scores = [f"Recent accuracy {accuracy}.", f"Brier {float(pairs.squared_errors.mean()):.3f}."]
+    if own.verdict == "no sign of either":
+        return [*scores, "No sign of over- or underconfidence."]
+    degree = "Slightly" if abs(own.size) < 0.1 else "Clearly" if abs(own.size) < 0.2 else "Strongly"
+    advice = "state less" if own.verdict == "overconfident" else "trust your analysis more"
+    return [*scores, f"{degree} {own.verdict}: stated {stated} on average, {accuracy} came true; {advice}."]

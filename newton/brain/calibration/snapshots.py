@@ -1,55 +1,20 @@
-"""Store of calibration snapshots, taken after reviews so that contexts need not compute them, and the note on one."""
+"""Store of calibration snapshots, taken after reviews so that contexts need not compute them, and their notes."""
 
-from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 from newton.brain import ledger, queries
+from newton.brain.calibration.report import write_note
 from newton.brain.calibration.scores import (
-    MIN_REVIEWS_FOR_BIAS,
-    ConfidenceBias,
-    ForecastSeries,
     compute_bias,
-    sort_by_time,
     to_series,
 )
-from newton.brain.drafts import ReviewedDecision
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.memory.memory import TokenCounter
 
 SQL = load("newton.brain.calibration", "snapshots.sql")
-
-MAX_NOTE_TOKENS = 100
-NOTE_WINDOW = 100  # decisions; the note covers the latest only, because agents change
-
-
-def write_note(
-    decisions: Iterable[ReviewedDecision], *, count: Callable[[str], int], max_tokens: int = MAX_NOTE_TOKENS
-) -> str | None:
-    """Return a note on the calibration of the latest decisions, of at most `max_tokens`; None with too few reviews."""
-    pairs = to_series(sort_by_time(decisions)[-NOTE_WINDOW:])
-    own = compute_bias(pairs)
-    if own is None or len(pairs) < MIN_REVIEWS_FOR_BIAS:
-        return None
-    note = ""
-    for sentence in _sentences(pairs, own):
-        longer = f"{note} {sentence}".strip()
-        if count(longer) > max_tokens:
-            break
-        note = longer
-    return note or None
-
-
-def _sentences(pairs: ForecastSeries, own: ConfidenceBias) -> Sequence[str]:
-    stated, accuracy = f"{100 * own.mean_stated:.0f} %", f"{100 * own.mean_outcome:.0f} %"
-    scores = [f"Recent accuracy {accuracy}.", f"Brier {float(pairs.squared_errors.mean()):.3f}."]
-    if own.verdict == "no sign of either":
-        return [*scores, "No sign of over- or underconfidence."]
-    degree = "Slightly" if abs(own.size) < 0.1 else "Clearly" if abs(own.size) < 0.2 else "Strongly"
-    advice = "state less" if own.verdict == "overconfident" else "trust your analysis more"
-    return [*scores, f"{degree} {own.verdict}: stated {stated} on average, {accuracy} came true; {advice}."]
 
 
 class CalibrationNote(NamedTuple):

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from newton.cognition.assembly.render import TextBlock, to_bullet
+from newton.cognition.assembly.render import TextBlock
 from newton.cognition.assembly.sections import BriefSection, ExtraSection, TaskSection
 from newton.cognition.pending_approvals import PendingApproval, list_lines
 from newton.memory.memory import TokenCounter
 from newton.memory.query_vectors import NO_EMBEDDER
+from newton.memory.representations import to_bullet
 from newton.text.time_expressions import TimeRange
 
 NOTHING_KNOWN = "Earlier conversations and notes say nothing about this."

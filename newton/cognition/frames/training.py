@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from newton.cognition.frames import regression
 from newton.cognition.frames.classifier import FrameClassifier, FrameExample, Vector
 from newton.cognition.frames.input_features import FeatureExtractor, build_extractor
+from newton.cognition.frames.regression import train_classifier
 from newton.content.frames import Frame, load_frame_languages
 from newton.content.package_data import data_folder
 from newton.errors import ProviderError
@@ -73,7 +73,7 @@ async def load_or_train(
         vectors = await _embed_examples(cores, embedder)
     except ProviderError:
         return await load_or_train(frames, None, cache=cache)
-    train = functools.partial(regression.train_classifier, is_multilingual=knows_languages(identity))
+    train = functools.partial(train_classifier, is_multilingual=knows_languages(identity))
     trained = await asyncio.to_thread(train, cores, vectors, load_extractor())
     _write_file(cache / name, trained)
     return replace(trained, examples=examples)

@@ -1,8 +1,8 @@
-"""Storage of the brief of a session."""
+"""Storage of the brief of a session, and the effect of new messages on it."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -12,12 +12,143 @@ from newton.concurrency import compute
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
-from newton.dialogue.brief.brief_items import BriefDraft, BriefItem
-from newton.dialogue.brief.brief_update import BriefUpdate, needs_brief
+from newton.dialogue.brief.brief_items import (
+    MIN_WORDS,
+    BriefDraft,
+    BriefItem,
+    BriefSource,
+    BriefStatus,
+    detect_items,
+    own_sentences,
+    render_brief_line,
+)
+from newton.dialogue.brief.item_changes import find_closed, find_replaced, is_repeated, may_close
 from newton.dialogue.messages import Message, StoredMessage
-from newton.memory.memory import WriteContext
+from newton.ids import new_id
+from newton.memory.memory import TokenCounter, Trust, WriteContext
+from newton.memory.representations import one_line, to_bullet
 
 SQL = load("newton.dialogue.brief", "brief_store.sql")
+
+TRUSTED: frozenset[Trust] = frozenset({"operator", "user", "agent"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefClosing:
+    """The end of an item: what became of it, by which message, and the item that replaces it."""
+
+    item_id: UUID
+    status: BriefStatus
+    position: int
+    memory_id: UUID | None
+    replaced_by: UUID | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class BriefUpdate:
+    """Changes of a brief: new items and closings. `items` are the open items, the oldest first; `closed` are others."""
+
+    items: list[BriefItem]
+    count_tokens: TokenCounter
+    closed: Sequence[BriefItem] = ()
+    added: list[BriefItem] = field(default_factory=list[BriefItem])
+    closings: list[BriefClosing] = field(default_factory=list[BriefClosing])
+
+    def read_message(self, stored: StoredMessage, memory_id: UUID | None) -> None:
+        """Apply what a message says: first what it closes, then what it adds or replaces."""
+        text, role = stored.message.content, stored.message.role
+        for sentence in own_sentences(text):
+            if change := find_closed(sentence, self._closable(role)):
+                self.close(change.item, change.status, stored.position, memory_id)
+        for draft in detect_items(text, role=role):
+            self.add(draft, stored, memory_id, source="rules")
+
+    def propose(self, draft: BriefDraft, stored: StoredMessage, memory_id: UUID | None) -> BriefItem | None:
+        """Add an item that a model quotes from a message, if the message says it in these words.
+
+        Nothing is added if the brief has or had it, or if a later item has replaced it already.
+        """
+        quote = one_line(draft.text)
+        is_said = len(quote.split()) >= MIN_WORDS and quote in one_line(stored.message.content)
+        if not is_said or quote.endswith("?") or not concerns_brief(stored) or stored.message.role != "user":
+            return None
+        said = draft._replace(text=quote)
+        if is_repeated(said, [*self.items, *self.closed]):
+            return None
+        item = self._create(said, stored, memory_id, source="model")
+        later = [one for one in self.items if one.position > stored.position]
+        if any(find_replaced(BriefDraft(one.kind, one.text), [item]) for one in later):
+            return None
+        return self._insert(item, [one for one in self.items if one.position <= stored.position])
+
+    def add(
+        self, draft: BriefDraft, stored: StoredMessage, memory_id: UUID | None, *, source: BriefSource
+    ) -> BriefItem | None:
+        """Add an item unless the brief says the same already; close the item that it replaces."""
+        is_surplus = draft.is_weak and any(item.kind == draft.kind for item in self.items)
+        if is_surplus or is_repeated(draft, self.items):
+            return None
+        return self._insert(self._create(draft, stored, memory_id, source=source), self.items)
+
+    def _create(
+        self, draft: BriefDraft, stored: StoredMessage, memory_id: UUID | None, *, source: BriefSource
+    ) -> BriefItem:
+        said_at = stored.message.said_at
+        line = to_bullet(render_brief_line(draft.kind, draft.text, said_at))
+        return BriefItem(
+            item_id=new_id(),
+            kind=draft.kind,
+            text=draft.text,
+            tokens=self.count_tokens(line),
+            position=stored.position,
+            source=source,
+            memory_id=memory_id,
+            said_at=said_at,
+        )
+
+    def _insert(self, item: BriefItem, candidates: Sequence[BriefItem]) -> BriefItem:
+        """Add an item, and close the one of the candidates that it replaces."""
+        if replaced := find_replaced(BriefDraft(item.kind, item.text), candidates):
+            self.close(replaced, "replaced", item.position, item.memory_id, replaced_by=item.item_id)
+        self.items.append(item)
+        self.added.append(item)
+        return item
+
+    def close(
+        self,
+        item: BriefItem,
+        status: BriefStatus,
+        position: int,
+        memory_id: UUID | None,
+        *,
+        replaced_by: UUID | None = None,
+    ) -> None:
+        self.items = [one for one in self.items if one.item_id != item.item_id]
+        self.closings.append(
+            BriefClosing(
+                item_id=item.item_id, status=status, position=position, memory_id=memory_id, replaced_by=replaced_by
+            )
+        )
+
+    def _closable(self, role: str) -> list[BriefItem]:
+        """Return the items that a speaker can close: a person all of them, the assistant only open items."""
+        return [item for item in self.items if role == "user" or item.kind == "open_item"]
+
+
+def concerns_brief(stored: StoredMessage) -> bool:
+    """Return whether a message can change a brief: spoken words of a person or the assistant that are trusted."""
+    message = stored.message
+    return message.role in ("user", "assistant") and not message.is_notice and message.trust in TRUSTED
+
+
+def needs_brief(stored: StoredMessage) -> bool:
+    """Return whether a message may change a brief by its words, so that most messages read no brief at all."""
+    text = stored.message.content
+    return concerns_brief(stored) and (
+        bool(detect_items(text, role=stored.message.role)) or any(map(may_close, own_sentences(text)))
+    )
+
+
 _ITEM_COLUMNS = ("kind", "text", "tokens", "position", "source")
 
 

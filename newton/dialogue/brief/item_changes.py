@@ -13,8 +13,14 @@ from re import Pattern
 from typing import Any, NamedTuple, TypeVar
 
 from newton.content.yaml_files import parse_trusted
-from newton.dialogue.brief.brief_items import BriefDraft, BriefItem, BriefKind, BriefStatus
-from newton.dialogue.brief.item_detection import load_patterns, strip_opening
+from newton.dialogue.brief.brief_items import (
+    BriefDraft,
+    BriefItem,
+    BriefKind,
+    BriefStatus,
+    load_patterns,
+    strip_opening,
+)
 from newton.heart.statements.change_detection import detect_change
 from newton.text.english import lemmatize
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
-from newton.dialogue.compaction.adaptation import StrategyFeedback
+from newton.dialogue.compaction.presets import StrategyFeedback
 from newton.dialogue.view import CompactionEntry
 from newton.errors import NotFoundError
 from newton.ids import new_id

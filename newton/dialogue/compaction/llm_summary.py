@@ -1,4 +1,4 @@
-"""Prompt that asks a model to summarize messages, and schema of its answer. Pure."""
+"""Prompt that asks a model to summarize messages, schema of its answer, and removal of what the brief has. Pure."""
 
 from collections.abc import Sequence
 from importlib import resources
@@ -6,12 +6,27 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from newton.dialogue.brief.brief_items import BriefKind
-from newton.dialogue.compaction.extractive_summary import render_message, truncate_middle
+from newton.dialogue.brief.brief_items import BriefItem, BriefKind
+from newton.dialogue.brief.item_changes import extract_stems
+from newton.dialogue.compaction.extractive_summary import BlockSummary, render_message, truncate_middle
 from newton.dialogue.compaction.summary_sections import SECTIONS, SummaryPart
 from newton.dialogue.compaction.view_budget import equal_share
 from newton.dialogue.view import EntryKind, ViewMessage
 from newton.memory.memory import TokenCounter
+
+MAX_FURTHER_STEMS = 2  # words of content that an item of a summary may have beside those of the brief
+_PARTS: tuple[SummaryPart, ...] = ("open", "rule")
+
+
+def remove_brief_items(summary: BlockSummary, items: Sequence[BriefItem]) -> None:
+    """Remove rules, limits, deadlines and open items that the brief has, whatever became of them there."""
+    known = [stems for item in items if (stems := extract_stems(item.text))]
+    for part in _PARTS:
+        for text in summary.items(part):
+            said = extract_stems(text)
+            if any(stems <= said and len(said - stems) <= MAX_FURTHER_STEMS for stems in known):
+                summary.remove(part, text)
+
 
 PROMPT_VERSION = "summary/3"  # of the prompt; stored with each entry
 MIN_MESSAGE_TOKENS = 60  # with less for each message, those in the middle are left out

@@ -1,9 +1,6 @@
-"""Compaction strategies: each one plans which blocks of messages of a view to shorten, and when. Pure.
+"""Compaction strategies: each plans which blocks of messages to shorten, and when; why a view stays longer. Pure."""
 
-No strategy shortens system messages, the current turn or restored messages, or separates a tool call from its result.
-"""
-
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, Protocol
@@ -302,3 +299,40 @@ def _consecutive_runs(
         else:
             runs[-1].append(turn)
     return [run for run in runs if run]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionObstacle:
+    """Messages that cannot be shortened further: the reason, and their tokens."""
+
+    reason: str
+    tokens: int
+
+
+def list_obstacles(state: ViewState) -> list[CompactionObstacle]:
+    """Return what keeps the view above its limit, the most tokens first; nothing if the view has at most its limit."""
+    if state.tokens <= state.max_tokens:
+        return []
+    tokens: dict[str, int] = {}
+    for reason, items in _group_messages(state):
+        tokens[reason] = tokens.get(reason, 0) + count_view_tokens(items)
+    found = (CompactionObstacle(reason, count) for reason, count in tokens.items() if count)
+    return sorted(found, key=lambda obstacle: -obstacle.tokens)
+
+
+def _group_messages(state: ViewState) -> Iterator[tuple[str, Sequence[ViewMessage]]]:
+    turns = split_turns(state.view)
+    yield "system messages stay as they are", [item for item in state.view if item.role == "system"]
+    injected = [item for item in state.view if item.kind == "injected"]
+    yield "messages injected from other sessions stay until they are ejected", injected
+    for number, turn in enumerate(turns, start=1):
+        if number == len(turns):
+            yield "the current turn is never compacted", turn.items
+        elif any(item.first <= position <= item.last for item in turn.items for position in state.pinned):
+            yield "messages that were restored stay in full", turn.items
+        elif not turn.is_complete:
+            yield "a turn without the user's message, or with a tool result in another turn, stays in full", turn.items
+        elif all(item.kind in WHOLE_TURN_KINDS for item in turn.items):
+            yield "summaries cannot be shorter", turn.items
+        else:
+            yield "no summary is shorter than these messages", turn.items

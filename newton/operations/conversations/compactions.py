@@ -10,7 +10,7 @@ from pydantic import Field
 
 from newton.agent.field_types import Ref
 from newton.dialogue.compaction.entry_store import CompactionStats, EntryStatus
-from newton.dialogue.compaction.obstacles import CompactionObstacle
+from newton.dialogue.compaction.strategies import CompactionObstacle
 from newton.memory.lookup import short_id
 from newton.memory.representations import one_line
 from newton.operations.declaration import operation

@@ -1,5 +1,6 @@
-"""Texts of artifacts: their chunks, names, media types, ranges of lines, and the passages that get vectors. Pure."""
+"""Texts of artifacts: chunks, names, media types, ranges of lines, passages that get vectors, rows of tables. Pure."""
 
+import csv
 import hashlib
 import math
 import mimetypes
@@ -9,12 +10,49 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from newton.dialogue.artifact_storage.artifact_tables import TABLE_DELIMITERS, find_first_values
 from newton.errors import InputError
 from newton.memory.hygiene import MAX_NAME_CHARACTERS
 from newton.memory.redaction.redactor import redact_secrets
 from newton.memory.representations import one_line
 from newton.text.sentences import STOP_WORDS
+
+# Delimiters of the texts whose first line names the columns, by media type.
+TABLE_DELIMITERS: Mapping[str, str] = {"text/csv": ",", "text/tab-separated-values": "\t"}
+MAX_VALUES = 100  # different values of a column that names kinds or states; a column of names or ids has more
+MIN_ROWS_PER_VALUE = 10  # on average
+
+
+def find_first_values(lines: Sequence[str], *, delimiter: str) -> dict[int, str]:
+    """Return the values that a row shows first, by the number of the row's line, from 1; the header is line 1.
+
+    Only columns with few different values count, and only values with a letter. In the vector of a whole row such a
+    value hardly shows beside names and addresses.
+
+    >>> rows = [f"{n},paid" for n in range(40)] + ["40,lost in transit"]
+    >>> find_first_values(["order,state", *rows], delimiter=",")
+    {2: 'paid', 42: 'lost in transit'}
+    """
+    header, *rows = [_split_row(line, delimiter) for line in lines] or [[]]
+    numbered = [(number, row) for number, row in enumerate(rows, 2) if len(row) == len(header)]
+    found: dict[int, list[str]] = {}
+    for column in range(len(header)):
+        first: dict[str, int] = {}
+        for number, row in numbered:
+            first.setdefault(row[column].strip(), number)
+        if len(first) <= min(MAX_VALUES, len(numbered) / MIN_ROWS_PER_VALUE):
+            for value, number in first.items():
+                if any(character.isalpha() for character in value):
+                    found.setdefault(number, []).append(value)
+    return {number: ", ".join(found[number]) for number in sorted(found)}
+
+
+def _split_row(line: str, delimiter: str) -> list[str]:
+    """Return the cells of a line; a line that is no valid row is one cell."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter), list[str]())
+    except csv.Error:
+        return [line]
+
 
 CHUNK_LINES, CHUNK_CHARS = 64, 6_000
 MAX_LINE_CHARS = 2_000  # a longer line is stored as several lines
