@@ -20,7 +20,7 @@ from bench.scoring import p50_and_p95, percentile
 from bench.synthetic_dialogue import SyntheticDialogue, generate_dialogue
 from newton.clock import monotonic_ms
 from newton.cognition.request import ContextBuildRequest
-from newton.cognition.sources.search_limits import compute_search_limits
+from newton.cognition.sources.question_memories import compute_search_limits
 from newton.db.queries import load
 from newton.errors import ConfigError, ProviderError
 from newton.ids import derive_model_id

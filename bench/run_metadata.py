@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.environment import BenchEnvironment
 from newton.clock import SystemClock, monotonic_ms
-from newton.cognition.sources.search_limits import compute_search_limits
+from newton.cognition.sources.question_memories import compute_search_limits
 from newton.db import requirements
 from newton.memory.recall import K1, B
 from newton.runtime.wiring import AgentServices

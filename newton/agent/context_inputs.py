@@ -6,8 +6,7 @@ from pydantic import Field
 
 from newton.agent.field_types import CleanText, Name, Ref, Timestamp
 from newton.agent.inputs import HostRememberInput, LessonInput, RecallInput, ToolInput
-from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
-from newton.cognition.request import MAX_CONTEXT_TOKENS
+from newton.cognition.request import MAX_CONTEXT_TOKENS, NO_OVERRIDES, ContextOverrides
 from newton.memory.memory import Kind
 
 MAX_POSITION = 1_000_000_000

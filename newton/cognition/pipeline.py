@@ -18,23 +18,25 @@ from newton.cognition.assembly.budget import (
     reserve_always_on,
     reserve_note,
 )
-from newton.cognition.assembly.context_notes import (
-    describe_omissions,
-    render_approval_notes,
-    render_incomplete_note,
-)
 from newton.cognition.assembly.sections import (
     count_reserved_tokens,
+    describe_omissions,
     fit_extra_lines,
+    render_approval_notes,
     render_extra_lines,
+    render_incomplete_note,
 )
 from newton.cognition.assembly.working_context import rank_focus
-from newton.cognition.assembly_input_builder import AssemblyInputBuilder, create_artifact_selector
 from newton.cognition.bundles import bundle_store
-from newton.cognition.bundles.assembly_hooks import apply_hook_effects, run_after_assembly, run_before_assembly
-from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.bundles.bundle import Bundle, apply_hook_effects, run_after_assembly, run_before_assembly
 from newton.cognition.bundles.cache import DEFAULT_COVERAGE_THRESHOLDS, CachedContext, ContextCache, CoverageThresholds
-from newton.cognition.context_plan import AssembledContext, ContextPlan, StageTimer
+from newton.cognition.context_plan import (
+    AssembledContext,
+    AssemblyInputBuilder,
+    ContextPlan,
+    StageTimer,
+    create_artifact_selector,
+)
 from newton.cognition.frames import selection
 from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.frames.selection import FrameChoice
@@ -43,7 +45,7 @@ from newton.cognition.request import ContextBuildRequest, validate_request
 from newton.cognition.scoring.candidates import collect_candidates, score_candidates
 from newton.cognition.sources.gather import ContextSources
 from newton.cognition.sources.gathered_data import GatheredSources, gather_nothing
-from newton.cognition.sources.search_limits import find_widest_reach
+from newton.cognition.sources.question_memories import find_widest_reach
 from newton.cognition.sources.session_artifacts import DEFAULT_ARTIFACT_POLICY, ArtifactPolicy
 from newton.cognition.sources.web import WebSource
 from newton.concurrency import with_timeout

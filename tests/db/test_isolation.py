@@ -15,9 +15,9 @@ from newton.brain.drafts import TrackRecord
 from newton.brain.ledger import find_by_refs
 from newton.brain.queries import DecisionFilter
 from newton.clock import ManualClock
+from newton.cognition import working_set
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources import session_state
-from newton.cognition.working_set import working_set_store
 from newton.db.pool import Database, Tx, connect
 from newton.db.roles import read_roles
 from newton.dialogue import log, session_close, sessions
@@ -202,8 +202,8 @@ async def test_the_stores_find_nothing_of_the_other_agent_even_when_asked_for_it
         )
         assert await fetch_preceding(tx, agent_id=world.ben, thread_id=theirs, position=99, limit=10) == ()
         assert await session_state.find_session_frame(tx, agent_id=world.ben, session_id=theirs) is None
-        assert await working_set_store.list_memories(tx, agent_id=world.ben, session_id=theirs) == []
-        assert await working_set_store.list_profile_stats(tx, agent_id=world.ben) == []
+        assert await working_set.list_memories(tx, agent_id=world.ben, session_id=theirs) == []
+        assert await working_set.list_profile_stats(tx, agent_id=world.ben) == []
         assert await usage.count_tokens_today(tx, agent_id=world.ben, now=NOON) == 0
         assert (await read_backlog(tx, agent_id=world.ben)).waiting == 0
         assert await queries.list_decisions(tx, DecisionFilter(), agent_id=world.ben, now=NOON) == []

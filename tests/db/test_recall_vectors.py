@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from newton.cognition.sources.caching_embedder import CachingQuestionEmbedder
+from newton.cognition.sources.source_reader import CachingQuestionEmbedder
 from newton.db.pool import Database, Tx
 from newton.deadline import NO_DEADLINE, RequestDeadline
 from newton.errors import ProviderError

@@ -24,7 +24,7 @@ from newton.brain.decision_codec import DecisionReview
 from newton.brain.guardrails import EditContext
 from newton.brain.guardrails import GuardrailRule as Guard
 from newton.clock import ManualClock
-from newton.cognition import relevance_model
+from newton.cognition import relevance_model, working_set
 from newton.cognition.assembly.render import count_header_tokens
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle
@@ -32,8 +32,7 @@ from newton.cognition.bundles.bundle_store import TurnRecord
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.relevance_model import CorrectionFit
 from newton.cognition.request import ContextBuildRequest
-from newton.cognition.working_set import working_set_store
-from newton.cognition.working_set.working_set_store import SessionScope
+from newton.cognition.working_set import SessionScope
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.content.skills import SkillFile
@@ -131,7 +130,7 @@ async def live(db: Database, name: str) -> UUID:
         await episodes.add_episodes(tx, [told("e1")], ctx=ctx)
         await session_close.close_session(tx, session_id=session_id, ctx=ctx)
         at = SessionScope(agent_id=agent_id, session_id=session_id, now=NOON, capacity=1_000)
-        await working_set_store.add_messages(tx, range(len(lines)), scope=at)
+        await working_set.add_messages(tx, range(len(lines)), scope=at)
         await all_kinds(tx, ctx)
         await a_line_summary(tx, ctx)
         await an_identity(tx, ctx)

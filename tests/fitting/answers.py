@@ -18,8 +18,7 @@ from newton.cognition.relevance_model import (
     TreeSplit,
     to_log_odds,
 )
-from newton.cognition.scoring.answer_features import MEMORY_FEATURES
-from newton.cognition.scoring.answers import extract_evidence
+from newton.cognition.scoring.answers import MEMORY_FEATURES, extract_evidence
 from newton.memory.search_types import RecallResult
 
 ensemble, linear_model = (  # scikit-learn has no type stubs

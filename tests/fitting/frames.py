@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from newton.cognition.frames import classifier
-from newton.cognition.frames.classifier import FrameExample, Vector
-from newton.cognition.frames.regression import train_classifier
+from newton.cognition.frames.classifier import FrameExample, Vector, train_classifier
 from newton.cognition.frames.training import load_extractor, load_or_train
 from newton.content.frames import load_english_examples, load_frame_languages, load_frames
 from newton.providers.minilm import MiniLM

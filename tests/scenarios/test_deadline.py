@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from newton.agent.loop.turn_types import TurnInput, TurnResult
-from newton.cognition.assembly.context_notes import NOTHING_KNOWN
+from newton.cognition.assembly.sections import NOTHING_KNOWN
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest

@@ -11,7 +11,7 @@ import newton
 from newton.agent.loop.turn import TurnRunner
 from newton.agent.loop.turn_types import TurnInput, TurnResult
 from newton.agent.session_data.tasks import TaskService
-from newton.cognition.assembly.context_notes import NOTHING_KNOWN
+from newton.cognition.assembly.sections import NOTHING_KNOWN
 from newton.heart.censors import CensorRule
 from newton.providers.fakes import ScriptedChat
 from tests.planting import PlantedParts

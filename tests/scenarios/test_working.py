@@ -7,7 +7,7 @@ from uuid import UUID
 
 from newton.agent.loop.turn import TurnInput
 from newton.agent.services.working_memory import WorkingMemory
-from newton.cognition.working_set import working_set_store
+from newton.cognition import working_set
 from newton.content.profiles import load_profiles
 from newton.providers import token_counter
 from newton.providers.embedding import Vector
@@ -80,7 +80,7 @@ async def test_a_turn_keeps_the_set_within_its_capacity(mind: Mind) -> None:
         mind.clock.advance(timedelta(minutes=1))
         await take(small, TurnInput(session_id=session_id, text=f"The boat number {n} is at the quay of the harbour."))
     async with mind.db.transaction(mind.agent_id) as tx:
-        held = await working_set_store.list_memories(tx, agent_id=mind.agent_id, session_id=session_id)
+        held = await working_set.list_memories(tx, agent_id=mind.agent_id, session_id=session_id)
     assert 0 < sum(found.summary_tokens + 1 for found in held) <= 30
     assert max(found.accessed_at or found.created_at for found in held) == mind.clock.now()
 

@@ -7,7 +7,7 @@ import pytest
 
 from newton.cognition.assembly.relevance_floor import RelevanceFloor, select_answers
 from newton.cognition.questions.question_kinds import read_question
-from newton.cognition.questions.standing_choice import StandingStatement, choose_standing
+from newton.cognition.questions.question_rules import StandingStatement, choose_standing
 from newton.cognition.relevance_model import load_relevance_model
 from newton.cognition.scoring.answers import estimate_answers, estimate_sufficiency
 from newton.ids import derive_model_id

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from newton.cognition.frames.classifier import FrameClassifier
-from newton.cognition.frames.cues import build_cue_index, normalize_text
+from newton.cognition.frames.input_features import build_cue_index, normalize_text
 from newton.cognition.frames.selection import DEFAULT_FRAME, choose_frame
 from newton.content.frames import FramePattern, load_frame_languages, load_frames
 from newton.languages import language_data

@@ -14,8 +14,8 @@ from newton.agent.prompting.memory_delta import (
     build_block,
     list_rules,
 )
-from newton.cognition.assembly.context_notes import EMPTY_RANGE, NOTHING_KNOWN, UNCERTAIN
 from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END
+from newton.cognition.assembly.sections import EMPTY_RANGE, NOTHING_KNOWN, UNCERTAIN
 
 DAY = date(2026, 5, 4)
 RULES = "## Identity\n- I am Ada.\n## Active Constraints\n- **BLOCK:** push to main — reviews\n"

@@ -2,7 +2,7 @@
 
 import ast
 
-from newton.cognition.assembly.context_notes import MISSING_SOURCES
+from newton.cognition.assembly.sections import MISSING_SOURCES
 from tests.unit.source_trees import trees, walk
 
 READERS = {"read_or_default", "start"}  # functions whose first argument is the name of a source

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from pydantic import BaseModel, Field, StringConstraints, create_model
 
-from newton.cognition.frames.tiebreak import FrameOutput
+from newton.cognition.frames.selection import FrameOutput
 from newton.dialogue.compaction.llm_summary import SummaryOutput
 from newton.heart.reconciliation.prompt import ShortenedOutput
 from newton.providers.model_output.lenient_json import find_json_values

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from newton.agent.llm import failing_models, usage
 from newton.agent.llm.usage import UsageRecord
 from newton.agent.scope import AgentScope
-from newton.cognition.frames.tiebreak import FrameOutput, build_tiebreak_prompt
+from newton.cognition.frames.selection import FrameOutput, build_tiebreak_prompt
 from newton.content.frames import Frame
 from newton.db.pool import in_transaction
 from newton.errors import ProviderError, TokenQuotaError

@@ -7,7 +7,7 @@ from newton.cognition.assembly.fact_labels import render_contradiction
 from newton.cognition.assembly.relevance_floor import ANSWER_KINDS
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
-from newton.cognition.questions.standing_choice import REASONS
+from newton.cognition.questions.question_rules import REASONS
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.dialogue.brief.brief_items import find_asked_kinds
 from newton.heart.identity.standing_wishes import detect_instructions

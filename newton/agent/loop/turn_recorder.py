@@ -11,11 +11,11 @@ from newton.agent.loop.tool_loop import INTERRUPTED, to_tool_line
 from newton.agent.reconciliation.unkept_lines import hide_unkept
 from newton.agent.scope import AgentScope
 from newton.agent.session_data.user_rules import NOTHING_HEARD, HeardRules, RuleLine, hear_rules
+from newton.cognition import working_set
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle_store import AnsweredBy, TurnRecord
 from newton.cognition.session_context.service import SessionContext
-from newton.cognition.working_set import working_set_store
-from newton.cognition.working_set.working_set_store import SessionScope
+from newton.cognition.working_set import SessionScope
 from newton.db.pool import Tx
 from newton.dialogue import log, sessions
 from newton.dialogue.artifacts import ArtifactWriter
@@ -186,7 +186,7 @@ class TurnRecorder:
             await self.lease.release_in(tx)
             memory_ids = [item.memory_id for item in context.bundle.items] if context else []
             await store.record_access(tx, memory_ids, agent_id=ctx.agent_id, now=ctx.now)
-            await working_set_store.add_memories(tx, memory_ids, scope=self._session_scope(ctx))
+            await working_set.add_memories(tx, memory_ids, scope=self._session_scope(ctx))
             await ArtifactWriter(session_id=self.session_id, ctx=ctx, sizes=self.sizes).update(tx)
 
     async def _append_lines(
@@ -197,7 +197,7 @@ class TurnRecorder:
             tx, lines, session_id=self.session_id, ctx=ctx, sizes=self.sizes, missing=self.missing
         )
         positions = [message.position for message in stored]
-        memory_ids = await working_set_store.add_messages(tx, positions, scope=self._session_scope(ctx))
+        memory_ids = await working_set.add_messages(tx, positions, scope=self._session_scope(ctx))
         await hide_unkept(tx, stored, ctx=ctx)
         return stored, memory_ids[-1] if memory_ids else None
 

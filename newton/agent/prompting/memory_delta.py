@@ -11,8 +11,8 @@ from datetime import date, datetime
 from typing import NamedTuple
 
 from newton.cognition.assembly.always_on import OMISSION_END
-from newton.cognition.assembly.context_notes import ABSENCE_NOTES, INPUT_NOTES
 from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END, FRAME_HEADER, render_header
+from newton.cognition.assembly.sections import ABSENCE_NOTES, INPUT_NOTES
 from newton.memory.representations import to_bullet
 from newton.text.words import extract_content_words
 

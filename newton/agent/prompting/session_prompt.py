@@ -20,9 +20,9 @@ from newton.agent.scope import AgentScope
 from newton.cognition.assembly.fact_labels import strip_start_prefix
 from newton.cognition.assembly.render import split_by_input_dependence
 from newton.cognition.bundles.bundle import Bundle
-from newton.cognition.session_context import sent_memories
-from newton.cognition.session_context.sent_memories import ReplacedMemory
+from newton.cognition.session_context import staleness
 from newton.cognition.session_context.service import SessionContext
+from newton.cognition.session_context.staleness import ReplacedMemory
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
@@ -178,7 +178,7 @@ class SessionPromptBuilder:
         if place.session_id:
             key = {"agent_id": agent_id, "session_id": place.session_id}
             began_at, system = await log.find_system_block(tx, **key)
-            replaced = await sent_memories.list_replaced(tx, positions, **key) if positions else ()
+            replaced = await staleness.list_replaced(tx, positions, **key) if positions else ()
         state = _SessionState(facts=SystemFacts(began_at=began_at, zone=self.zone), replaced=replaced)
         if system and system.edition == edition:
             return replace(state, system=system)

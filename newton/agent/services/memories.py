@@ -7,10 +7,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
-from newton.cognition.assembly.deduplicator import find_repeated_messages
-from newton.cognition.assembly.exclusion_rules import is_near_procedure
+from newton.cognition.assembly.exclusion_rules import find_repeated_messages, is_near_procedure
 from newton.cognition.assembly.relevance_floor import select_answers
-from newton.cognition.questions.echo import demote_echoes
+from newton.cognition.questions.question_kinds import demote_echoes
 from newton.cognition.relevance_model import find_correction, load_relevance_model
 from newton.cognition.scoring.answers import AnswerEstimate, estimate_answers
 from newton.deadline import RequestDeadline

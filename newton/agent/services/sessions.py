@@ -15,8 +15,8 @@ from newton.agent.events import publish
 from newton.agent.reconciliation.unkept_lines import hide_unkept
 from newton.agent.scope import AgentScope
 from newton.brain.pack_hooks import NO_HOOKS, HookRunner
-from newton.cognition.working_set import working_set_store
-from newton.cognition.working_set.working_set_store import SessionScope
+from newton.cognition import working_set
+from newton.cognition.working_set import SessionScope
 from newton.db.pool import Tx
 from newton.dialogue import branches, log, session_close, sessions
 from newton.dialogue.branches import SessionExcerpt, SessionInfo
@@ -162,7 +162,7 @@ class SessionService:
                 session = SessionScope(
                     agent_id=ctx.agent_id, session_id=session_id, now=ctx.now, capacity=self.working_set_tokens
                 )
-                await working_set_store.add_messages(tx, [one.position for one in stored], scope=session)
+                await working_set.add_messages(tx, [one.position for one in stored], scope=session)
                 await hide_unkept(tx, stored, ctx=ctx)
                 self._publish("appended", session_id, messages=len(stored))
             return stored

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
+from newton.cognition import working_set
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_separate_facts
 from newton.cognition.assembly.working_context import (
     SEPARATOR_TOKENS,
@@ -17,8 +18,7 @@ from newton.cognition.assembly.working_context import (
 )
 from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.cognition.sources import session_state
-from newton.cognition.working_set import working_set_store
-from newton.cognition.working_set.working_set_store import ProfileStats
+from newton.cognition.working_set import ProfileStats
 from newton.content.frames import Frame
 from newton.content.profiles import Profile, select_profile
 from newton.db.pool import Database, Tx
@@ -77,13 +77,13 @@ class WorkingMemory:
             profile = profile if decay_hours is None else profile.with_time_constant(decay_hours)
             snapshot = await self._snapshot(tx, profile, frame)
             context = assemble_working_context(snapshot, profile, max_tokens=limit)
-            await working_set_store.record_strategy_use(tx, context, strategy, agent_id=agent_id, now=snapshot.now)
+            await working_set.record_strategy_use(tx, context, strategy, agent_id=agent_id, now=snapshot.now)
         return context
 
     async def get_stats(self) -> WorkingSetStats:
         async with self.scope.transaction() as tx:
-            items = await working_set_store.list_memories(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
-            strategies = await working_set_store.list_profile_stats(tx, agent_id=self.scope.agent_id)
+            items = await working_set.list_memories(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
+            strategies = await working_set.list_profile_stats(tx, agent_id=self.scope.agent_id)
         now = self.scope.now()
         return WorkingSetStats(
             items=len(items),
@@ -96,10 +96,10 @@ class WorkingMemory:
 
     async def _snapshot(self, tx: Tx, profile: Profile, frame_name: str | None) -> WorkingSetSnapshot:
         key = {"agent_id": self.scope.agent_id, "session_id": self.session_id}
-        memories = await working_set_store.list_memories(tx, **key)
+        memories = await working_set.list_memories(tx, **key)
         vectors: dict[UUID, Vector] = {}
         if profile.order == "clustered" and self.model_id is not None:
-            vectors = await working_set_store.load_vectors(tx, **key, model_id=self.model_id)
+            vectors = await working_set.load_vectors(tx, **key, model_id=self.model_id)
         frame = self.frames.get(frame_name) if frame_name else None
         now = self.scope.now()
         labels = label_separate_facts(memories, now=now, tokens=count_label_tokens(self.scope.count_tokens))
@@ -113,7 +113,7 @@ async def find_active_session(db: Database, session_ref: str | None, *, agent_id
     """
     async with db.transaction(agent_id) as tx:
         if session_ref is None:
-            return (await working_set_store.find_last_session(tx, agent_id=agent_id))[0]
+            return (await working_set.find_last_session(tx, agent_id=agent_id))[0]
         return await sessions.get_session_id(tx, agent_id=agent_id, ref=session_ref)
 
 

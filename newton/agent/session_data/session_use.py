@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
-from newton.cognition.working_set import working_set_store
-from newton.cognition.working_set.working_set_store import SessionScope
+from newton.cognition import working_set
+from newton.cognition.working_set import SessionScope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,4 +29,4 @@ class SessionUseRecorder:
             session = SessionScope(
                 agent_id=ctx.agent_id, session_id=self.session_id, now=ctx.now, capacity=self.capacity
             )
-            await working_set_store.add_memories(tx, memory_ids, scope=session)
+            await working_set.add_memories(tx, memory_ids, scope=session)

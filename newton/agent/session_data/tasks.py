@@ -8,7 +8,7 @@ from uuid import UUID
 from newton.agent.scope import AgentScope
 from newton.cognition.bundles import bundle_store
 from newton.cognition.request import TaskScope
-from newton.cognition.sources.task_memories import load_task_scope
+from newton.cognition.sources.filters import load_task_scope
 from newton.db.pool import Tx
 from newton.dialogue import sessions, tasks
 from newton.dialogue.log import MAX_POSITION, MessageRange

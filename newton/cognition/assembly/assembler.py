@@ -4,23 +4,27 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from uuid import UUID
 
-from newton.cognition.assembly.artifact_selection import (
-    DOCUMENT_LAYER,
-    SESSION_LAYER,
-    add_artifact_reason,
-    select_artifacts,
-)
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.candidate_sections import build_candidate_sections
-from newton.cognition.assembly.deduplicator import (
+from newton.cognition.assembly.exclusion_rules import (
     IS_FACT_SOURCE,
     REPEATS_STATED_FACT,
     MemoryDeduplicator,
+    find_exclusion_reason,
     find_fact_sources,
+    find_floor_reason,
     find_repeated_messages,
+    is_too_far,
 )
-from newton.cognition.assembly.exclusion_rules import find_exclusion_reason, find_floor_reason, is_too_far
-from newton.cognition.assembly.fill import FillCandidate, FillPlacement, fill
+from newton.cognition.assembly.fill import (
+    DOCUMENT_LAYER,
+    SESSION_LAYER,
+    FillCandidate,
+    FillPlacement,
+    add_artifact_reason,
+    fill,
+    select_artifacts,
+)
 from newton.cognition.assembly.relevance_floor import MIN_SUFFICIENCY
 from newton.cognition.assembly.render import (
     FENCE_GROUP,

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from newton.cognition.assembly.artifact_selection import DEFAULT_ARTIFACT_SELECTOR, ArtifactSelector
 from newton.cognition.assembly.budget import ContextBudget
 from newton.cognition.assembly.fact_labels import FactLabel
+from newton.cognition.assembly.fill import DEFAULT_ARTIFACT_SELECTOR, ArtifactSelector
 from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor
 from newton.cognition.assembly.render import DayTokens, TextBlock
 from newton.cognition.assembly.sections import NO_TASKS, BriefSection, CensorSection, IdentitySection, TaskSection
 from newton.cognition.pending_approvals import PendingApproval
 from newton.cognition.questions.question_rules import NO_GATHERING, QuestionGathering
 from newton.cognition.request import SentMessages
-from newton.cognition.scoring.observation_choice import ObservationVerdict
+from newton.cognition.sources.observations import ObservationVerdict
 from newton.content.profiles import Profile
 from newton.memory.search_types import RetrievedMemory
 from newton.text.time_expressions import TimeRange

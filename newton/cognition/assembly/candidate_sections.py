@@ -1,11 +1,13 @@
-"""Rendering of the selected memories as sections, in the order of the profile (a named way of scoring). Pure."""
+"""Rendering of the selected memories as sections, in the order of the profile, the best at start and end. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
+import numpy as np
+
 from newton.cognition.assembly.fact_labels import render_contradiction
-from newton.cognition.assembly.item_order import arrange
 from newton.cognition.assembly.render import (
     FENCED_KINDS,
     LAYERS_BY_DAY,
@@ -19,6 +21,50 @@ from newton.cognition.assembly.render import (
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.content.profiles import Profile
 from newton.heart.procedures import section_header
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Vector
+
+T = TypeVar("T")
+
+
+def arrange(best_first: Sequence[T], profile: Profile, *, sort_key: Callable[[T], tuple[datetime, UUID]]) -> list[T]:
+    """Sort items as the profile says. `sort_key` returns (time, id) for the order `chronological`.
+
+    The order `edges` puts the best item first, the second best last, and so on inwards. `clustered` is kept as best
+    first, because it needs vectors: see `cluster`.
+    """
+    match profile.order:
+        case "best_last":
+            return list(reversed(best_first))
+        case "edges":
+            return [*best_first[0::2], *reversed(best_first[1::2])]
+        case "chronological":
+            return sorted(best_first, key=sort_key)
+        case "best_first" | "clustered":
+            return list(best_first)
+
+
+def cluster(best_first: Sequence[UUID], vectors: "Mapping[UUID, Vector]", *, min_similarity: float) -> list[UUID]:
+    """Group similar items: the best item, followed by items similar to it; then the best remaining item, and so on.
+
+    Vectors are unit vectors; items without a vector form groups of their own. `min_similarity` is a cosine.
+    """
+    if not vectors:
+        return list(best_first)
+    zero = np.zeros_like(next(iter(vectors.values())))
+    matrix = np.stack([vectors.get(memory_id, zero) for memory_id in best_first])
+    remaining = np.ones(len(best_first), dtype=np.bool_)
+    ordered: list[UUID] = []
+    for leader in range(len(best_first)):
+        if remaining[leader]:
+            # row by row: the full matrix product would wait for BLAS threads
+            group = (matrix @ matrix[leader] >= min_similarity) & remaining
+            group[leader] = True  # an item without a vector is in its own group
+            ordered += [best_first[index] for index in np.flatnonzero(group).tolist()]
+            remaining &= ~group
+    return ordered
+
 
 FACTS = "facts"
 

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from newton.cognition.assembly.candidate_sections import arrange, cluster
 from newton.cognition.assembly.fact_labels import FactLabel, render_fact
 from newton.cognition.assembly.fill import FITS_SHORT, NO_ROOM, FillPlacement
-from newton.cognition.assembly.item_order import arrange, cluster
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.scoring.score import ScoredMemory, create_scorer
 from newton.content.frames import Frame

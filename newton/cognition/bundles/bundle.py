@@ -1,22 +1,20 @@
-"""A bundle: one assembled context, with everything needed to explain and replay it."""
+"""A bundle: one assembled context, with all that explains and replays it, and the hooks of a pack on it."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
-from newton.brain.pack_hooks import HookResult
+from newton.brain.pack_hooks import HookResult, HookRunner
 from newton.cognition.assembly.assembly_input import AssemblyInput
-from newton.cognition.assembly.context_notes import strip_approval_note
-from newton.cognition.assembly.deduplicator import REPEATS_STATED_FACT
+from newton.cognition.assembly.exclusion_rules import REPEATS_STATED_FACT
 from newton.cognition.assembly.fill import NO_ROOM
 from newton.cognition.assembly.scored_candidate import LayerUsage, ScoredCandidate
-from newton.cognition.assembly.sections import IdentitySection
-from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
+from newton.cognition.assembly.sections import IdentitySection, strip_approval_note
 from newton.cognition.frames.selection import FrameChoice
-from newton.cognition.request import ContextFilters
+from newton.cognition.request import NO_OVERRIDES, ContextBuildRequest, ContextFilters, ContextOverrides
 from newton.content.profiles import Profile
 from newton.memory.memory import UNTRUSTED_TIERS, Trust, lowest_known_trust
 from newton.memory.search_types import RetrievedMemory
@@ -312,3 +310,41 @@ def _item_json(c: ScoredCandidate, *, source: str) -> "ContextItem":
         "contradicts": [str(memory_id) for memory_id in c.contradicted_ids],
         "features": {name: round(value, 4) for name, value in c.features.items()},
     }
+
+
+async def run_before_assembly(hooks: HookRunner, request: ContextBuildRequest) -> tuple[HookResult, ...]:
+    """Run the hooks that see the input, and the frame if the caller names one."""
+    if not hooks.hooks:
+        return ()
+    return await hooks.run("before_assembly", {"input": request.input, "frame": request.frame or ""})
+
+
+def apply_hook_effects(
+    request: ContextBuildRequest, results: Sequence[HookResult], frames: Collection[str]
+) -> ContextBuildRequest:
+    """Return the request with the lines of the hooks, and with the frame of the first that names a known one.
+
+    The caller's own frame stays.
+    """
+    lines = [line for result in results for line in result.effect.lines]
+    named = [result.effect.frame for result in results if result.effect.frame in frames]
+    additional = "\n".join(filter(None, (request.additional, *lines)))
+    return replace(
+        request,
+        additional=additional or None,
+        frame=request.frame or (named[0] if named else None),
+    )
+
+
+async def run_after_assembly(hooks: HookRunner, bundle: Bundle) -> tuple[HookResult, ...]:
+    """Run the hooks that see the finished context."""
+    if not hooks.hooks:
+        return ()
+    values = {
+        "input": bundle.input,
+        "frame": bundle.frame_choice.frame,
+        "context": bundle.text,
+        "tokens": bundle.tokens,
+        "items": len(bundle.items),
+    }
+    return await hooks.run("after_assembly", values)

@@ -19,9 +19,8 @@ from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.fill import DetailLevel
 from newton.cognition.assembly.scored_candidate import LayerUsage
 from newton.cognition.bundles.bundle import Bundle, ContextUpdate
-from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
 from newton.cognition.frames.selection import FrameChoice, FrameEvidence
-from newton.cognition.request import ContextFilters
+from newton.cognition.request import NO_OVERRIDES, ContextFilters, ContextOverrides
 from newton.cognition.scoring.score import FEATURE_NAMES
 from newton.memory.search_types import RetrievedMemory
 

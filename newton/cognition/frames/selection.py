@@ -1,17 +1,19 @@
-"""Selection of the frame of an input by trained examples, patterns and the frame of the session. Pure."""
+"""Selection of the frame of an input by trained examples, patterns and the session's frame, or by a model. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
 
 from newton.cognition.frames.classifier import FrameClassifier, FrameFeature, select_reasons
-from newton.cognition.frames.form import asks_for_something
-from newton.cognition.frames.input_features import InputFeatures
+from newton.cognition.frames.input_features import InputFeatures, asks_for_something
 from newton.content.frames import Frame
+from newton.memory.representations import one_line
 from newton.text.greetings import says_resolved, strip_greeting
 
 if TYPE_CHECKING:
@@ -287,3 +289,26 @@ def _score_patterns(frame: Frame, text: str) -> float:
 def _compute_confidence(scores: Sequence[float]) -> float:
     """Return the softmax probability of the first of the scores."""
     return 1 / sum(math.exp(score - scores[0]) for score in scores)
+
+
+MAX_INPUT_CHARS = 1_000  # of the input in the prompt
+
+
+class FrameOutput(BaseModel):
+    """The model's answer: the name of a frame. The caller ignores a name that was not offered."""
+
+    model_config = ConfigDict(frozen=True)
+
+    frame: str
+
+
+def build_tiebreak_prompt(text: str, frames: Sequence[Frame]) -> str:
+    """Return the prompt that asks which frame fits the text.
+
+    Angle brackets in the text are replaced, so that it cannot end the element that encloses it.
+    """
+    template = (resources.files("newton.cognition.frames") / "prompts" / "frame.md").read_text(encoding="utf-8")
+    descriptions = "\n".join(f"- {frame.name}: {frame.description}" for frame in frames)
+    return template.format(
+        frames=descriptions, text=one_line(text[:MAX_INPUT_CHARS]).replace("<", "‹").replace(">", "›")
+    )

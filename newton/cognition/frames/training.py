@@ -1,27 +1,27 @@
-"""Training of the frame classifier. The result is cached in a file per set of examples and embedding model."""
+"""Training of the frame classifier, cached in a file per set of examples and embedding model; its languages."""
 
 import asyncio
 import contextlib
 import functools
 import hashlib
 import zipfile
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from newton.cognition.frames.classifier import FrameClassifier, FrameExample, Vector
+from newton.cognition.frames.classifier import FrameClassifier, FrameExample, Vector, train_classifier
 from newton.cognition.frames.input_features import FeatureExtractor, build_extractor
-from newton.cognition.frames.regression import train_classifier
 from newton.content.frames import Frame, load_frame_languages
 from newton.content.package_data import data_folder
 from newton.errors import ProviderError
 from newton.ids import new_id
 from newton.text.greetings import strip_greeting
-from newton.text.languages import list_detection_weights
+from newton.text.languages import detect_languages, list_detection_weights
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
@@ -173,3 +173,26 @@ def _write_file(path: Path, trained: FrameClassifier) -> None:
         partial.replace(path)
     with contextlib.suppress(OSError):
         partial.unlink(missing_ok=True)
+
+
+MIN_EXAMPLES = 3  # of a frame in a language
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageCoverage:
+    """The codes of the languages in which all frames have examples, and by frame those in which it has too few."""
+
+    languages: tuple[str, ...]
+    missing: Mapping[str, tuple[str, ...]]
+
+
+def measure_coverage(frames: Mapping[str, Frame], languages: Iterable[str]) -> LanguageCoverage:
+    """Return in which of the languages, given by their codes, the frames are chosen."""
+    codes = tuple(languages)
+    examples = [(frame.name, text) for frame in frames.values() for text in frame.examples]
+    counts = Counter((name, code) for name, text in examples for code in detect_languages(text)[:1])
+    missing = {name: tuple(code for code in codes if counts[name, code] < MIN_EXAMPLES) for name in frames}
+    return LanguageCoverage(
+        languages=tuple(code for code in codes if not any(code in lacking for lacking in missing.values())),
+        missing={name: lacking for name, lacking in missing.items() if lacking},
+    )

@@ -1,29 +1,158 @@
-"""Probability that a memory answers a question, and that a context has all that the question needs. Pure.
-
-Unlike the probability of being relevant to a topic, it is calibrated on questions of which every answer is known: of
-the memories with a probability of .2, one in five answers.
-"""
+"""Probability that a memory answers a question, its features, and that a context has all that is needed. Pure."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import mul
+from typing import NamedTuple
 from uuid import UUID
 
-from newton.cognition.questions.echo import find_echoes
+from newton.cognition.questions.question_kinds import find_echoes
 from newton.cognition.relevance_model import (
     NO_CORRECTION,
     AnswerCorrection,
+    AnswerFeature,
     AnswerRegression,
     BoostedTrees,
     RelevanceModel,
     TreeSplit,
     to_log_odds,
 )
-from newton.cognition.scoring.answer_features import MEMORY_FEATURES, AnswerEvidence, Features, extract_features
 from newton.cognition.scoring.relevance import extract_best_evidence, find_known_share, list_telling
 from newton.ids import derive_model_id
 from newton.memory.search_types import RecallResult, RetrievedMemory
+from newton.text.words import is_content_word
+
+COMPARED = 20  # the most similar memories, with which the cosine of each memory is compared
+MARGIN_RANK = 5  # the margin is the cosine of the best memory minus that of the one behind so many others
+CLOSE_GAP = 0.1  # memories within this distance of the best cosine count as close
+MIN_SPREAD = 0.02  # added to the standard deviation of the cosines
+STEM_LETTERS = 4  # words of at most so many letters are compared whole
+
+_WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
+_SENTENCE_ENDS = frozenset('.?!:\n"')
+
+Features = Mapping[AnswerFeature, float]
+
+# The features that differ from memory to memory, in the order of their values.
+MEMORY_FEATURES: tuple[AnswerFeature, ...] = (
+    *("cosine", "lexical", "relative", "log_rank", "cosine_gap", "lexical_gap", "cosine_z", "plain_cosine"),
+    *("name_share", "word_share", "only_question", "is_fact", "is_message"),
+)
+
+
+class QuestionWords(NamedTuple):
+    """The names in a question, and the stems of its other content words in lower case, each once."""
+
+    names: tuple[str, ...]
+    stems: tuple[str, ...]
+
+
+def read_words(text: str) -> QuestionWords:
+    """Return the names and the other content words of a question. A capital at the start of a sentence is no name.
+
+    >>> read_words("Where does Abena's brother keep the boats? Kofi asks.")
+    QuestionWords(names=('Abena',), stems=('broth', 'keep', 'boat', 'kofi', 'asks'))
+    """
+    names, stems, end = dict[str, None](), dict[str, None](), 0
+    for match in _WORD.finditer(text):
+        starts_sentence = not end or not _SENTENCE_ENDS.isdisjoint(text[end : match.start()])
+        end = match.end()
+        word = match[0].removesuffix("'s").removesuffix("’s")
+        folded = word.casefold()
+        if not is_content_word(folded):
+            continue
+        if word[0].isupper() and not starts_sentence:
+            names[word] = None
+        else:
+            stems[_cut_ending(folded)] = None
+    return QuestionWords(tuple(names), tuple(stems))
+
+
+def _cut_ending(word: str) -> str:
+    """Return the beginning of a word that its inflected forms share."""
+    if len(word) <= STEM_LETTERS:
+        return word
+    return word[: max(STEM_LETTERS, len(word) - 2)] if len(word) <= 7 else word[:-3]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerEvidence:
+    """The features of a question: those that are the same for all found memories, and of each by id, as a tuple."""
+
+    shared: Features
+    memories: Mapping[UUID, tuple[float, ...]]
+
+
+def extract_features(
+    text: str,
+    memories: Sequence[RetrievedMemory],
+    telling: Sequence[RetrievedMemory],
+    *,
+    known: float,
+    shared: Features,
+    answer_cosines: Mapping[UUID, float],
+) -> AnswerEvidence:
+    """Return the features of memories for a question.
+
+    `telling` are the found memories that can answer, `known` is the share of the question's words that they contain,
+    and `shared` holds `best_lexical`, `known_share` and `size`. `answer_cosines` are the cosines of memories with the
+    vector of the search, by id.
+    """
+    asked, telling_ids = read_words(text), {found.memory_id for found in telling}
+    can_answer = [found for found in memories if found.memory_id in telling_ids]
+    compared = [found for found in can_answer if found.kind != "procedure"] or can_answer
+    cosines = sorted((answer_cosines[found.memory_id] for found in compared), reverse=True) or [0.0]
+    best_lexical = max((found.lexical for found in compared), default=0.0)
+    shares = {found.memory_id: _find_shares(asked, found) for found in memories}
+    mean, spread = _measure_spread(cosines[:COMPARED])
+    common: Features = {
+        **shared,
+        "best_cosine": cosines[0],
+        "best_plain": max((found.similarity for found in compared), default=0.0),
+        "margin": cosines[0] - cosines[min(MARGIN_RANK, len(cosines) - 1)],
+        "best_name_share": max((shares[found.memory_id][0] for found in compared), default=0.0),
+        "best_word_share": max((shares[found.memory_id][1] for found in compared), default=0.0),
+        "close_count": math.log1p(sum(cosine > cosines[0] - CLOSE_GAP for cosine in cosines)),
+        "has_names": float(bool(asked.names)),
+    }
+    ranked = sorted(memories, key=lambda found: -found.relevance)
+    best = cosines[0]
+    own = {
+        found.memory_id: (
+            answer_cosines[found.memory_id],
+            found.lexical * known,
+            found.relevance,
+            math.log1p(rank),
+            answer_cosines[found.memory_id] - best,
+            found.lexical - best_lexical,
+            (answer_cosines[found.memory_id] - mean) / spread,
+            found.similarity,
+            *shares[found.memory_id],
+            found.memory_id not in telling_ids,
+            found.kind == "fact",
+            found.kind == "exchange",
+        )
+        for rank, found in enumerate(ranked)
+    }
+    return AnswerEvidence(shared=common, memories=own)
+
+
+def _measure_spread(values: Sequence[float]) -> tuple[float, float]:
+    """Return the mean and the standard deviation plus `MIN_SPREAD`. The module `statistics` takes far longer."""
+    mean = sum(values) / len(values)
+    return mean, math.sqrt(sum((value - mean) ** 2 for value in values) / len(values)) + MIN_SPREAD
+
+
+def _find_shares(asked: QuestionWords, found: RetrievedMemory) -> tuple[float, float]:
+    """Return the shares of the names and of the other words that the short form or the best window contains."""
+    text = f"{found.summary} {found.window.text}" if found.window else found.summary
+    folded = text.casefold()
+    # lists are faster here than generators
+    names = sum([name in text for name in asked.names]) / len(asked.names) if asked.names else 0.0
+    return names, sum([stem in folded for stem in asked.stems]) / len(asked.stems) if asked.stems else 0.0
+
 
 MIN_TEXTS = 10  # the smallest memory to which the model is fitted has twelve
 MIN_QUESTION = 0.2  # of the probability that memory answers the input at all; below it, memory hardly knows its subject

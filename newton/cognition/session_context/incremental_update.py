@@ -13,8 +13,12 @@ from newton.cognition.assembly.assembler import (
     to_fill_candidate,
 )
 from newton.cognition.assembly.assembly_input import AssemblyInput
-from newton.cognition.assembly.deduplicator import REPEATS_STATED_FACT, MemoryDeduplicator, find_repeated_messages
-from newton.cognition.assembly.exclusion_rules import find_exclusion_reason
+from newton.cognition.assembly.exclusion_rules import (
+    REPEATS_STATED_FACT,
+    MemoryDeduplicator,
+    find_exclusion_reason,
+    find_repeated_messages,
+)
 from newton.cognition.assembly.fill import OVER_LIMIT, FillPlacement
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate, limit_new_passages
 from newton.cognition.scoring.score import ScoredMemory

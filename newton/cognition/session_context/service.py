@@ -16,10 +16,8 @@ from newton.cognition.bundles.cache import NO_INPUTS, CachedContext, TopicInputs
 from newton.cognition.frames.selection import keep_session_frame
 from newton.cognition.pipeline import NOTHING_FAILED, ContextBuilder
 from newton.cognition.request import ContextBuildRequest, SentMessages
-from newton.cognition.scoring.observation_choice import choose_observations
 from newton.cognition.scoring.score import create_scorer
 from newton.cognition.session_context import staleness
-from newton.cognition.session_context.current_state import CurrentState, compute_coverage, create_refresh_input
 from newton.cognition.session_context.incremental_update import (
     NEW_MEMORY_SCORE,
     ContextAdditions,
@@ -28,13 +26,16 @@ from newton.cognition.session_context.incremental_update import (
 )
 from newton.cognition.session_context.policy import (
     DECISION_FRAME,
+    CurrentState,
     RefreshVerdict,
+    compute_coverage,
+    create_refresh_input,
     decide_refresh,
     find_coverage_gap,
 )
 from newton.cognition.session_context.staleness import ContextChanges
 from newton.cognition.sources.gathered_data import SessionContextData
-from newton.cognition.sources.observations import FoundObservation
+from newton.cognition.sources.observations import FoundObservation, choose_observations
 from newton.cognition.sources.session_state import SessionState
 from newton.cognition.sources.signals import find_asked_times
 from newton.concurrency import task_group

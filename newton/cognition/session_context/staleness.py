@@ -1,4 +1,4 @@
-"""Queries that find whether a cached context is stale, and which new memories match an input, without a search."""
+"""Queries that find whether a cached context is stale, what was sent, and which new memories match an input."""
 
 from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any, NamedTuple
@@ -214,3 +214,24 @@ def list_changed_sections(before: SessionContextData, now: SessionContextData) -
 
 def _index_texts(memories: Sequence[RetrievedMemory]) -> Mapping[UUID, str]:
     return {found.memory_id: found.summary for found in memories}
+
+
+class ReplacedMemory(NamedTuple):
+    """A fact that was sent and is not current any more, and the facts that took its place, the latest first."""
+
+    memory_id: UUID
+    text: str
+    successor_ids: Sequence[UUID]
+    successors: Sequence[str]
+
+    @property
+    def memory_ids(self) -> Sequence[UUID]:
+        return (self.memory_id, *self.successor_ids)
+
+
+async def list_replaced(
+    tx: Tx, positions: Sequence[int], *, session_id: UUID, agent_id: UUID
+) -> Sequence[ReplacedMemory]:
+    """Return the facts that were sent with the inputs at these positions and have been replaced or withdrawn since."""
+    rows = await SQL["list_replaced"].fetch_all(tx, agent_id=agent_id, session_id=session_id, positions=list(positions))
+    return [ReplacedMemory(*row) for row in rows]

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from newton.cognition.request import NO_FILTERS, ContextBuildRequest
 from newton.cognition.sources import filters
-from newton.cognition.sources.caching_embedder import cache_vectors
+from newton.cognition.sources.filters import list_task_memories, load_task_scope
 from newton.cognition.sources.gathered_data import (
     NO_ARTIFACTS,
     NO_TASK,
@@ -35,8 +35,7 @@ from newton.cognition.sources.signals import (
     classify_intent,
     find_asked_times,
 )
-from newton.cognition.sources.source_reader import SourceReader
-from newton.cognition.sources.task_memories import list_task_memories, load_task_scope
+from newton.cognition.sources.source_reader import SourceReader, cache_vectors
 from newton.cognition.sources.web import WEB_SECONDS, WebSource
 from newton.concurrency import task_group
 from newton.content.profiles import GatherOptions

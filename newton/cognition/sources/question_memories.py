@@ -1,33 +1,35 @@
-"""Search for the memories that the question in an input needs, by the kind of question."""
+"""Search for the memories that the question in an input needs, by its kind, with standing wishes and limits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from newton.cognition.questions.echo import demote_echoes
-from newton.cognition.questions.question_kinds import QuestionKind, read_question
+from newton.cognition.questions.question_kinds import QuestionKind, demote_echoes, read_question
 from newton.cognition.questions.question_rules import (
     BROAD_KINDS,
     NO_GATHERING,
     QuestionGathering,
+    StandingStatement,
     add_standing,
+    choose_standing,
     rank_for_question,
 )
-from newton.cognition.questions.standing_choice import StandingStatement, choose_standing
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources.gathered_data import TaskData
-from newton.cognition.sources.search_limits import compute_search_limits
 from newton.cognition.sources.signals import asks_only_about_time
 from newton.cognition.sources.source_reader import SourceReader
-from newton.cognition.sources.standing_statements import find_standing
 from newton.concurrency import task_group
-from newton.db.pool import Database
+from newton.content.frames import Frame, get_frame
+from newton.content.profiles import GatherOptions, Profile, get_profile, merge_gather_options
+from newton.db.pool import Database, Tx
+from newton.db.queries import load
 from newton.deadline import RequestDeadline
 from newton.dialogue import log
 from newton.heart.entities.entity_lookup import demote_other_subjects
 from newton.memory.memory import Kind
+from newton.memory.memory_reader import fetch_memories
 from newton.memory.query_vectors import embed_text
 from newton.memory.ranking import TIME_FIRST, PreferredMemories, RankingWeights
 from newton.memory.recall import EMBED_SHARE, SEARCH_SHARE, recall
@@ -36,6 +38,79 @@ from newton.text.time_expressions import TimeRange
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
+
+SQL = load("newton.cognition.sources", "question_memories.sql")
+
+KINDS: Sequence[Kind] = ("exchange", "fact")  # that state an instruction or a preference
+MAX_POOL = 500  # the latest statements, which are compared with the input
+MAX_FOUND = 12
+
+
+async def find_standing(
+    tx: Tx, query: RecallQuery, request: ContextBuildRequest, hidden_ids: Sequence[UUID]
+) -> tuple[StandingStatement, ...]:
+    """Return the statements most similar to the input, the most similar first; without a vector, the latest ones."""
+    kinds = [kind for kind in KINDS if request.filters.allows_kind(kind)]
+    rows = await SQL["find_standing"].fetch_all(
+        tx,
+        agent_id=request.agent_id,
+        model_id=query.model_id,
+        embedding=query.vector,
+        moment=request.as_of,
+        kinds=kinds,
+        excluded_ids=hidden_ids,
+        max_pool=MAX_POOL,
+        max_rows=MAX_FOUND,
+    )
+    if not rows:
+        return ()
+    marks = {row["memory_id"]: (row["standing"], row["similarity"]) for row in rows}
+    found = await fetch_memories(tx, list(marks), agent_id=request.agent_id, moment=request.as_of)
+    return tuple(
+        StandingStatement(one._replace(similarity=marks[one.memory_id][1]), marks[one.memory_id][0]) for one in found
+    )
+
+
+DEFAULT_SEARCH_LIMITS: Mapping[Kind, SearchLimits] = {
+    "fact": SearchLimits(searched=30, kept=30),
+    "episode": SearchLimits(searched=10, kept=10),
+    "procedure": SearchLimits(searched=10, kept=10),
+    "passage": SearchLimits(searched=20, kept=20),
+    "item": SearchLimits(searched=20, kept=20),
+    "event": SearchLimits(searched=10, kept=10),
+    "decision": SearchLimits(searched=20, kept=20),
+}
+EXCHANGES_SEARCHED = 200  # results by vector, and as many by words; adjacent messages of the best are added
+TOKENS_PER_EXCHANGE = 28  # a low estimate, so that the results more than fill the context
+MIN_EXCHANGES, MAX_EXCHANGES = 40, 300
+
+
+BROAD_FACTOR = 2  # of the messages that are kept if many are asked for, or only those above a minimum enter
+
+
+def compute_search_limits(tokens: int, *, is_broad: bool = False) -> dict[Kind, SearchLimits]:
+    """Return the search limits of each kind. More messages are kept for a search that `is_broad`.
+
+    The number of messages depends on the token budget, because each result takes time.
+    """
+    wanted = max(tokens // TOKENS_PER_EXCHANGE, MIN_EXCHANGES) * (BROAD_FACTOR if is_broad else 1)
+    exchanges = min(wanted, MAX_EXCHANGES)
+    return {"exchange": SearchLimits(EXCHANGES_SEARCHED, exchanges), **DEFAULT_SEARCH_LIMITS}
+
+
+def find_widest_reach(
+    request: ContextBuildRequest, frames: Mapping[str, Frame], profiles: Mapping[str, Profile]
+) -> GatherOptions:
+    """Return gather options (limits of the sources) that suffice for every profile that may be selected.
+
+    The profile is selected only after the search. Raises NotFoundError for an unknown frame or profile.
+    """
+    possible = [get_frame(frames, request.frame)] if request.frame else frames.values()
+    names = [request.profile] if request.profile else sorted({frame.profile for frame in possible})
+    named = [get_profile(profiles, name) for name in names]
+    delegates = {n for p in named if p.by_frame for n in (*p.by_frame.values(), p.otherwise)}
+    considered = (*named, *(profiles[name] for name in delegates))
+    return merge_gather_options(request.overrides.override_reach(p.reach) for p in considered)
 
 
 class FoundMemories(NamedTuple):

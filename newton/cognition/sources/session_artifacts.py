@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.cognition.request import ContextBuildRequest
-from newton.cognition.sources.input_vector import embed_input
+from newton.cognition.sources.source_reader import embed_input
 from newton.db.pool import Database
 from newton.deadline import RequestDeadline
 from newton.dialogue.artifacts import ArtifactMatch, ArtifactQuery, find_matches

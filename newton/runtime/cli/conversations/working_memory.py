@@ -9,7 +9,7 @@ from newton.agent.services.working_memory import DEFAULT_STRATEGY, WorkingSetSta
 from newton.cognition.assembly.scored_candidate import ScoredCandidate, format_list_line
 from newton.cognition.assembly.working_context import WorkingContext
 from newton.cognition.scoring.score import FEATURE_NAMES, compute_contributions
-from newton.cognition.working_set.working_set_store import ProfileStats
+from newton.cognition.working_set import ProfileStats
 from newton.content.profiles import Profile
 from newton.errors import InputError
 from newton.memory.lookup import short_id

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from pydantic import ValidationError
 
-from newton.cognition.context_overrides import ContextOverrides
+from newton.cognition.request import ContextOverrides
 from newton.content.validation_messages import describe_problem
 from newton.errors import InputError
 

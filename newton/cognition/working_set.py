@@ -1,7 +1,6 @@
 """Storage of the working set of a session: the messages and memories that it used, up to a token capacity.
 
-It is a cache: an evicted memory stays in long-term memory.
-"""
+It is a cache: an evicted memory stays in long-term memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from newton.memory.search_types import RetrievedMemory
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
 
-SQL = load("newton.cognition.working_set", "working_set_store.sql")
+SQL = load("newton.cognition", "working_set.sql")
 
 EQUAL_RELEVANCE = 1.0  # without a query
 LABEL_FIELDS = (

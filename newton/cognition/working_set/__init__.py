@@ -1,1 +1,0 @@
-"""Working memory of a session: the memories that it used, up to a capacity."""
