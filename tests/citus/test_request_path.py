@@ -39,7 +39,7 @@ VALUES = {
 WITHOUT_PLAN = {
     "dialogue/tasks.sql:transition_task",
     "runtime/jobs/queue.sql:delete_old_runs",
-    "memory/outbox.sql:store_embeddings",
+    "memory/vectors.sql:store_embeddings",
 }
 
 

@@ -22,8 +22,8 @@ QUERIES = {
 
 # What is the same for every agent, and what asks the catalog.
 AGENTLESS = {
-    "memory/outbox.sql:register_model",
-    "memory/reembedding.sql:insert_model",
+    "memory/vectors.sql:register_model",
+    "memory/vectors.sql:insert_model",
     "db/requirements.sql:describe_server",
     "db/requirements.sql:describe_owner",
     "db/requirements.sql:describe_role",
@@ -41,7 +41,7 @@ AGENTLESS = {
     "runtime/transfer/export_file.sql:import_models",
 }
 # A model is the same for every agent: one of the two tables that these read has none.
-MODELS = {"memory/reembedding.sql:get_active_model"}
+MODELS = {"memory/vectors.sql:get_active_model"}
 # run as newton_worker, which sees every agent's name and place in the queue and nothing else
 ACROSS = ("runtime/jobs/claims.sql:", "memory/agents.sql:list_names", "memory/agents.sql:list_user_agents")
 # What must name the agent in another way than `agent_id = $1`.

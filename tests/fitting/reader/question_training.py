@@ -29,7 +29,7 @@ COMPARED = 20  # the nearest items, of which each is judged whether it answers
 
 
 class QuestionGraph(torch.nn.Module):
-    """The encoder with the vectors of word pieces as its input, as `newton.providers.local` calls it."""
+    """The encoder with the vectors of word pieces as its input, as `newton.providers.minilm` calls it."""
 
     def __init__(self, encoder: Any) -> None:
         """Take a trained encoder."""
