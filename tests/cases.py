@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 
 
 def load_cases(module: str) -> Any:

@@ -5,7 +5,6 @@ from pydantic import Field
 from newton.agent.field_types import CleanText, Name, Ref, Timestamp
 from newton.agent.inputs import ToolInput
 from newton.memory.memory import Kind, Trust
-from newton.memory.memory_list import SortKey, SortOrder
 
 
 class MemoryFilterInput(ToolInput):

@@ -22,7 +22,6 @@ from .response_types import (
     AppendMessagesDict,
     ChangedMemoryDict,
     EventDict,
-    IdLike,
     MessageDict,
     RecallDict,
     RememberDict,

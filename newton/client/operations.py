@@ -1,7 +1,7 @@
 """Client operations on decisions, sessions, tasks and reports."""
 
 from .inventory import InventoryOperations
-from .json_types import JsonDict
+from .response_types import JsonDict
 
 
 class AgentOperations(InventoryOperations):

@@ -9,11 +9,11 @@ from uuid import UUID
 
 from newton.clock import monotonic_ms
 from newton.cognition.assembly.always_on import AlwaysOnSections
+from newton.cognition.assembly.artifact_selection import ArtifactSelector
 from newton.cognition.assembly.assembler import AssemblyResult
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import ContextBudget, limit_other_sessions, reserve_note
 from newton.cognition.assembly.fact_labels import FactLabel, count_label_tokens, label_facts
-from newton.cognition.assembly.fill import ArtifactSelector
 from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor, create_floor
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
 from newton.cognition.assembly.sections import (

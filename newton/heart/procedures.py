@@ -21,34 +21,13 @@ from newton.memory import store
 from newton.memory.memory import NewMemory, ShortForms, TokenCounter, digest
 from newton.memory.representations import make_short_forms, one_line, to_bullet
 from newton.memory.store import PlannedTransition, apply_transitions
-from newton.text.words import NEVER_NAMES
+from newton.text.words import CACHED_TEXTS, MAX_COMPARED_CHARACTERS, extract_stems
 
 SQL = load("newton.heart", "procedures.sql")
 
-MAX_INPUT_CHARACTERS = 2_000  # of an input; the rest is not compared
-CACHE_SIZE = 8_192  # texts
 # The minimum number of stems of a phrase that matches in any order, for procedures of the current frame and others.
 MIN_WORDS_IN_FRAME, MIN_WORDS = 2, 3
 _WORD = re.compile(r"\w+")
-_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)$")
-
-
-@lru_cache(maxsize=CACHE_SIZE)
-def extract_stems(text: str) -> frozenset[str]:
-    """Return the stems of the content words of a text.
-
-    Results are cached, because every input is compared with every trigger.
-
-    >>> sorted(extract_stems("Where does Ana work? Ana works at Acme."))
-    ['acm', 'ana', 'work']
-    """
-    words = _WORD.findall(text[:MAX_INPUT_CHARACTERS].casefold())
-    return frozenset(_ENDING.sub("", word) for word in words if word not in NEVER_NAMES)
-
-
-def stem_overlap(stems: Set[str], line: str) -> float:
-    """Return the share of `stems`, in [0, 1], that the words of the line have; 0 without stems."""
-    return len(stems & extract_stems(line)) / len(stems) if stems else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +59,7 @@ def match_triggers(
     one of the entity `types` is its domain or one of its tools. Matching by stems needs a phrase of at least three
     stems, or two if the procedure belongs to the current `frame` (the chosen kind of input) or no frame is given.
     """
-    words, stems = _to_padded_words(text[:MAX_INPUT_CHARACTERS]), extract_stems(text)
+    words, stems = _to_padded_words(text[:MAX_COMPARED_CHARACTERS]), extract_stems(text)
     entity_types = {entity_type.casefold() for entity_type in types}
     matching = [
         p
@@ -92,7 +71,7 @@ def match_triggers(
     return sorted(matching, key=lambda p: (-p.success_rate, -p.applications, p.name, p.memory_id))
 
 
-@lru_cache(maxsize=CACHE_SIZE)
+@lru_cache(maxsize=CACHED_TEXTS)
 def _to_padded_words(text: str) -> str:
     return f" {' '.join(_WORD.findall(text.casefold()))} "
 

@@ -10,7 +10,7 @@ from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.dialogue.compaction.presets import CompactionPreset, find_problem, parse_preset
 from newton.dialogue.session_summary import SummarySizes
 from newton.errors import ConfigError, InputError
-from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from newton.heart.lifecycle.transition_rules import LifecycleThresholds
 from newton.providers.context_windows import DEFAULT_WINDOW, split_window
 from newton.settings import Settings
 

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from functools import cache, lru_cache
 
 from newton.text.english import lemmatize
@@ -264,3 +264,27 @@ def _split_words(text: str) -> list[str]:
 def _lemmatize(word: str) -> str:
     """Return the lemma of a word. Cached, because consecutive contexts share most of their words."""
     return lemmatize(word.removesuffix("'s"))
+
+
+MAX_COMPARED_CHARACTERS = 2_000  # of an input; the rest is not compared by stems
+CACHED_TEXTS = 8_192
+_RUN = re.compile(r"\w+")
+_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)$")
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def extract_stems(text: str) -> frozenset[str]:
+    """Return the stems of the content words of a text.
+
+    Results are cached, because every input is compared with every trigger.
+
+    >>> sorted(extract_stems("Where does Ana work? Ana works at Acme."))
+    ['acm', 'ana', 'work']
+    """
+    words = _RUN.findall(text[:MAX_COMPARED_CHARACTERS].casefold())
+    return frozenset(_ENDING.sub("", word) for word in words if word not in NEVER_NAMES)
+
+
+def stem_overlap(stems: Set[str], line: str) -> float:
+    """Return the share of `stems`, in [0, 1], that the words of the line have; 0 without stems."""
+    return len(stems & extract_stems(line)) / len(stems) if stems else 0.0

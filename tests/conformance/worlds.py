@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from newton.agent.services.memories import FactDraft
-from newton.brain.draft import DecisionDraft, DecisionReason
+from newton.brain.drafts import DecisionDraft, DecisionReason
 from newton.cognition.request import ContextBuildRequest
 from newton.content.skills import SkillFile
 from newton.dialogue.compaction import entry_store

@@ -5,9 +5,9 @@ from datetime import timedelta
 from newton.db.pool import Tx
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message, Role
-from newton.heart.entities import entity_declarations, entity_merge, entity_store
-from newton.heart.entities.entity_declarations import RelationDeclaration
-from newton.heart.entities.entity_merge import EntityMergePlan
+from newton.heart.entities import entity_changes, entity_store
+from newton.heart.entities.entity_changes import EntityMergePlan, RelationDeclaration
+from newton.heart.entities.entity_lookup import list_subject_keys
 from newton.heart.entities.entity_store import (
     BATCH,
     MENTIONED_WITH,
@@ -17,7 +17,6 @@ from newton.heart.entities.entity_store import (
     list_entities,
     load_index,
 )
-from newton.heart.entities.subject_names import list_subject_keys
 from newton.heart.facts import fact_edits, fact_store
 from newton.heart.facts.fact_store import NewFact
 from tests.support import ANA, NOON, ground, teller
@@ -133,8 +132,8 @@ async def merge(tx: Tx, name: str, into: str) -> EntityMergePlan:
     index = await load_index(tx, agent_id=ANA)
     merged, kept = index.resolve(name), index.resolve(into)
     assert merged and kept
-    plan = await entity_merge.plan_merge(tx, merged.entity_id, kept.entity_id, agent_id=ANA)
-    await entity_merge.merge_entities(tx, plan, ctx=ground())
+    plan = await entity_changes.plan_merge(tx, merged.entity_id, kept.entity_id, agent_id=ANA)
+    await entity_changes.merge_entities(tx, plan, ctx=ground())
     await fact_edits.move_subjects(tx, plan.subject_keys, plan.kept, ctx=ground())
     return plan
 
@@ -149,13 +148,13 @@ async def relations(tx: Tx) -> set[str]:
 
 async def declare(tx: Tx, *triples: tuple[str, str, str]) -> None:
     stated = [RelationDeclaration(ref=" ".join(one), source=one[0], type=one[1], target=one[2]) for one in triples]
-    await entity_declarations.declare_relations(tx, stated, ctx=teller())
+    await entity_changes.declare_relations(tx, stated, ctx=teller())
 
 
 async def test_a_merge_keeps_names_properties_mentions_and_relations_once(tx: Tx) -> None:
     bob = EntityDeclaration(name="Bob Smith", type="person", aliases=("Bobby",), properties={"role": "plumber"})
     robert = EntityDeclaration(name="Robert Smith", properties={"city": "Oslo"})
-    await entity_declarations.declare_entities(tx, [bob, robert], ctx=teller())
+    await entity_changes.declare_entities(tx, [bob, robert], ctx=teller())
     await declare(tx, ("Bob Smith", "works at", "Acme"), ("Robert Smith", "works at", "Acme"))
     await declare(tx, ("Acme", "employs", "Bob Smith"), ("Bob Smith", "brother of", "Robert Smith"))
     await state(tx, ("Bob Smith repairs the boiler.", "Bob Smith", "does"))
@@ -176,7 +175,7 @@ async def test_a_merge_keeps_names_properties_mentions_and_relations_once(tx: Tx
 
 
 async def test_facts_about_either_name_compete_and_are_listed_by_each(tx: Tx) -> None:
-    await entity_declarations.declare_entities(
+    await entity_changes.declare_entities(
         tx, [EntityDeclaration(name=name) for name in ("Bob Smith", "Robert Smith")], ctx=teller()
     )
     await state(tx, ("Robert Smith lives in Oslo.", "Robert Smith", "lives in"))

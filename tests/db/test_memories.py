@@ -18,7 +18,7 @@ from newton.agent.loop.completion import TokenLimits
 from newton.agent.loop.turn import TurnInput, TurnRunner
 from newton.agent.services.memories import FactDraft, MemoryService
 from newton.clock import ManualClock
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
 from newton.dialogue.compaction.presets import PRESETS

@@ -16,10 +16,9 @@ from newton.dialogue.messages import Message
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.ids import derive_model_id
-from newton.memory import store
+from newton.memory import memory_reader, store
 from newton.memory.memory_reader import SQL
-from newton.memory.times import time_search
-from newton.memory.times.time_expressions import find_time_ranges
+from newton.text.time_expressions import find_time_ranges
 from tests.db.telling import says, tell
 from tests.support import ANA, ground, teller
 
@@ -76,10 +75,10 @@ async def test_what_is_of_a_time(tx: Tx, asked: str, found: list[str]) -> None:
         "excluded_ids": [],
         "shown_ids": [],
     }
-    told = await time_search.find_in_range(tx, times, spread)
+    told = await memory_reader.find_in_range(tx, times, spread)
     assert {next(words for words in found if words in said[one]) for one in told} == set(found)
-    assert await time_search.filter_in_range(tx, list(said), times, agent_id=ANA) == told.keys()
-    without = await time_search.find_in_range(tx, times, {**spread, "excluded_ids": list(told)})
+    assert await memory_reader.filter_in_range(tx, list(said), times, agent_id=ANA) == told.keys()
+    without = await memory_reader.find_in_range(tx, times, {**spread, "excluded_ids": list(told)})
     assert without == {}
 
 

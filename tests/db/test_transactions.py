@@ -12,8 +12,8 @@ import pytest
 from newton.content.package_data import data_folder
 from newton.db import requirements
 from newton.db.connection import prepare_database
+from newton.db.driver import ARRAYS, register_types
 from newton.db.pool import Database, Tx, connect
-from newton.db.type_codecs import ARRAYS, register_types
 from newton.errors import DatabaseError, SchemaVersionError
 from tests.cluster import count_lock_waits, on
 from tests.emptied import FREE

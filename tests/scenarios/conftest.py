@@ -19,7 +19,7 @@ from newton.agent.loop.turn import TurnRunner
 from newton.agent.scope import AgentScope
 from newton.agent.services.censors import CensorService
 from newton.agent.services.memories import FactDraft, MemoryService
-from newton.brain.chain_heads import ChainHeadFiles
+from newton.brain.hash_chain import ChainHeadFiles
 from newton.client import Client
 from newton.clock import ManualClock
 from newton.cognition.assembly.render import count_header_tokens
@@ -34,9 +34,9 @@ from newton.dialogue.compaction.presets import parse_preset
 from newton.dialogue.messages import Message
 from newton.dialogue.session_close import close_session
 from newton.heart.identity import user_rules
-from newton.heart.statements.standing_model import find_standing_by_vector
+from newton.heart.identity.wish_models import find_standing_by_vector
 from newton.memory.forgetting import forget
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers import token_counter
 from newton.providers.chat import ChatModel
 from newton.providers.embedding import Embedder

@@ -13,7 +13,7 @@ from prompt_toolkit.history import FileHistory
 from newton.agent.services.memories import FactDraft
 from newton.client import Client
 from newton.errors import DatabaseError
-from newton.memory.outbox import read_backlog
+from newton.memory.vectors import read_backlog
 from newton.providers.embedding import Vector
 from newton.providers.fakes import HashEmbedder, ScriptedChat
 from newton.runtime.chat_backend.local import LocalAgent

@@ -17,9 +17,9 @@ from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.progress_events import CompactionEvent, CompactionFailed
 from newton.dialogue.view import count_view_tokens
 from newton.providers.chat import ChatMessage, ChatReply
+from newton.providers.context_windows import ContextWindow
 from newton.providers.fakes import ScriptedChat
 from newton.providers.token_counter import count
-from newton.providers.windows.context_windows import ContextWindow
 from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import StagedChat
 from tests.scenarios.talking import Talking

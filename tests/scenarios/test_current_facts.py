@@ -13,7 +13,7 @@ from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.facts.conflicts import FactPair, Settlement

@@ -16,7 +16,7 @@ from newton.cognition.assembly.render import render_header
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.content.skills import load_skills
-from newton.memory.outbox import RUN_TO_THE_END, DrainControl, DrainResult, read_backlog
+from newton.memory.vectors import RUN_TO_THE_END, DrainControl, DrainResult, read_backlog
 from newton.providers import token_counter
 from newton.providers.embedding import Vector
 from newton.providers.fakes import HashEmbedder

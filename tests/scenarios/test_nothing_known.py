@@ -11,9 +11,9 @@ import pytest
 from newton.agent.loop.turn import TurnInput
 from newton.cognition.assembly.assembler import AssemblyResult, assemble
 from newton.cognition.bundles.bundle import Bundle
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.memory import agents
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.fakes import ScriptedChat
 from newton.runtime.transfer.import_source import read_file
 from tests.scenarios import worked

@@ -11,7 +11,7 @@ from newton.agent.loop.tool_loop import to_tool_line
 from newton.agent.loop.turn import TurnInput, TurnRunner
 from newton.agent.services.identity import IdentityService
 from newton.cognition.bundles.bundle import Bundle
-from newton.cognition.bundles.origin_texts import FixedLine
+from newton.cognition.bundles.explanation import FixedLine
 from newton.cognition.sources.web import WebSource
 from newton.content.skills import SkillFile
 from newton.dialogue import branches, sessions

@@ -11,8 +11,7 @@ import pytest
 
 from newton.agent.services.memories import FactDraft
 from newton.cognition.bundles.bundle import Bundle
-from newton.cognition.context_overrides import ContextOverrides
-from newton.cognition.request import ContextBuildRequest, ContextFilters
+from newton.cognition.request import ContextBuildRequest, ContextFilters, ContextOverrides
 from newton.content.skills import SkillFile
 from newton.db.pool import Database
 from newton.errors import DatabaseError

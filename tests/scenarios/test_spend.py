@@ -21,7 +21,7 @@ from newton.db.pool import Database
 from newton.db.queries import WRITE_PATTERN
 from newton.dialogue.view import MESSAGE_TOKENS
 from newton.errors import ProviderError, TokenQuotaError
-from newton.heart.shortening_prompt import ShortenedOutput
+from newton.heart.reconciliation.prompt import ShortenedOutput
 from newton.memory import agents
 from newton.providers import token_counter
 from newton.providers.chat import ChatMessage, ChatReply

@@ -12,7 +12,8 @@ from newton.agent.loop.chat_tools.tool_offer import ALL_CONTENTS, SessionContent
 from newton.agent.loop.session_lock import SessionLease
 from newton.agent.loop.turn import TurnInput, TurnRunner
 from newton.agent.session_data.tasks import TaskService
-from newton.dialogue import leases, sessions
+from newton.dialogue import sessions
+from newton.dialogue.log import acquire_lease
 from newton.dialogue.messages import Message
 from newton.errors import OverloadedError
 from newton.heart.censors import CensorRule
@@ -201,7 +202,7 @@ async def test_a_turn_whose_lease_another_took_over_says_so_and_keeps_nothing_mo
     of = {"agent_id": mind.agent_id, "session_id": session_id}
     async with mind.db.transaction(mind.agent_id) as tx:  # as if it had stood still for longer than its lease
         await tx.execute("update dialogue.leases set expires_at = '-infinity' where agent_id = $1", mind.agent_id)
-        assert await leases.acquire(tx, new_id(), "turn", **of, seconds=60)
+        assert await acquire_lease(tx, new_id(), "turn", **of, seconds=60)
     with pytest.raises(OverloadedError, match="taken over"):
         await stream.aclose()
     assert await log(mind, session_id) == [("user", "When?")]

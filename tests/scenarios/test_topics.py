@@ -12,7 +12,7 @@ from newton.agent.services.memories import FactDraft, MemoryService
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.frames.training import load_or_train
 from newton.content.skills import load_skills
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.heart.procedures import sync_procedures
 from newton.providers import token_counter
 from newton.providers.fakes import ScriptedChat

@@ -12,15 +12,14 @@ import pytest
 
 from newton.agent.loop.turn import TurnInput, TurnRunner
 from newton.agent.maintenance.relevance_fitter import RelevanceFitter
+from newton.cognition import relevance_model
 from newton.cognition.bundles.bundle import Bundle
-from newton.cognition.corrections import correction_store
-from newton.cognition.corrections.answer_correction import AnswerCorrection, CorrectionFit
 from newton.cognition.frames.training import load_or_train
 from newton.cognition.metrics.metrics import QualityMetric
 from newton.cognition.metrics.service import MetricsService
+from newton.cognition.relevance_model import AnswerCorrection, CorrectionFit, load_relevance_model
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.scoring.score import FEATURE_NAMES
-from newton.content.relevance_model import load_relevance_model
 from newton.errors import InputError
 from newton.memory.agents import get_or_create_agent
 from newton.operations.decisions.relevance_text import render_relevance
@@ -197,7 +196,7 @@ async def store_correction(mind: Mind, correction: AnswerCorrection) -> None:
     fit = CorrectionFit(contexts=50, items=300, used=60, correction=correction, validated=90, loss_before=0.5)
     model = load_relevance_model().answer_fingerprint
     async with mind.scope.transaction() as tx:
-        await correction_store.add_correction(tx, fit, agent_id=mind.agent_id, model=model, now=mind.clock.now())
+        await relevance_model.add_correction(tx, fit, agent_id=mind.agent_id, model=model, now=mind.clock.now())
 
 
 def with_estimates(mind: Mind, reply: str = "Good.") -> TurnRunner:
@@ -242,7 +241,7 @@ async def test_a_correction_of_another_shipped_model_is_not_used(mind: Mind) -> 
     shipped = answers(await build(mind))
     fit = CorrectionFit(contexts=50, items=300, used=60, correction=AnswerCorrection(0.6, -1.0), validated=90)
     async with mind.scope.transaction() as tx:
-        await correction_store.add_correction(
+        await relevance_model.add_correction(
             tx, fit, agent_id=mind.agent_id, model="an earlier one", now=mind.clock.now()
         )
     assert answers(await build(mind)) == pytest.approx(shipped)

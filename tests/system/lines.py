@@ -8,7 +8,7 @@ from newton.brain.hash_chain import ChainHeadFiles, derive_database_key
 from newton.clock import ManualClock
 from newton.content.frames import load_frames
 from newton.db.pool import Database
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.vectors import EmbeddingOutbox
 from newton.runtime.transfer.import_source import ImportReport, read_file
 from newton.runtime.transfer.importer import MemoryImporter
 from tests.support import DEFAULT_THRESHOLDS, NOON, agent_scope, count

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from newton.content.documents import find_documents
+from newton.content.document_folders import find_documents
 from tests.system.test_cli import environment
 from tests.system.typed import ok, typed
 

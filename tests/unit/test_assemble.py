@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from newton.cognition.assembly.assembler import AssemblyResult, assemble
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import allocate_budget, reserve_layer
-from newton.cognition.assembly.item_order import arrange, cluster
+from newton.cognition.assembly.candidate_sections import arrange, cluster
 from newton.cognition.assembly.render import (
     FENCE_BEGIN,
     FENCE_END,

@@ -7,8 +7,9 @@ from uuid import UUID
 import pytest
 
 from newton.content.yaml_files import parse_trusted
-from newton.dialogue.brief.brief_items import BriefItem, detect_items
+from newton.dialogue.brief.brief_items import BriefItem
 from newton.dialogue.brief.brief_store import BriefUpdate
+from newton.dialogue.brief.item_detection import detect_items
 from newton.dialogue.messages import Message, Role, StoredMessage
 from newton.memory.memory import Trust
 from tests.support import NOON

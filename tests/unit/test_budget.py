@@ -19,8 +19,8 @@ from newton.cognition.assembly.budget import (
 )
 from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.content.frames import Stakes
-from newton.dialogue.context_window import split_window
 from newton.ids import new_id
+from newton.providers.context_windows import split_window
 
 
 def test_the_default_layers_are_those_of_the_design_and_a_frame_moves_tokens_between_flexible_ones_only() -> None:

@@ -11,9 +11,7 @@ import pytest
 from newton.errors import ProviderError
 from newton.heart.statements.change_detection import combine_readings, detect_change, load_reading_model, score_vectors
 from newton.heart.statements.statement_selection import list_spans, select_statements
-from newton.providers.local.base_weights import DATA, DIMENSIONS, load_word_table
-from newton.providers.local.pair_reader import MODEL, PairReader
-from newton.providers.minilm import MiniLM
+from newton.providers.minilm import DATA, DIMENSIONS, READER_MODEL, MiniLM, PairReader, load_word_table
 
 PAIRS = [
     ("I take 40 mg of citalopram in the morning.", "The doctor cut my citalopram down to 20."),
@@ -57,15 +55,15 @@ def test_both_statements_count_however_long_one_is(reader: PairReader) -> None:
 def test_a_file_that_is_damaged_missing_or_does_not_load_is_refused(tmp_path: Path) -> None:
     # S004-12
     # the local models are files that Newton ships
-    model = tmp_path / MODEL.name
-    shutil.copy(MODEL.with_suffix(".sha256"), tmp_path)
-    model.write_bytes(MODEL.read_bytes()[:-1] + b"\0\0")
+    model = tmp_path / READER_MODEL.name
+    shutil.copy(READER_MODEL.with_suffix(".sha256"), tmp_path)
+    model.write_bytes(READER_MODEL.read_bytes()[:-1] + b"\0\0")
     with pytest.raises(ProviderError, match="Reinstall Newton"):
         PairReader(model)
     with pytest.raises(ProviderError, match="Reinstall Newton"):
         PairReader(tmp_path / "missing.onnx")
     # a file with the right SHA-256 that ONNX Runtime cannot read
-    model = tmp_path / MODEL.name
+    model = tmp_path / READER_MODEL.name
     model.write_bytes(b"no graph")
     model.with_suffix(".sha256").write_text(hashlib.sha256(b"no graph").hexdigest(), encoding="ascii")
     with pytest.raises(ProviderError, match="does not load"):
@@ -82,7 +80,7 @@ def test_the_transformers_share_one_copy_of_the_word_vectors() -> None:
     assert 0.5 < np.linalg.norm(vectors[0, 0]) < 3
     # both together make an install at most 20 MB larger
     sizes = {path.name: path.stat().st_size for path in DATA.glob("*.onnx")}
-    assert sizes[MODEL.name] < 8_000_000
+    assert sizes[READER_MODEL.name] < 8_000_000
     assert sum(sizes.values()) < 20_000_000
 
 

@@ -12,18 +12,18 @@ from newton.agent.loop.turn_status import TurnStatus, report_waiting
 from newton.dialogue.compaction.progress_events import CompactionEvent
 from newton.errors import ProviderError
 from newton.providers.chat import CallRestart, ChatReply, ReplyPiece, RequestOptions
-from newton.providers.circuit_breaker import (
+from newton.providers.model_endpoint import ANSWERS
+from newton.providers.openai.chat import OpenAIChat
+from newton.providers.structured_output import EndpointKey
+from newton.providers.upstreams import (
     COOLDOWN_SECONDS,
     FAILURE_THRESHOLD,
     MAX_RETRY_BUDGET,
     RETRY_BUDGET_PER_CALL,
     CircuitBreaker,
+    build_provider_upstream,
     get_breaker,
 )
-from newton.providers.model_endpoint import ANSWERS
-from newton.providers.openai.chat import OpenAIChat
-from newton.providers.structured_output import EndpointKey
-from newton.providers.upstreams import build_provider_upstream
 from tests.endpoint import Endpoint, Wire, chunk, endpoint, hangs
 from tests.unit.test_chat_model import ASKED, says, settings
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
-from newton.cognition.request import ContextBuildRequest
-from newton.content.default_layer_shares import LayerShares
+from newton.cognition.request import NO_OVERRIDES, ContextBuildRequest, ContextOverrides
+from newton.content.frames import LayerShares
 from newton.content.profiles import load_profiles
 from newton.errors import InputError
 from newton.memory.search_types import MAX_QUERY_CHARS

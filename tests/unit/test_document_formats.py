@@ -15,7 +15,8 @@ import docx
 import pptx
 import pytest
 
-from newton.content.documents import DocumentError, LoadedDocument, find_documents, identify, parse_document
+from newton.content.document_folders import find_documents
+from newton.content.documents import DocumentError, LoadedDocument, identify, parse_document
 from newton.content.file_formats import SNIFFED_BYTES, check_encoding, decode_text, find_format, looks_like_text
 from newton.content.formats.code_outline import find_definition, parse_code
 from newton.content.formats.office_files import MAX_UNPACKED_BYTES

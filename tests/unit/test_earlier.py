@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from newton.cognition.assembly.artifact_selection import ArtifactSelector, select_artifacts
 from newton.cognition.assembly.assembler import AssemblyResult, assemble
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import allocate_budget, reserve_layer
-from newton.cognition.assembly.fill import SESSION_LAYER, ArtifactSelector, select_artifacts
+from newton.cognition.assembly.fill import SESSION_LAYER
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens
 from newton.cognition.assembly.sections import CensorSection, IdentitySection
 from newton.cognition.request import SentMessages

@@ -9,11 +9,11 @@ from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.frames.input_features import build_cue_index, normalize_text
 from newton.cognition.frames.selection import DEFAULT_FRAME, choose_frame
 from newton.content.frames import FramePattern, load_frame_languages, load_frames
-from newton.languages import language_data
-from newton.languages.detection import detect_languages
 from newton.operations.contexts.context_text import format_frame_features
 from newton.providers.minilm import MiniLM
 from newton.runtime.health.installation_checks import check_frame_languages
+from newton.text import languages
+from newton.text.languages import detect_languages
 from tests.fitting import known_words
 from tests.fitting.frame_accuracy import (
     FrameOutcome,
@@ -38,7 +38,7 @@ UNKNOWN = [
 
 
 def test_every_language_has_the_same_cues_and_examples() -> None:
-    assert sorted(LANGUAGES) == sorted(language_data.LANGUAGES)
+    assert sorted(LANGUAGES) == sorted(languages.LANGUAGES)
     assert {tuple(sorted(language.cues)) for language in LANGUAGES.values()} == {tuple(sorted(LANGUAGES["en"].cues))}
     for code in OTHERS:
         assert set(LANGUAGES[code].examples) == set(FRAMES)

@@ -7,7 +7,6 @@ from typing import cast
 
 import pytest
 
-from newton.cognition.content_words import is_follow_up
 from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.frames.selection import (
     DEFAULT_FRAME,
@@ -21,10 +20,11 @@ from newton.cognition.frames.selection import (
 from newton.cognition.sources.signals import classify_intent
 from newton.content.frames import Frame, FramePattern, load_frames
 from newton.content.yaml_files import parse_trusted
-from newton.heart.statements.greetings import says_resolved, strip_greeting
 from newton.operations.contexts.context_text import format_frame
 from newton.providers.embedding import Vector
 from newton.providers.minilm import MiniLM
+from newton.text.greetings import says_resolved, strip_greeting
+from newton.text.words import is_follow_up
 from tests.cases import load_cases
 from tests.timing import assert_near_linear
 

@@ -18,8 +18,7 @@ from newton.memory.hygiene import (
     validate_time,
 )
 from newton.memory.redaction.labelled_values import LABELLED_VALUES
-from newton.memory.redaction.redactor import redact_secrets
-from newton.memory.redaction.secret_patterns import SECRET_PATTERNS
+from newton.memory.redaction.redactor import SECRET_PATTERNS, redact_secrets
 from tests.cases import load_cases
 from tests.support import NOON
 from tests.timing import assert_near_linear

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from newton.cognition.assembly.render import count_header_tokens, render
 from newton.cognition.assembly.sections import select_identity_lines
-from newton.heart.identity.conflicts import LineRelation, compare_lines
 from newton.heart.identity.tenets import (
     IDENTITY_PARTS,
     Identity,
     IdentityPart,
     IdentityTenet,
+    LineRelation,
+    compare_lines,
     diff_tenets,
     fingerprint,
     render_tenet,

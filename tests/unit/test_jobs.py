@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from newton.agent.maintenance.extracted_facts import ExtractionResult
 from newton.agent.maintenance.service import LearningReport
 from newton.brain.queries import DecisionSummary
-from newton.memory.outbox import DrainResult, OutboxBacklog
-from newton.memory.transitions import PlannedTransition
+from newton.memory.store import PlannedTransition
+from newton.memory.vectors import DrainResult, OutboxBacklog
 from newton.runtime.jobs.maintenance import (
     MIN_DEAD_ROWS,
     TableStats,

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from bench.languages import load_questions
-from newton.cognition.content_words import extract_content_words
 from newton.cognition.questions.question_kinds import read_question
 from newton.errors import ConfigError
 from newton.heart.facts.conflicts import concerns_safety
@@ -16,17 +15,16 @@ from newton.heart.identity.standing_wishes import detect_instructions, find_stan
 from newton.heart.statements.change_detection import detect_change
 from newton.heart.statements.similarity import compare_statements
 from newton.heart.statements.statement_selection import list_texts, select_statements
-from newton.languages.dates import find_dates_in
-from newton.languages.detection import detect_language
-from newton.languages.language_data import LANGUAGES, load_language
-from newton.languages.search_words import prepare_words
-from newton.memory.question_detection import is_only_question, remove_questions
-from newton.memory.times.time_expressions import find_mentioned_times, find_time_ranges
 from newton.providers import multilingual_e5
 from newton.providers.embedding_providers import MissingEmbedder, create_embedder, embedder_for
 from newton.providers.fakes import HashEmbedder
 from newton.providers.multilingual_e5 import MultilingualE5
 from newton.settings import load
+from newton.text.dates import find_dates_in
+from newton.text.languages import LANGUAGES, detect_language, load_language
+from newton.text.questions import is_only_question, remove_questions
+from newton.text.time_expressions import find_mentioned_times, find_time_ranges
+from newton.text.words import extract_content_words, prepare_words
 from tests.cases import load_cases
 
 CASES = load_cases(__file__)

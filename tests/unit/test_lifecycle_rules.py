@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.heart.lifecycle import censors, episodes, facts, procedures
+from newton.heart.lifecycle import transition_rules
 from newton.heart.lifecycle.engine import MAX_SUMMARIZED_CHARACTERS, truncate_text
-from newton.heart.lifecycle.procedures import Z_95, effectiveness, lower_bound
-from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from newton.heart.lifecycle.transition_rules import Z_95, LifecycleThresholds, effectiveness, lower_bound
 from newton.memory.memory import Kind
-from newton.memory.transitions import ALLOWED_TRANSITIONS, AllowedTransition, PlannedTransition
+from newton.memory.store import ALLOWED_TRANSITIONS, AllowedTransition, PlannedTransition
 from tests.cases import load_cases
 from tests.support import DEFAULT_THRESHOLDS, NOON
 from tests.unit.lives import (
@@ -36,7 +35,7 @@ from tests.unit.lives import (
 )
 
 CURRENT = {"NEW", "CONFIRMED", "CORE"}
-Other = TypeVar("Other", episodes.EpisodeAge, procedures.ProcedureRecord, censors.CensorRecord)
+Other = TypeVar("Other", transition_rules.EpisodeAge, transition_rules.ProcedureRecord, transition_rules.CensorRecord)
 
 
 def table(kind: Kind) -> set[AllowedTransition]:
@@ -64,9 +63,11 @@ def test_the_table_has_every_change_that_the_rules_make_and_no_other() -> None:
     lives = [
         episode(state, timedelta(days=age)) for state in ("ACTIVE", "SUMMARIZED", "ARCHIVED") for age in (0, 50, 99)
     ]
-    assert made_by(lives, lambda life: episodes.plan([life], USUAL, now=NOON), "episode") == table("episode")
+    assert made_by(lives, lambda life: transition_rules.plan_episodes([life], USUAL, now=NOON), "episode") == table(
+        "episode"
+    )
     # the table has every change that the rules of procedures make and no other
-    made = made_by(every_procedure(), lambda life: procedures.plan([life], USUAL), "procedure")
+    made = made_by(every_procedure(), lambda life: transition_rules.plan_procedures([life], USUAL), "procedure")
     capped = {c for c in table("procedure") if "ARCHIVED" in (c.from_state, c.to_state) and c.event != "retired"}
     assert made == table("procedure") - capped, "what there are too many of is set aside by the cap"
     # the table has every change that the rules of censors make and no other
@@ -75,7 +76,7 @@ def test_the_table_has_every_change_that_the_rules_make_and_no_other() -> None:
         AllowedTransition("censor", "CREATED", "tightened", "ESCALATED"),
         AllowedTransition("censor", "ACTIVE", "tightened", "ESCALATED"),
     }
-    made = made_by(every_censor(), lambda life: censors.plan([life], USUAL), "censor")
+    made = made_by(every_censor(), lambda life: transition_rules.plan_censors([life], USUAL), "censor")
     assert made == table("censor") - by_a_person
 
 
@@ -97,7 +98,7 @@ RARELY = st.sampled_from([False, False, True])
 
 
 @st.composite
-def lives_of_facts(draw: st.DrawFn) -> list[facts.FactEvidence]:
+def lives_of_facts(draw: st.DrawFn) -> list[transition_rules.FactEvidence]:
     """Facts of two attributes, single-valued and many-valued, with any evidence."""
     return [
         fact(
@@ -127,7 +128,7 @@ LIVES = lives_of_facts()
 
 
 @given(LIVES)
-def test_every_step_is_in_the_table_and_once_taken_none_is_due(lives: list[facts.FactEvidence]) -> None:
+def test_every_step_is_in_the_table_and_once_taken_none_is_due(lives: list[transition_rules.FactEvidence]) -> None:
     steps = facts_due(lives)
     assert {change("fact", step) for step in steps} <= ALLOWED_TRANSITIONS
     assert len({step.memory_id for step in steps}) == len(steps)
@@ -136,16 +137,16 @@ def test_every_step_is_in_the_table_and_once_taken_none_is_due(lives: list[facts
 
 @given(LIVES.flatmap(lambda lives: st.tuples(st.just(lives), st.permutations(lives))))
 def test_the_order_in_which_facts_are_read_does_not_matter(
-    both: tuple[list[facts.FactEvidence], list[facts.FactEvidence]],
+    both: tuple[list[transition_rules.FactEvidence], list[transition_rules.FactEvidence]],
 ) -> None:
     one, other = ({step.memory_id: step for step in facts_due(lives)} for lives in both)
     assert one == other
 
 
 @given(LIVES.flatmap(st.permutations))
-def test_the_order_in_which_facts_arrive_does_not_matter(lives: list[facts.FactEvidence]) -> None:
+def test_the_order_in_which_facts_arrive_does_not_matter(lives: list[transition_rules.FactEvidence]) -> None:
     lives = [replace(life, state="NEW") for life in lives]
-    arrived: list[facts.FactEvidence] = []
+    arrived: list[transition_rules.FactEvidence] = []
     for life in lives:
         arrived = [*arrived, life]
         arrived = taken(arrived, facts_due(arrived))
@@ -153,12 +154,14 @@ def test_the_order_in_which_facts_arrive_does_not_matter(lives: list[facts.FactE
 
 
 @given(LIVES)
-def test_one_value_holds_of_a_single_valued_attribute_and_it_is_the_newest(lives: list[facts.FactEvidence]) -> None:
+def test_one_value_holds_of_a_single_valued_attribute_and_it_is_the_newest(
+    lives: list[transition_rules.FactEvidence],
+) -> None:
     # S002-16
     after = taken(lives, facts_due(lives))
     current = [life for life in after if life.single and life.state in CURRENT and not life.quarantined]
     holding = [life for life in current if life.since <= LATER]
-    competing: defaultdict[str | None, list[facts.FactEvidence]] = defaultdict(list)
+    competing: defaultdict[str | None, list[transition_rules.FactEvidence]] = defaultdict(list)
     for life in lives:
         if life.is_current_candidate(LATER):
             competing[life.attribute].append(life)
@@ -171,14 +174,16 @@ def test_one_value_holds_of_a_single_valued_attribute_and_it_is_the_newest(lives
             if not any(later.may_follow(life) for later in group[n + 1 :])
         }
     assert {life.memory_id for life in holding} == newest
-    contested = {newer for newer, _ in facts.find_contested_values(lives, now=LATER)}
+    contested = {newer for newer, _ in transition_rules.find_contested_values(lives, now=LATER)}
     settled = [life.attribute for life in holding if life.memory_id not in contested]
     assert len(settled) == len(set(settled)), "one value holds that is not contested"
 
 
 @given(LIVES)
-def test_no_fact_is_moved_by_one_of_another_attribute_or_by_a_many_valued_one(lives: list[facts.FactEvidence]) -> None:
-    apart: defaultdict[object, list[facts.FactEvidence]] = defaultdict(list)
+def test_no_fact_is_moved_by_one_of_another_attribute_or_by_a_many_valued_one(
+    lives: list[transition_rules.FactEvidence],
+) -> None:
+    apart: defaultdict[object, list[transition_rules.FactEvidence]] = defaultdict(list)
     for life in lives:
         apart[life.attribute if life.single else life.memory_id].append(life)
     alone = {step.memory_id: step for group in apart.values() for step in facts_due(group)}
@@ -190,8 +195,10 @@ CASES = load_cases(__file__)
 TICK = timedelta(microseconds=1)
 
 
-def state_of(life: facts.FactEvidence, thresholds: LifecycleThresholds = USUAL, now: datetime = LATER) -> str:
-    steps = facts.plan([life], thresholds, now=now)
+def state_of(
+    life: transition_rules.FactEvidence, thresholds: LifecycleThresholds = USUAL, now: datetime = LATER
+) -> str:
+    steps = transition_rules.plan_facts([life], thresholds, now=now)
     return steps[0].to_state if steps else life.state
 
 
@@ -241,7 +248,7 @@ def test_a_fact_holds_until_its_end(before_end: timedelta, state: str) -> None:
 )
 def test_an_episode_gives_up_its_details_with_age(state: str, age: timedelta, expected: str | None) -> None:
     # S002-17
-    steps = episodes.plan([episode(state, age)], USUAL, now=NOON)
+    steps = transition_rules.plan_episodes([episode(state, age)], USUAL, now=NOON)
     assert [step.to_state for step in steps] == ([expected] if expected else [])
 
 
@@ -266,7 +273,7 @@ def test_a_procedure_s_record_counts_from_five_uses_on(
     activations: int, successes: int, failures: int, state: str
 ) -> None:
     # S002-18
-    steps = procedures.plan([procedure("ACTIVE", activations, successes, failures)], USUAL)
+    steps = transition_rules.plan_procedures([procedure("ACTIVE", activations, successes, failures)], USUAL)
     assert [step.to_state for step in steps] == ([] if state == "ACTIVE" else [state])
 
 
@@ -278,13 +285,13 @@ def test_a_censor_grows_stricter_at_its_threshold_and_goes_when_it_is_mostly_wro
     activations: int, wrong: int, state: str
 ) -> None:
     # S002-19
-    steps = censors.plan([censor("CREATED", activations, wrong)], USUAL)
+    steps = transition_rules.plan_censors([censor("CREATED", activations, wrong)], USUAL)
     assert [step.to_state for step in steps] == ([] if state == "CREATED" else [state])
 
 
 def test_a_censor_grows_milder_only_when_matches_that_escalated_it_were_wrong() -> None:
     strictness = {"CREATED": 0, "ACTIVE": 1, "ESCALATED": 2, "RETIRED": 3}
-    taken = [(life, step) for life in every_censor() for step in censors.plan([life], USUAL)]
+    taken = [(life, step) for life in every_censor() for step in transition_rules.plan_censors([life], USUAL)]
     milder = [(life, step) for life, step in taken if strictness[step.to_state] < strictness[step.from_state]]
     assert len(milder) < len(taken)
     assert all(step.event == "relaxed" and life.escalated_by_matches for life, step in milder)

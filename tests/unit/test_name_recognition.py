@@ -6,15 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.heart.entities.name_recognition import (
-    MAX_NAME_WORDS,
-    NamedEntity,
-    NameIndex,
-    compute_salience,
-    find_names,
-    normalize_name,
-)
 from newton.ids import new_id
+from newton.text.names import MAX_NAME_WORDS, NamedEntity, NameIndex, compute_salience, find_names, normalize_name
 from tests.cases import load_cases
 from tests.timing import assert_near_linear
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.heart.procedures import ProcedureTriggers, extract_stems, match_triggers, stem_overlap
+from newton.heart.procedures import ProcedureTriggers, match_triggers
 from newton.text.names import NamedEntity, NameIndex, list_candidate_spellings, list_spellings
+from newton.text.words import extract_stems, stem_overlap
 
 
 def pattern(number: int, name: str, **more: object) -> ProcedureTriggers:

@@ -11,7 +11,7 @@ import pytest
 from newton.cognition.questions.question_kinds import QuestionKind, read_question
 from newton.cognition.questions.question_rules import SESSION_SUMMARY, rank_for_question
 from newton.cognition.sources.signals import EVENT_TYPES_BY_INTENT, classify_intent
-from newton.content.yaml_source import parse_trusted
+from newton.content.yaml_files import parse_trusted
 from newton.memory.memory import Kind
 from newton.memory.search_types import RetrievedMemory
 from tests.cases import load_cases

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.sources.needs_web import find_news_questions
+from newton.cognition.sources.web import find_news_questions
 from tests.cases import load_cases
 from tests.support import NOON
 

@@ -7,17 +7,17 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from newton.cognition.corrections.answer_correction import (
+from newton.cognition.relevance_model import (
     MIN_CONTEXTS,
     NO_CORRECTION,
     AnswerCorrection,
     JudgedContext,
     compute_probabilities,
     fit_correction,
+    load_relevance_model,
 )
 from newton.cognition.scoring.relevance import create_estimator
 from newton.content.frames import load_frames
-from newton.content.relevance_model import load_relevance_model
 from newton.ids import derive_model_id
 from newton.memory.query_vectors import NO_EMBEDDER
 from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory

@@ -4,9 +4,9 @@ from datetime import date
 
 import pytest
 
-from newton.heart.identity.rule_model import split_sentences
 from newton.heart.identity.rule_plan import RulePlan, list_rule_texts, plan_rules
 from newton.heart.identity.tenets import IdentityTenet, make_tenet
+from newton.heart.identity.wish_models import split_sentences
 from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.providers import token_counter
 from tests.unit.local_models import embed

@@ -7,8 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.dialogue.compaction.extractive_summary import find_paths, summarize_block
-from newton.dialogue.sentence_centrality import MAX_WORDS, MIN_WORDS, central_sentences
-from newton.dialogue.sentence_cues import classify_sentence, count_cues, find_names
 from newton.dialogue.session_summary import (
     MAX_CHUNKS,
     SummarySizes,
@@ -21,6 +19,7 @@ from newton.dialogue.session_summary import (
 )
 from newton.dialogue.view import ViewMessage
 from newton.providers import token_counter
+from newton.text.sentences import MAX_WORDS, MIN_WORDS, central_sentences, classify_sentence, count_cues, find_names
 from tests.support import count
 from tests.timing import assert_near_linear
 

@@ -10,11 +10,15 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from newton.content.yaml_files import parse_trusted
-from newton.heart.identity.standing_wishes import MAX_MESSAGE_CHARACTERS, MAX_SENTENCE_CHARACTERS, detect_instructions
+from newton.heart.identity.standing_wishes import (
+    MAX_MESSAGE_CHARACTERS,
+    MAX_SENTENCE_CHARACTERS,
+    detect_instructions,
+    find_standing_type,
+)
 from newton.heart.identity.tenets import IdentityPart
-from newton.heart.statements.habits import is_single_event
-from newton.heart.statements.standing_detection import find_standing_type
-from newton.heart.statements.standing_model import find_standing_by_vector
+from newton.heart.identity.wish_models import find_standing_by_vector
+from newton.heart.statements.change_detection import is_single_event
 from newton.providers.minilm import MiniLM
 from tests.unit.local_models import load_minilm
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from newton.content.yaml_files import parse_trusted
-from newton.heart.identity.standing_instructions import detect_instructions
-from newton.heart.statements.appositions import find_appositions
+from newton.heart.identity.standing_wishes import detect_instructions
+from newton.heart.statements.clauses import find_appositions
 from newton.heart.statements.statement_candidates import split_message
 from newton.heart.statements.statement_selection import (
     DECIDED,

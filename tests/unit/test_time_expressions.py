@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.errors import InputError
-from newton.memory.times.time_expressions import MAX_RANGE, MAX_TIMES, find_mentioned_times, find_time_ranges
 from newton.runtime.cli.options import parse_time
+from newton.text.time_expressions import MAX_RANGE, MAX_TIMES, find_mentioned_times, find_time_ranges
 from tests.cases import load_cases
 
 CASES = load_cases(__file__)

@@ -4,10 +4,9 @@ from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.concurrency import compute
-from newton.dialogue import log
-from newton.dialogue.artifact_storage import artifact_store
-from newton.dialogue.artifact_storage.artifact_store import MAX_UPLOAD_CHARS, NewArtifact
-from newton.dialogue.artifact_storage.artifact_text import guess_media_type, make_name
+from newton.dialogue import artifact_store, log
+from newton.dialogue.artifact_store import MAX_UPLOAD_CHARS, NewArtifact
+from newton.dialogue.artifact_text import guess_media_type, make_name
 from newton.memory.hygiene import clean_model_text
 
 

@@ -13,18 +13,17 @@ from newton.agent.scope import AgentScope
 from newton.agent.services.sessions import get_or_create_session
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue import log, sessions
-from newton.dialogue.artifact_storage import artifact_store
-from newton.dialogue.artifact_storage.artifact_search import group_lines, rank_lines
-from newton.dialogue.artifact_storage.artifact_store import (
+from newton.dialogue import artifact_store, log, sessions
+from newton.dialogue.artifact_store import (
     MAX_UPLOAD_CHARS,
     ArtifactVersion,
     LineSpan,
     NewArtifact,
     SimilarLine,
+    group_lines,
+    rank_lines,
 )
-from newton.dialogue.artifact_storage.artifact_tables import TABLE_DELIMITERS
-from newton.dialogue.artifact_storage.artifact_text import guess_media_type, parse_line_range
+from newton.dialogue.artifact_text import TABLE_DELIMITERS, guess_media_type, parse_line_range
 from newton.errors import InputError, NotFoundError, ProviderError
 from newton.ids import derive_model_id
 from newton.memory import hygiene

@@ -9,7 +9,7 @@ from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCan
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.questions.question_rules import REASONS
 from newton.cognition.sources.signals import asks_for_whole_range
-from newton.dialogue.brief.brief_items import find_asked_kinds
+from newton.dialogue.brief.item_detection import find_asked_kinds
 from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.reconciliation.authority import find_request
 from newton.memory.memory_reader import DATED_KINDS

@@ -8,7 +8,7 @@ from pydantic import computed_field
 from newton.agent.scope import AgentScope
 from newton.brain.calibration.scores import CalibrationScores, ForecastSeries, compute_scores
 from newton.cognition import relevance_model
-from newton.cognition.bundles.bundle_store import load_judged_contexts
+from newton.cognition.bundles.training_data import load_judged_contexts
 from newton.cognition.relevance_model import (
     NO_CORRECTION,
     AnswerCorrection,

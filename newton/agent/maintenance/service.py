@@ -18,8 +18,8 @@ from newton.agent.reconciliation.known_items import list_user_names
 from newton.agent.reconciliation.reconciler import MemoryReconciler, ReconciliationResult
 from newton.agent.scope import AgentScope
 from newton.brain.pack_hooks import NO_HOOKS, HookRunner
+from newton.cognition import working_set
 from newton.cognition.bundles import bundle_store
-from newton.cognition.working_set import working_set_store
 from newton.db.pool import Tx
 from newton.dialogue import artifacts, session_close
 from newton.dialogue.artifacts import ArtifactWriter
@@ -28,10 +28,10 @@ from newton.errors import ProviderError
 from newton.fault_isolation import run_part
 from newton.heart.entities import entity_store
 from newton.heart.facts.fact_comparison import ComparisonReport, compare_facts
-from newton.heart.facts.generalization import generalize_facts
+from newton.heart.facts.fact_merges import generalize_facts
+from newton.heart.identity.wish_models import find_standing_by_vector
 from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import LifecycleScope
-from newton.heart.statements.standing_model import find_standing_by_vector
 from newton.ids import derive_model_id
 from newton.memory.store import PlannedTransition, list_applied_since
 from newton.memory.vectors import RUN_TO_THE_END, DrainControl, DrainResult, EmbeddingOutbox
@@ -185,7 +185,7 @@ class MaintenanceService:
         """
         now, agent_id = self.scope.now(), self.scope.agent_id
         idle_since, bundles, prompts = now - WORKING_SET_RETENTION, 0, 0
-        working_sets = await working_set_store.expire_working_sets(tx, agent_id=agent_id, before=idle_since)
+        working_sets = await working_set.expire_working_sets(tx, agent_id=agent_id, before=idle_since)
         if self.bundle_retention_days:
             before = now - timedelta(days=self.bundle_retention_days)
             prompts = await prompt_store.delete_prompts_before(tx, agent_id=agent_id, before=before)

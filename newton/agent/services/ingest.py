@@ -11,16 +11,8 @@ from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.content import sandbox
-from newton.content.documents import (
-    DocumentBytes,
-    DocumentError,
-    FoundDocuments,
-    LoadedDocument,
-    find_documents,
-    identify,
-    load_bytes,
-    parse_document,
-)
+from newton.content.document_folders import FoundDocuments, find_documents
+from newton.content.documents import DocumentBytes, DocumentError, LoadedDocument, identify, load_bytes, parse_document
 from newton.content.file_formats import check_encoding
 from newton.content.sections import DocumentSection
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from uuid import UUID
 
+from newton.cognition.assembly.artifact_selection import add_artifact_reason, select_artifacts
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.candidate_sections import build_candidate_sections
 from newton.cognition.assembly.exclusion_rules import (
@@ -16,15 +17,7 @@ from newton.cognition.assembly.exclusion_rules import (
     find_repeated_messages,
     is_too_far,
 )
-from newton.cognition.assembly.fill import (
-    DOCUMENT_LAYER,
-    SESSION_LAYER,
-    FillCandidate,
-    FillPlacement,
-    add_artifact_reason,
-    fill,
-    select_artifacts,
-)
+from newton.cognition.assembly.fill import DOCUMENT_LAYER, SESSION_LAYER, FillCandidate, FillPlacement, fill
 from newton.cognition.assembly.relevance_floor import MIN_SUFFICIENCY
 from newton.cognition.assembly.render import (
     FENCE_GROUP,

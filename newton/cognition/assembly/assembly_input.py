@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from newton.cognition.assembly.artifact_selection import DEFAULT_ARTIFACT_SELECTOR, ArtifactSelector
 from newton.cognition.assembly.budget import ContextBudget
 from newton.cognition.assembly.fact_labels import FactLabel
-from newton.cognition.assembly.fill import DEFAULT_ARTIFACT_SELECTOR, ArtifactSelector
 from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor
 from newton.cognition.assembly.render import DayTokens, TextBlock
 from newton.cognition.assembly.sections import NO_TASKS, BriefSection, CensorSection, IdentitySection, TaskSection

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence, Set
 from functools import lru_cache
 from uuid import UUID
 
+from newton.cognition.assembly.artifact_selection import ALREADY_SENT
 from newton.cognition.assembly.assembly_input import AssemblyInput
-from newton.cognition.assembly.fill import ALREADY_SENT
 from newton.cognition.assembly.sections import IdentitySection
 from newton.cognition.assembly.working_context import find_state_reason
 from newton.cognition.scoring.score import ScoredMemory

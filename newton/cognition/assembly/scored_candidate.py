@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from newton.cognition.assembly.artifact_selection import ALREADY_SENT
 from newton.cognition.assembly.fact_labels import FactLabel, render_fact
-from newton.cognition.assembly.fill import ALREADY_SENT, DetailLevel, FillCandidate, FillPlacement
+from newton.cognition.assembly.fill import DetailLevel, FillCandidate, FillPlacement
 from newton.cognition.assembly.render import LAYERS_BY_DAY
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.session_artifacts import ArtifactPolicy

@@ -12,17 +12,16 @@ from newton.concurrency import compute
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
-from newton.dialogue.brief.brief_items import (
+from newton.dialogue.brief.brief_items import BriefDraft, BriefItem, BriefSource, BriefStatus, render_brief_line
+from newton.dialogue.brief.item_detection import (
     MIN_WORDS,
-    BriefDraft,
-    BriefItem,
-    BriefSource,
-    BriefStatus,
     detect_items,
+    find_closed,
+    find_replaced,
+    is_repeated,
+    may_close,
     own_sentences,
-    render_brief_line,
 )
-from newton.dialogue.brief.item_changes import find_closed, find_replaced, is_repeated, may_close
 from newton.dialogue.messages import Message, StoredMessage
 from newton.ids import new_id
 from newton.memory.memory import TokenCounter, Trust, WriteContext

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from newton.dialogue.brief.item_changes import is_reported_done
+from newton.dialogue.brief.item_detection import is_reported_done
 from newton.dialogue.compaction.summary_sections import HEADINGS, ITEMS_PER_ROUND, SECTIONS, SummaryPart, rank_items
 from newton.dialogue.view import EntryKind, ViewMessage
 from newton.memory.memory import TokenCounter

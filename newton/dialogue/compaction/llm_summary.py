@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from newton.dialogue.brief.brief_items import BriefItem, BriefKind
-from newton.dialogue.brief.item_changes import extract_stems
+from newton.dialogue.brief.item_detection import extract_stems
 from newton.dialogue.compaction.extractive_summary import BlockSummary, render_message, truncate_middle
 from newton.dialogue.compaction.summary_sections import SECTIONS, SummaryPart
 from newton.dialogue.compaction.view_budget import equal_share

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
-from newton.dialogue.brief.item_changes import extract_stems
+from newton.dialogue.brief.item_detection import extract_stems
 from newton.dialogue.view import EntryKind
 from newton.text import sentences
 

@@ -14,7 +14,6 @@ from newton.db.pool import Tx
 from newton.db.queries import Record, load
 from newton.heart.entities.entity_store import MAX_DEPTH, MENTIONED_WITH, EntityRelation, EntitySummary
 from newton.heart.facts.attributes import normalize_attribute, normalize_subject
-from newton.heart.procedures import MAX_INPUT_CHARACTERS, extract_stems, stem_overlap
 from newton.memory.memory import Kind
 from newton.memory.memory_reader import fetch_memories
 from newton.memory.search_types import RetrievedMemory
@@ -30,6 +29,7 @@ from newton.text.names import (
     list_spellings,
     normalize_name,
 )
+from newton.text.words import MAX_COMPARED_CHARACTERS, extract_stems, stem_overlap
 
 SQL = load("newton.heart.entities", "entity_lookup.sql")
 
@@ -192,8 +192,8 @@ async def find_entities(tx: Tx, query: EntityQuery) -> EntityMatches:
 
 
 async def find_named_entities(tx: Tx, query: EntityQuery) -> list[EntityRow]:
-    """Return the entities that are named in the first MAX_INPUT_CHARACTERS characters of the input."""
-    text = query.text[:MAX_INPUT_CHARACTERS]
+    """Return the entities that are named in the first MAX_COMPARED_CHARACTERS characters of the input."""
+    text = query.text[:MAX_COMPARED_CHARACTERS]
     if not (spellings := list_candidate_spellings(text)):
         return []
     rows = await SQL["find_by_name"].fetch_all(tx, agent_id=query.agent_id, spellings=spellings)

@@ -27,18 +27,18 @@ from newton.memory.store import PlannedTransition
 class LifecycleThresholds:
     """The counts, ages and rates (in [0, 1]) at which states change, and the maximum number of memories per kind.
 
-    The settings have the default values.
+    The maximum numbers are settings.
     """
 
-    core_fact_min_sources: int
-    max_facts_per_attribute: int
-    episode_summarize_after: timedelta
-    episode_archive_after: timedelta
-    procedure_min_uses: int
-    procedure_effective_min_rate: float
-    procedure_ineffective_max_rate: float
-    censor_min_uses: int
-    censor_max_false_positive_rate: float
+    core_fact_min_sources: int = 3
+    max_facts_per_attribute: int = 10
+    episode_summarize_after: timedelta = timedelta(days=30)
+    episode_archive_after: timedelta = timedelta(days=90)
+    procedure_min_uses: int = 5
+    procedure_effective_min_rate: float = 0.6
+    procedure_ineffective_max_rate: float = 0.4
+    censor_min_uses: int = 5
+    censor_max_false_positive_rate: float = 0.5
     max_events: int
     max_entities: int
     max_relations: int

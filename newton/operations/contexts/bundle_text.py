@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, cast
 from newton.cognition.assembly.fill import format_verdict
 from newton.cognition.bundles.bundle_store import BundleSummary
 from newton.cognition.bundles.diff import BundleDiff, OnlyInOne
-from newton.cognition.bundles.explanation import BundleExplanation, ItemExplanation
-from newton.cognition.bundles.origin_texts import FixedLine
+from newton.cognition.bundles.explanation import BundleExplanation, FixedLine, ItemExplanation
 from newton.cognition.bundles.replay import ReplayResult
 from newton.content.profiles import Profile
 from newton.memory.lookup import short_id

@@ -8,8 +8,7 @@ from pydantic import Field
 from newton.agent.field_types import CleanText, Ref
 from newton.cognition.bundles.bundle_store import LATEST, PREVIOUS, BundleSummary
 from newton.cognition.bundles.diff import BundleDiff
-from newton.cognition.bundles.explanation import BundleExplanation, ItemExplanation
-from newton.cognition.bundles.origin_texts import FixedLine
+from newton.cognition.bundles.explanation import BundleExplanation, FixedLine, ItemExplanation
 from newton.cognition.bundles.replay import ReplayResult
 from newton.operations.contexts.bundle_text import format_diff, format_explanation, format_replay, format_summary
 from newton.operations.cursors import decode_id_cursor

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from newton.agent.field_types import CleanText, Name, Ref
 from newton.agent.inventory.artifacts import AddedArtifact, ArtifactPage, ArtifactReadQuery
-from newton.dialogue.artifact_storage.artifact_store import ArtifactVersion
+from newton.dialogue.artifact_store import ArtifactVersion
 from newton.errors import InputError
 from newton.memory.memory import PERSON_TIERS, lowest_trust
 from newton.operations.declaration import operation

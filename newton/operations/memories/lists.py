@@ -9,11 +9,11 @@ from uuid import UUID
 from pydantic import Field, SerializerFunctionWrapHandler, field_serializer
 
 from newton.agent.memory_inputs import MemoryFilterInput
-from newton.content.yaml_models import did_you_mean
+from newton.content.yaml_files import did_you_mean
 from newton.errors import InputError
-from newton.memory.inventory.memory_list import ListedMemory, ListOrder, ListPosition, SortKey, SortOrder
 from newton.memory.lookup import short_id
 from newton.memory.memory import PERSON_TIERS
+from newton.memory.memory_list import ListedMemory, ListOrder, ListPosition, SortKey, SortOrder
 from newton.operations.cursors import decode_cursor, encode_cursor, invalid_cursor_error
 from newton.operations.declaration import EACH_FIELD, operation
 from newton.operations.fields import CommandOption, Cursor, Limit

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from newton.cognition.assembly.context_notes import MISSING_SOURCES
+from newton.cognition.assembly.sections import MISSING_SOURCES
 from newton.memory.lookup import short_id
 from newton.operations.contexts.context_text import format_frame, format_layer_tokens, format_question
 from newton.operations.text_format import format_replaced, pluralize
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # the modules of these types load slowly
     from newton.agent.services.fact_intake import RememberReport
     from newton.cognition.bundles.bundle import Bundle
     from newton.memory.lookup import MemoryMention
-    from newton.memory.transitions import PlannedTransition
+    from newton.memory.store import PlannedTransition
     from newton.runtime.chat_backend.view_models import (
         ContextView,
         ItemView,

@@ -9,27 +9,26 @@ from newton.agent.llm.failing_models import list_failing_models
 from newton.agent.reconciliation.proposal_log import ModelRecord, list_records
 from newton.brain.hash_chain import BrokenLink
 from newton.clock import monotonic_ms
-from newton.cognition.frames.language_coverage import measure_coverage
-from newton.cognition.frames.training import NO_EMBEDDER, knows_languages
+from newton.cognition.frames.training import NO_EMBEDDER, knows_languages, measure_coverage
 from newton.content.frames import Frame
-from newton.db import health
+from newton.db import requirements
 from newton.db.distribution import read_cluster_state
-from newton.db.health import ServerInfo
 from newton.db.pool import Tx
+from newton.db.requirements import ServerInfo
 from newton.db.server_paths import find_database_folder
 from newton.errors import ConfigError, NewtonError, ProviderError
 from newton.ids import derive_model_id
-from newton.languages.language_data import ENGLISH, LANGUAGES, load_language
-from newton.memory import outbox, store
+from newton.memory import store, vectors
 from newton.providers import multilingual_e5
 from newton.providers.chat import ChatMessage
-from newton.providers.windows.context_windows import WindowedModel
+from newton.providers.context_windows import WindowedModel
 from newton.runtime.health.check_result import HealthFinding
 from newton.runtime.jobs.claims import list_agent_queues
 from newton.runtime.model_directory import ModelDirectory, describe_replies_without_model
 from newton.runtime.settings_mapping import build_turn_limits
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
+from newton.text.languages import ENGLISH, LANGUAGES, load_language
 
 
 async def check_window(newton: AgentServices) -> AsyncGenerator[HealthFinding]:
@@ -135,7 +134,7 @@ async def check_installation(newton: AgentServices, *, verify: bool) -> AsyncGen
 
 async def _read_server_info(newton: AgentServices) -> ServerInfo:
     async with newton.scope.transaction() as tx:
-        return await health.read_server_info(tx)
+        return await requirements.read_server_info(tx)
 
 
 async def _check_frame_languages(newton: AgentServices) -> HealthFinding:
@@ -234,7 +233,7 @@ async def _check_embedder(newton: AgentServices) -> HealthFinding:
 
 async def _check_backlog(newton: AgentServices) -> HealthFinding:
     async with newton.scope.transaction() as tx:
-        backlog = await outbox.read_backlog(tx, agent_id=newton.scope.agent_id)
+        backlog = await vectors.read_backlog(tx, agent_id=newton.scope.agent_id)
         outdated = await _count_other_model_vectors(tx, newton)
     if backlog.given_up:
         problem = f"{backlog.given_up} memories could not be embedded: {backlog.error}"
@@ -251,7 +250,7 @@ async def _check_backlog(newton: AgentServices) -> HealthFinding:
 async def _count_other_model_vectors(tx: Tx, newton: AgentServices) -> int:
     if newton.configured_embedder is None:
         return 0
-    return await outbox.count_embedded_elsewhere(
+    return await vectors.count_embedded_elsewhere(
         tx, agent_id=newton.scope.agent_id, model_id=derive_model_id(newton.configured_embedder.identity)
     )
 

@@ -15,13 +15,12 @@ from newton.brain.hash_chain import BrokenLink
 from newton.brain.queries import DecisionFilter, DecisionSummary
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue import long_messages
+from newton.dialogue import message_queues
 from newton.errors import ConflictError, TokenQuotaError
 from newton.heart.lifecycle.engine import LifecycleScope
-from newton.memory import outbox
-from newton.memory.outbox import DrainResult, OutboxBacklog
-from newton.memory.reembedding import reembed
-from newton.memory.transitions import PlannedTransition
+from newton.memory import vectors
+from newton.memory.store import PlannedTransition
+from newton.memory.vectors import DrainResult, OutboxBacklog, reembed
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.queue import Job, JobOutcome, RunResult, format_count
 from newton.runtime.jobs.triggers import JobSchedule
@@ -165,7 +164,7 @@ async def embed_memories(newton: AgentServices) -> JobOutcome:
     drained = await newton.maintenance("job embed").process_pending(limit=None, passages=True)
     artifacts = await embed_artifacts(newton.scope, limit=MAX_ARTIFACTS_PER_RUN)
     async with newton.scope.transaction() as tx:
-        backlog = await outbox.read_backlog(tx, agent_id=newton.scope.agent_id)
+        backlog = await vectors.read_backlog(tx, agent_id=newton.scope.agent_id)
     return to_embed_outcome(drained, backlog, artifacts)
 
 
@@ -275,7 +274,7 @@ async def summarize_lines(newton: AgentServices) -> JobOutcome:
         return JobOutcome(reason=NO_MODEL)
 
     async def find_long_messages(tx: Tx) -> bool:
-        return bool(await long_messages.find(tx, agent_id=newton.scope.agent_id, limit=1))
+        return bool(await message_queues.find(tx, agent_id=newton.scope.agent_id, limit=1))
 
     if not await newton.scope.db.run_with_retry(newton.scope.agent_id, find_long_messages):
         return JobOutcome(reason="no message is longer than its summary")

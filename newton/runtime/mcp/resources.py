@@ -35,8 +35,8 @@ from newton.deadline import RequestDeadline
 from newton.dialogue.branches import SessionInfo
 from newton.errors import NewtonError, NotFoundError, error_from_code
 from newton.fault_isolation import isolate_failure
-from newton.memory.inventory.memory_list import ListedMemory
 from newton.memory.lookup import short_id
+from newton.memory.memory_list import ListedMemory
 from newton.operations.caller import OperationCaller
 from newton.operations.cursors import decode_cursor, encode_cursor, invalid_cursor_error
 from newton.operations.memories.lists import list_memories

@@ -9,7 +9,7 @@ from newton.agent.document_inputs import IngestDocumentInput
 from newton.agent.exchange_inputs import NoteExchangeInput
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
-from newton.content.yaml_models import did_you_mean
+from newton.content.yaml_files import did_you_mean
 from newton.deadline import RequestDeadline
 from newton.errors import DatabaseError, NewtonError, NotFoundError
 from newton.memory.memory import Trust

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from newton.content.yaml_models import did_you_mean
+from newton.content.yaml_files import did_you_mean
 from newton.errors import InputError, NotFoundError
 from newton.operations.groups import GROUPS
 from newton.runtime.tools.tool_registry import TOOLS, McpTool

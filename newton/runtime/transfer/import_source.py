@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from newton.brain.codec import NewDecision
-from newton.content.charset import find_byte_order_mark
+from newton.brain.decision_codec import NewDecision
+from newton.content.file_formats import find_byte_order_mark
 from newton.errors import InputError, NewtonError
 from newton.heart.facts.fact_store import NewFact
 from newton.memory.memory import Trust, digest

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from newton.agent.reconciliation.unkept_lines import hide_unkept
 from newton.agent.scope import AgentScope
-from newton.brain import decision_versions, decisions, ledger
+from newton.brain import decisions, ledger
 from newton.brain.calibration import snapshots
 from newton.brain.decision_codec import NewDecision
 from newton.brain.decisions import DecisionLinkDraft
@@ -26,8 +26,8 @@ from newton.heart import censors, documents, episodes, procedures
 from newton.heart.censors import CensorRule
 from newton.heart.chunking import split_passages
 from newton.heart.documents import DocumentSource
-from newton.heart.entities import entity_declarations
-from newton.heart.entities.entity_declarations import RelationDeclaration
+from newton.heart.entities import entity_changes
+from newton.heart.entities.entity_changes import RelationDeclaration
 from newton.heart.entities.entity_store import EntityDeclaration
 from newton.heart.episodes import NewEpisode
 from newton.heart.events import event_store
@@ -36,8 +36,8 @@ from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory.memory import Trust
-from newton.memory.outbox import DrainControl, EmbeddingOutbox
 from newton.memory.redaction.tally import add_redactions, count_redactions
+from newton.memory.vectors import DrainControl, EmbeddingOutbox
 from newton.runtime.transfer.import_lines import DocumentItem, EventItem, ImportItem, MessageItem
 from newton.runtime.transfer.import_source import ImportReport, ImportSource, RejectedEntry, SourceEntry
 
@@ -72,7 +72,7 @@ async def _write_facts(tx: Tx, facts: Sequence[NewFact], ctx: LifecycleContext, 
 
 
 async def _write_decisions(tx: Tx, items: Sequence[NewDecision], ctx: LifecycleContext, sizes: SummarySizes) -> int:
-    numbered = await decision_versions.number_versions(tx, items, ctx=ctx)
+    numbered = await ledger.number_versions(tx, items, ctx=ctx)
     return sum(result.is_new for result in await decisions.record(tx, numbered, ctx=ctx))
 
 
@@ -121,8 +121,8 @@ WRITERS: Mapping[type, ItemWriter] = {
     DecisionLinkDraft: lambda tx, items, ctx, sizes: decisions.link_by_ref(tx, items, ctx=ctx),
     SkillFile: _write_procedures,
     CensorRule: _write_censors,
-    EntityDeclaration: lambda tx, items, ctx, sizes: entity_declarations.declare_entities(tx, items, ctx=ctx),
-    RelationDeclaration: lambda tx, items, ctx, sizes: entity_declarations.declare_relations(tx, items, ctx=ctx),
+    EntityDeclaration: lambda tx, items, ctx, sizes: entity_changes.declare_entities(tx, items, ctx=ctx),
+    RelationDeclaration: lambda tx, items, ctx, sizes: entity_changes.declare_relations(tx, items, ctx=ctx),
     EventItem: _write_events,
     DocumentItem: _write_documents,
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from newton.brain.chain_heads import ChainHeadFiles
+from newton.brain.hash_chain import ChainHeadFiles
 from newton.clock import ManualClock
 from newton.cognition.frames.training import load_or_train
 from newton.cognition.metrics.metrics import QualityMetric

@@ -9,13 +9,12 @@ from newton.agent.loop import tools
 from newton.agent.loop.chat_tools import tool_inputs
 from newton.agent.loop.tools import AgentToolset, ToolResult, ToolSpec
 from newton.agent.reconciliation.tool_changes import ToolChange, ToolChanger
-from newton.dialogue.artifact_storage.artifact_store import ArtifactVersion
+from newton.dialogue.artifact_store import ArtifactVersion
 from newton.dialogue.task_tree import Task
 from newton.errors import InputError
 from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.reconciliation.reconciling_types import Operation
-from newton.memory.memory import Trust, lowest_known_trust
-from newton.memory.quarantine import UNTRUSTED_TIERS
+from newton.memory.memory import UNTRUSTED_TIERS, Trust, lowest_known_trust
 
 LEARNT_ANYWAY = ToolResult(
     {"status": "not needed", "hint": "What the user says is remembered without a call. Answer the user now."}

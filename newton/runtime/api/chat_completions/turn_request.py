@@ -22,12 +22,12 @@ from newton.agent.loop.prompt import MessageParts
 from newton.agent.loop.turn_types import NO_USER_MESSAGE, CallerOptions, PrivateConversation, QuoteObstacle, TurnInput
 from newton.agent.services.responses import PreviousResponse
 from newton.content.ui_tasks import UiTask, find_ui_task
-from newton.content.yaml_models import did_you_mean
+from newton.content.yaml_files import did_you_mean
 from newton.errors import InputError, ModelNotFoundError, ProviderError
 from newton.memory import agents as agent_store
 from newton.memory.hygiene import clean_ref, is_blank
 from newton.providers.chat import ChatModel, ToolCall
-from newton.providers.windows.context_windows import ContextWindow, find_window, get_known_window
+from newton.providers.context_windows import ContextWindow, find_window, get_known_window
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.auth import AuthenticatedCaller
 from newton.runtime.api.chat_completions.request_models import (

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.dialogue.artifact_storage.artifact_store import MAX_UPLOAD_CHARS
-from newton.dialogue.artifact_storage.artifact_text import is_binary
+from newton.dialogue.artifact_store import MAX_UPLOAD_CHARS
+from newton.dialogue.artifact_text import is_binary
 from newton.errors import ConflictError, InputError
 from newton.operations.conversations.artifacts import describe_size
 from newton.runtime.cli import formatting

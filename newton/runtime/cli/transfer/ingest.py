@@ -13,7 +13,8 @@ from cyclopts import Parameter
 from rich.progress import Progress
 
 from newton.agent.services.ingest import IngestReport
-from newton.content.documents import OUTSIDE_LINK, DocumentError, SkippedFiles
+from newton.content.document_folders import OUTSIDE_LINK, SkippedFiles
+from newton.content.documents import DocumentError
 from newton.content.file_formats import check_encoding
 from newton.errors import InputError
 from newton.memory.memory import Trust

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from newton.brain.codec import DecisionReview
-from newton.brain.draft import DecisionDraft
+from newton.brain.decision_codec import DecisionReview
+from newton.brain.drafts import DecisionDraft
 from newton.heart.procedures import ProcedureVersion
 
 MANIFEST = ".newton-mirror.json"

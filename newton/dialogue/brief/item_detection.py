@@ -1,28 +1,189 @@
-"""Changes of the open items of a brief: a sentence closes one, takes it back, or replaces it. Pure.
-
-Whether a new limit or rule contradicts an open one is decided by the detection of changes between facts
-(`heart/statements/change_detection.py`); announced changes and finished work are recognized by their words.
-"""
+"""Detection of goals, deadlines, rules, limits and open items, and of sentences that close or replace one. Pure."""
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from re import Pattern
 from typing import Any, NamedTuple, TypeVar
 
 from newton.content.yaml_files import parse_trusted
-from newton.dialogue.brief.brief_items import (
-    BriefDraft,
-    BriefItem,
-    BriefKind,
-    BriefStatus,
-    load_patterns,
-    strip_opening,
-)
+from newton.dialogue.brief.brief_items import BriefDraft, BriefItem, BriefKind, BriefStatus
+from newton.dialogue.messages import Role
+from newton.dialogue.session_summary import split_sentences
+from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.statements.change_detection import detect_change
 from newton.text.english import lemmatize
+
+MAX_MESSAGE_CHARS = 8_000  # a longer message is mostly pasted text
+MAX_SENTENCE_CHARS = 400  # a longer sentence is pasted text
+MIN_WORDS = 3
+MIN_GOAL_WORDS = 5  # of a goal that only its form shows
+
+_OPENING = re.compile(
+    r"(?:(?:ok(?:ay)?|hey|hi|hello|also|and|but|oh|btw|by the way|one more thing|so|well|thanks|thank you|great|good"
+    r"|listen|note|important|reminder|ps|actually|please note|remember|alright|right|update|change of plan|newton"
+    r"|just so you know|for the record)\b[\s,:;!.–—-]+)+",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|‘[^’\n]*’|(?<!\w)'[^'\n]{3,}'(?!\w)")
+_MATERIAL = re.compile(
+    r"\b(?:translate|rewrite|rephrase|paraphrase|summari[sz]e|proofread|correct|shorten|review|analy[sz]e)\b"
+    r"[^\n.]*(?::|\b(?:this|these|following|below)\b[^\n]*:)",
+    re.IGNORECASE,
+)
+_HEADING_NAMES: Mapping[BriefKind, str] = {
+    "rule": r"rules|guidelines|conventions|ground rules",
+    "constraint": r"constraints|requirements|limits",
+    "goal": r"goals?|objectives?|aims?",
+    "deadline": r"deadlines?|due dates?|milestones",
+    "open_item": r"to-?dos?|open (?:items|points|questions|tasks)|still (?:open|to do)|next steps|action items",
+}
+_HEADING_OPENING = r"\W*(?:(?:my|our|the|project|house|coding|some|hard|here are|these are|a few)\s)*"
+_HEADINGS: Mapping[BriefKind, Pattern[str]] = {
+    kind: re.compile(rf"{_HEADING_OPENING}(?:{names})\b[^.!?]{{0,40}}:\W*$", re.IGNORECASE)
+    for kind, names in _HEADING_NAMES.items()
+}
+_ASKED_NAMES: Mapping[BriefKind, str] = {
+    "goal": r"goals?|aims?|objectives?|trying to (?:do|achieve)|what (?:did|do) (?:i|we) want",
+    "deadline": r"deadlines?|due|by when|until when|how (?:long|much time) do (?:i|we) have|time (?:is )?left",
+    "rule": r"rules?|guidelines?|conventions?|(?:not|never) (?:to do|allowed)|may (?:i|you|we)",
+    "constraint": r"constraints?|limits?|budget|requirements?|restrictions?",
+    "open_item": r"to-?dos?|still (?:open|to do|missing|left)|left to do|open (?:items|points|tasks)|next steps?",
+}
+_ASKED: Mapping[BriefKind, Pattern[str]] = {
+    kind: re.compile(rf"\b(?:{names})\b", re.IGNORECASE) for kind, names in _ASKED_NAMES.items()
+}
+_CODE = re.compile(r"^[ \t]*(?:```|~~~).*?(?:^[ \t]*(?:```|~~~)[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
+_PAST = re.compile(r"\b(?:was|were|had been|last (?:year|month|week))\b", re.IGNORECASE)  # not a deadline any more
+_CLOSERS = " \"'”’)"
+_REQUESTED_HELP = ("can you help", "could you help")
+
+
+class ItemPatterns(NamedTuple):
+    """The compiled patterns of `item_patterns.yaml`, each of which matches at the beginning of a sentence.
+
+    `time` names a day or a period. `one_time` limits an instruction to one occasion. `reported` begins a statement of
+    others.
+    """
+
+    strong_goal: Pattern[str]
+    deadline: Pattern[str]
+    open_item: Pattern[str]
+    rule: Pattern[str]
+    constraint: Pattern[str]
+    weak_goal: Pattern[str]
+    time: Pattern[str]
+    one_time: Pattern[str]
+    reported: Pattern[str]
+
+
+@cache
+def load_patterns() -> ItemPatterns:
+    """Return the patterns of the file `item_patterns.yaml`."""
+    text = files("newton.dialogue.brief").joinpath("item_patterns.yaml").read_text(encoding="utf-8")
+    content = parse_trusted(text)
+    parts: dict[str, str] = {}
+    for name, alternatives in content["parts"].items():
+        parts[name] = _join([alternatives] if isinstance(alternatives, str) else alternatives, parts)
+    groups = {**content["kinds"], "time": [parts["time"]], **{name: content[name] for name in ("one_time", "reported")}}
+    return ItemPatterns(
+        **{name: re.compile(_join(groups[name], parts), re.IGNORECASE) for name in ItemPatterns._fields}
+    )
+
+
+def _join(alternatives: Sequence[str], parts: Mapping[str, str]) -> str:
+    """Join alternatives to one expression, with the parts that they name in braces."""
+    joined = "|".join(alternatives)
+    for name, part in parts.items():
+        joined = joined.replace(f"{{{name}}}", part)
+    return f"(?:{joined})"
+
+
+def detect_items(text: str, *, role: Role = "user") -> list[BriefDraft]:
+    """Return the items that a message adds to the brief, in its own words and order.
+
+    Goals, deadlines, rules and constraints come only from a person; open items also from the assistant.
+
+    >>> detect_items("Never push to main. It has to be done by Friday. How are you?")
+    [BriefDraft(kind='rule', text='Never push to main.', is_weak=False), BriefDraft(kind='deadline', ...)]
+    """
+    drafts = [draft for sentence, kind in _iter_sentences(text) if (draft := _to_draft(sentence, kind))]
+    kept = [draft for draft in drafts if role == "user" or (role == "assistant" and draft.kind == "open_item")]
+    return list(dict.fromkeys(kept))
+
+
+def find_asked_kinds(question: str) -> frozenset[BriefKind]:
+    """Return the kinds of items that a question names.
+
+    >>> sorted(find_asked_kinds("What is our first goal and its deadline?"))
+    ['deadline', 'goal']
+    """
+    return frozenset(kind for kind, pattern in _ASKED.items() if pattern.search(question))
+
+
+def own_sentences(text: str) -> list[str]:
+    """Return the sentences of a message that are its speaker's own words, without questions."""
+    return [sentence for sentence, _ in _iter_sentences(text) if not sentence.rstrip(" \"'”’)").endswith("?")]
+
+
+def strip_opening(sentence: str) -> str:
+    """Return the sentence without words that only open it.
+
+    >>> strip_opening("OK, by the way, it is due on Friday.")
+    'it is due on Friday.'
+    """
+    return _OPENING.sub("", sentence, count=1) if _OPENING.match(sentence) else sentence
+
+
+def _iter_sentences(text: str) -> Iterator[tuple[str, BriefKind | None]]:
+    """Yield the sentences of a message, with the kind that a heading above a list gives them."""
+    if len(text) > MAX_MESSAGE_CHARS:
+        return
+    plain = text.replace("’", "'")
+    if material := _MATERIAL.search(plain):
+        plain = plain[: material.start()]
+    kind: BriefKind | None = None
+    for line in _CODE.sub("\n", plain).splitlines():
+        heading: BriefKind | None = next((one for one, pattern in _HEADINGS.items() if pattern.match(line)), None)
+        is_bullet = _BULLET.match(line) is not None
+        if heading or (line.strip() and not is_bullet):
+            kind = heading
+        if not heading:
+            for sentence in split_sentences(line):
+                yield sentence, kind if is_bullet else None
+
+
+def _to_draft(sentence: str, kind: BriefKind | None) -> BriefDraft | None:
+    is_question = sentence.rstrip(_CLOSERS).endswith("?") and not sentence.casefold().startswith(_REQUESTED_HELP)
+    if len(sentence) > MAX_SENTENCE_CHARS or is_question or _QUOTED.search(sentence):
+        return None
+    if kind and len(sentence.split()) > 1:
+        return BriefDraft(kind, sentence)
+    core = strip_opening(sentence)
+    if len(core.split()) < MIN_WORDS or load_patterns().reported.match(core):
+        return None
+    if found := _classify(core):
+        return BriefDraft(found, sentence)
+    is_goal = load_patterns().weak_goal.match(core) and len(core.split()) >= MIN_GOAL_WORDS
+    return BriefDraft("goal", sentence, is_weak=True) if is_goal else None
+
+
+def _classify(core: str) -> BriefKind | None:
+    """Return the kind of the first pattern that matches; deadlines before open items, these before rules and limits."""
+    patterns = load_patterns()
+    if patterns.strong_goal.match(core):
+        return "goal"
+    if patterns.deadline.match(core) and not _PAST.search(core):
+        return "deadline"
+    if patterns.open_item.match(core):
+        return "open_item"
+    if (patterns.rule.match(core) and not patterns.one_time.search(core)) or detect_instructions(core):
+        return "rule"
+    return "constraint" if patterns.constraint.match(core) else None
+
 
 SIMILAR_COSINE = 0.8  # assumed of two items of one kind with common words, because their vectors are not known yet
 MIN_DROP_SHARE = 0.5  # of the words of an item that a sentence must name to take it back
