@@ -12,16 +12,6 @@ from newton.memory.memory import Kind
 MAX_POSITION = 1_000_000_000
 
 
-class SessionInput(ToolInput):
-    """The name of a session."""
-
-    session: Ref | None = Field(
-        None,
-        description="The name of the session. Default: that of the connection (header X-Newton-Session, or the option"
-        " --session of `newton mcp`), else the one used last.",
-    )
-
-
 class ConversationInput(ToolInput):
     """The name of the session to which a call belongs."""
 
@@ -118,15 +108,3 @@ class HostRecallInput(RecallInput, ConversationInput):
 
 class HostLessonInput(LessonInput, ConversationInput):
     """Store a lesson for later work: which action to take or to avoid, and when."""
-
-
-class WorkingMemoryInput(SessionInput):
-    """Build a context from what was said, shown and read in one session (its working memory), without a search."""
-
-    profile: Name = Field("balanced", description="The profile, which ranks the memories, e.g. recent or important.")
-    max_tokens: int | None = Field(
-        None,
-        ge=1,
-        le=MAX_CONTEXT_TOKENS,
-        description="Maximum tokens of the context. Default: the capacity of the working memory.",
-    )

@@ -209,6 +209,18 @@ class OperationMethods(DaemonConnection):
         "Show what a model would now be sent of a session: recent messages, and summaries of older ones."
     async def session_stats(self, session: str) -> JsonDict:
         "Show the tokens of a session by part, its compactions, what is masked, and its latest context."
+    async def working_memory(
+        self,
+        *,
+        session: str | None = None,
+        profile: str = "balanced",
+        max_tokens: int | None = None,
+        decay_hours: float | None = None,
+        why: bool = False,
+    ) -> JsonDict:
+        "Build a context from what a session stored, showed and read (its working memory), without a search."
+    async def working_memory_stats(self, *, session: str | None = None) -> JsonDict:
+        "Show the age of the memories in the working memory of a session, and the use of each profile."
     async def calibration(self, *, category: str | None = None, since: datetime | None = None) -> JsonDict:
         "Compare the confidence stated in decisions with their outcomes: Brier score, reliability, bias and trend."
     async def relevance_calibration(self) -> JsonDict:

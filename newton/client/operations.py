@@ -10,13 +10,6 @@ class AgentOperations(InventoryOperations):
     Each raises ApiError, with the code `not_found` for an id or a name that does not exist.
     """
 
-    async def working_memory(self, session: str | None = None, **fields: str | int) -> JsonDict:
-        """Build a context from what a session stored, showed and read; None is the last active session.
-
-        `fields` are `profile` and `max_tokens`.
-        """
-        return await self.get("/v1/working-memory", {**fields, **({"session": session} if session else {})})
-
     async def prompt(self, turn: str = "latest", *, session: str | None = None) -> JsonDict:
         """Return what the model received in each call of a turn, and what of the conversation was left out.
 

@@ -175,3 +175,4 @@ class SyncClient:
     view = _synchronize(Client.view)
     why = _synchronize(Client.why)
     working_memory = _synchronize(Client.working_memory)
+    working_memory_stats = _synchronize(Client.working_memory_stats)

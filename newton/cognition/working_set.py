@@ -48,12 +48,12 @@ class SessionScope:
 class ProfileStats:
     """Usage of a profile: the number of contexts, items and tokens, and the sum of the items' ages in hours."""
 
-    strategy: str
+    profile: str
     contexts: int
     items: int
     tokens: int
-    hours: float
-    last_at: datetime
+    total_age_hours: float
+    last_used_at: datetime
 
 
 async def add_memories(tx: Tx, memory_ids: Sequence[UUID], *, scope: SessionScope) -> list[UUID]:

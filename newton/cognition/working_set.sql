@@ -95,8 +95,7 @@ set
 
 -- name: list_profile_stats(agent_id)
 select
-    profile as strategy, context_count as contexts, item_count as items, token_count as tokens,
-    total_age_hours as hours, last_used_at as last_at
+    profile, context_count as contexts, item_count as items, token_count as tokens, total_age_hours, last_used_at
 from cognition.profile_stats
 where agent_id = $1
 order by context_count desc, profile;

@@ -55,8 +55,16 @@ ArtifactSession = Annotated[
         examples=["planning"],
     ),
 ]
+# The session with a working memory.
+WorkingSession = Annotated[
+    Ref | None,
+    Field(
+        description="The name of the session. Default: that of the connection or the chat, else the last active one.",
+        examples=["planning"],
+    ),
+]
 # Each is that of the caller, if the door knows it and the caller names none.
-CALLER_SESSIONS = (OwnSession, ConversationSession, ArtifactSession)
+CALLER_SESSIONS = (OwnSession, ConversationSession, ArtifactSession, WorkingSession)
 RequestStrategy = Annotated[
     Strategy | None,
     Field(

@@ -32,6 +32,7 @@ from tests.stored_rows import Rows
 
 # What differs because the doors are different processes, or is no state of the agent.
 UNCOMPARED = {"runtime.idempotency_keys", "runtime.jobs", "runtime.tokens", "runtime.agents", "sequences"}
+UNCOMPARED_FIELDS = {"duration_ms", "hours_since_added", "hours_since_accessed"}  # they are others at each call
 _ID = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32}|\b[0-9a-f]{8}\b|\b[0-9a-f]{16}\b"
 )
@@ -154,7 +155,7 @@ def to_comparable(value: Any) -> Any:
             return _AUTHOR.sub("<author>", _ORIGIN.sub("<door>", text))
         case dict():
             fields = cast("Mapping[str, Any]", value)
-            return {name: to_comparable(one) for name, one in fields.items() if name != "duration_ms"}
+            return {name: to_comparable(one) for name, one in fields.items() if name not in UNCOMPARED_FIELDS}
         case list():
             return [to_comparable(one) for one in cast("list[Any]", value)]
         case _:

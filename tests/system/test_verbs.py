@@ -192,14 +192,14 @@ async def test_reports_are_read_everywhere(client: Client, api: Api) -> None:
 async def test_the_working_memory_of_a_session_is_a_context_everywhere(client: Client) -> None:
     # S000-11
     with pytest.raises(ApiError, check=has_code("not_found")):
-        await client.working_memory("walk")
+        await client.working_memory(session="walk")
     async for _ in client.run_turn("walk", "The path along the dyke is closed."):
         pass
-    first = await client.working_memory("walk", profile="recent")
+    first = await client.working_memory(session="walk", profile="recent")
     assert "The path along the dyke is closed." in first["text"] and first["profile"] == "recent"
     assert (await tool(client, "working_memory", session="walk", profile="recent"))["text"] == first["text"]
     with pytest.raises(ApiError, check=has_code("not_found")):
-        await client.working_memory("walk", profile="nonsense")
+        await client.working_memory(session="walk", profile="nonsense")
     bundle = (await client.bundles())["items"][0]
     assert (await tool(client, "why", bundle_id=bundle["bundle_id"]))["bundle_id"] == bundle["bundle_id"][-8:]
 

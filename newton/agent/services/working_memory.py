@@ -16,14 +16,12 @@ from newton.cognition.assembly.working_context import (
     WorkingSetSnapshot,
     assemble_working_context,
 )
-from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.cognition.sources import session_state
 from newton.cognition.working_set import ProfileStats
 from newton.content.frames import Frame
 from newton.content.profiles import Profile, select_profile
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
-from newton.errors import InputError
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
@@ -34,7 +32,7 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingSetStats:
-    """Statistics on the working memory of a session, and on the profiles (`strategies`) that built contexts from it.
+    """Statistics on the working memory of a session, and on the profiles that built contexts from working memories.
 
     `hours_since_added` and `hours_since_accessed` each have the minimum, the three quartiles and the maximum.
     """
@@ -44,7 +42,7 @@ class WorkingSetStats:
     capacity: int
     hours_since_added: tuple[float, ...]
     hours_since_accessed: tuple[float, ...]
-    strategies: tuple[ProfileStats, ...]
+    profiles: Sequence[ProfileStats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +62,9 @@ class WorkingMemory:
         """Build a context from the working memory, of at most `max_tokens` (default: the capacity).
 
         `strategy` is the name of the profile that ranks the memories; `decay_hours` replaces its time constant. Raises
-        NotFoundError for an unknown strategy, and InputError for an invalid limit or decay.
+        NotFoundError for an unknown strategy.
         """
-        limit = self.capacity if max_tokens is None else max_tokens
-        if not 1 <= limit <= MAX_CONTEXT_TOKENS:
-            what = f"A limit of {limit:,} tokens for the context is not possible."
-            raise InputError(what, hint=f"Give a limit from 1 to {MAX_CONTEXT_TOKENS:,} tokens.")
+        limit = max_tokens or self.capacity
         agent_id = self.scope.agent_id
         async with self.scope.transaction() as tx:
             frame = await session_state.find_session_frame(tx, agent_id=agent_id, session_id=self.session_id)
@@ -83,7 +78,7 @@ class WorkingMemory:
     async def get_stats(self) -> WorkingSetStats:
         async with self.scope.transaction() as tx:
             items = await working_set.list_memories(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
-            strategies = await working_set.list_profile_stats(tx, agent_id=self.scope.agent_id)
+            profiles = await working_set.list_profile_stats(tx, agent_id=self.scope.agent_id)
         now = self.scope.now()
         return WorkingSetStats(
             items=len(items),
@@ -91,7 +86,7 @@ class WorkingMemory:
             capacity=self.capacity,
             hours_since_added=_quartiles([(now - item.created_at) / HOUR for item in items]),
             hours_since_accessed=_quartiles([(now - (item.accessed_at or now)) / HOUR for item in items]),
-            strategies=tuple(strategies),
+            profiles=profiles,
         )
 
     async def _snapshot(self, tx: Tx, profile: Profile, frame_name: str | None) -> WorkingSetSnapshot:

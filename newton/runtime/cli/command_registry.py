@@ -34,10 +34,6 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "ask": ("talk.ask:ask", "Ask one question and print the answer."),
         "artifacts save": ("conversations.artifacts:save_artifact", "Write the text of an artifact to a file."),
         "artifacts add": ("conversations.artifacts:add_artifact", "Store a file as an artifact of a session."),
-        "working-memory": (
-            "conversations.working_memory:show_working_memory",
-            "Show the memories that a session stored, showed or read.",
-        ),
         "prompt": ("conversations.prompts:show_prompt", "Show exactly what the model received in a turn."),
     },
     "contexts": {

@@ -1,10 +1,9 @@
-"""Tools on memories: contexts, lists and the working memory."""
+"""The tool that builds a context."""
 
 from newton.agent import context_inputs
 from newton.agent.loop.tools import ToolResult
 from newton.operations.caller import OperationCaller
 from newton.runtime.tools.context_request import ContextCall
-from newton.runtime.tools.working_memory import build_working_context
 
 
 async def build_context(caller: OperationCaller, args: context_inputs.HostContextInput) -> ToolResult:
@@ -33,8 +32,3 @@ async def build_context(caller: OperationCaller, args: context_inputs.HostContex
         "left_nothing": dict(bundle.unmatched_filters) if bundle.filters.as_json() else None,
     }
     return ToolResult({**fields, "text": bundle.text, **{name: value for name, value in optional.items() if value}})
-
-
-async def show_working_memory(caller: OperationCaller, args: context_inputs.WorkingMemoryInput) -> ToolResult:
-    context = await build_working_context(caller.newton, args)
-    return ToolResult(context.model_dump(mode="json", exclude={"items", "omitted"}))

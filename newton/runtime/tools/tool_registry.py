@@ -186,13 +186,12 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "context": _reader(context_inputs.HostContextInput, memory_tools.build_context),
     "note_lesson": McpTool(context_inputs.HostLessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
     "ingest_document": _writer(IngestDocumentInput, document_tools.ingest_document, is_idempotent=True),
-    "working_memory": _reader(context_inputs.WorkingMemoryInput, memory_tools.show_working_memory),
     "prompt": _reader(session_inputs.ShowPromptInput, session_tools.show_prompt),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
     "note_exchange": McpTool(NoteExchangeInput, "adds", session_tools.note_exchange),
 }
 OWN_GROUPS = {
-    **dict.fromkeys(("working_memory", "prompt", "note_exchange"), "sessions"),
+    **dict.fromkeys(("prompt", "note_exchange"), "sessions"),
     **dict.fromkeys(("context", "metrics"), "contexts"),
 }
 OWN_CORE = {

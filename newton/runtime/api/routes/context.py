@@ -1,20 +1,17 @@
-"""Endpoints that build a context for an input, or from the working memory of a session."""
+"""The endpoint that builds a context for an input."""
 
 import json
-from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import Field
 
-from newton.agent.context_inputs import FilteredContextInput, WorkingMemoryInput
+from newton.agent.context_inputs import FilteredContextInput
 from newton.client.context import ContextResponse
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN, with_example
 from newton.runtime.api.path_ids import IdRef
 from newton.runtime.tools.context_request import ContextCall
-from newton.runtime.tools.views import WorkingMemoryResponse
-from newton.runtime.tools.working_memory import build_working_context
 
 router = APIRouter(prefix="/v1", tags=["context"])
 
@@ -45,11 +42,3 @@ async def build_context(body: ContextRequest, caller: ReadAccess) -> Response:
     bundle = await call.build(body)
     # a plain response, because validating hundreds of candidates takes longer than ranking them
     return Response(json.dumps(bundle.as_json(), ensure_ascii=False), media_type="application/json")
-
-
-@router.get("/working-memory")
-async def get_working_memory(
-    caller: ReadAccess, query: Annotated[WorkingMemoryInput, Query()]
-) -> WorkingMemoryResponse:
-    """Build a context from the working memory of a session (the memories it used lately), without a search."""
-    return await build_working_context(caller.newton, query)

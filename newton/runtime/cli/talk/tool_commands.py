@@ -69,9 +69,6 @@ class SlashCommand(NamedTuple):
 
 OWN_COMMANDS: Mapping[str, SlashCommand] = {
     "/recall": SlashCommand("recall", ("query",), "search the memories", options=("min_relevance",)),
-    "/working-memory": SlashCommand(
-        "working_memory", ("profile", "max_tokens"), "show the memories that this session stored, showed or read", True
-    ),
 }
 
 
