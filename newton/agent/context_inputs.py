@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from newton.agent.field_types import CleanText, Name, Ref, Timestamp
-from newton.agent.inputs import HostRememberInput, LessonInput, RecallInput, ToolInput
+from newton.agent.inputs import HostRememberInput, LessonInput, ToolInput
 from newton.cognition.request import MAX_CONTEXT_TOKENS, NO_OVERRIDES, ContextOverrides
 from newton.memory.memory import Kind
 
@@ -93,17 +93,6 @@ class HostSessionRememberInput(HostRememberInput, ConversationInput):
     """Store a fact permanently: something you learned about a person, a thing or the work, as one sentence that is
     clear without context. Set `source` to where it is from: a fact whose source is `tool` or `web` is used only after
     a person or other sources confirm it. Do not store facts that the context already has, and never store secrets."""
-
-
-class HostRecallInput(RecallInput, ConversationInput):
-    """Search the memory: conversations, facts, episodes, procedures, documents, decisions. Use it for information that
-    is missing in the context. Each result has an id; `expand` shows the memory with this id in full."""
-
-    session: Ref | None = Field(
-        None,
-        description="The conversation in which you search. Its messages are preferred, and its working memory gets the"
-        " results. Default: that of the connection.",
-    )
 
 
 class HostLessonInput(LessonInput, ConversationInput):

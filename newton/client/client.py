@@ -23,7 +23,6 @@ from .response_types import (
     ChangedMemoryDict,
     EventDict,
     MessageDict,
-    RecallDict,
     RememberDict,
     StreamedEvent,
     TokenInfoDict,
@@ -49,27 +48,6 @@ class Client(AgentOperations):
         `censor_blocked` if the source is "tool" or "web" and a censor (a prohibition) forbids the text.
         """
         return await self.post("/v1/memories", {"content": content, **fields}, idempotency_key=idempotency_key)
-
-    async def recall(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        kinds: Sequence[str] | None = None,
-        min_relevance: float | None = None,
-        timeout_seconds: float | None = None,
-    ) -> RecallDict:
-        """Search the memory; return at most `limit` memories, best first.
-
-        Messages, facts and passages need `min_relevance`, the least probability that they answer; by default what a
-        context requires, 0 for the nearest memories whatever they say.
-
-        `kinds` are kinds of memories, such as "fact" or "episode". The `evidence` of a result is 0 for no match and
-        about 1 for a clear match. `missing` names parts of the search that were not available, with the reason. Raises
-        ApiError `timeout` if the search takes longer than `timeout_seconds` (default: 30).
-        """
-        body = {"query": query, "limit": limit, "kinds": kinds, "min_relevance": min_relevance}
-        return await self.post("/v1/recall", body, timeout_seconds=timeout_seconds)
 
     async def context(
         self, input: str, *, max_tokens: int | None = None, timeout_seconds: float | None = None, **fields: object

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from .connection import DaemonConnection
 from .http_messages import decode_json, encode_fields
-from .operation_table import KEY, ClientOperation, load_client_operations
+from .operation_table import KEY, TIMEOUT, ClientOperation, load_client_operations
 
 
 class OperationMethods(DaemonConnection):
@@ -16,16 +16,18 @@ class OperationMethods(DaemonConnection):
         """Run the operation `name` and return the JSON of its result.
 
         A request that writes takes effect only once, even if it is retried, and only once for all calls with the same
-        `idempotency_key` among the arguments.
+        `idempotency_key` among the arguments. The daemon waits for memory as long as `timeout_seconds` among them says.
         """
         operation, given = load_client_operations()[name], dict(arguments)
-        key = given.pop(KEY, None) or str(uuid4())
+        key, timeout = given.pop(KEY, None) or str(uuid4()), given.pop(TIMEOUT, None)
         path = operation.fill_path(given)
         fields: dict[str, Any] = encode_fields(operation.select_fields(given))
         if operation.method in ("GET", "DELETE"):
             key = key if operation.writes else None
             return decode_json(await self.request(operation.method, path, params=fields, idempotency_key=key))
-        return decode_json(await self.request(operation.method, path, body=fields, idempotency_key=key))
+        return decode_json(
+            await self.request(operation.method, path, body=fields, idempotency_key=key, timeout_seconds=timeout)
+        )
 
 
 def _build_method(name: str, operation: ClientOperation) -> Callable[..., Any]:

@@ -511,6 +511,36 @@ class OperationMethods(DaemonConnection):
         "Show a memory in full, with its state, source, date, trust, links and changes."
     async def history(self, memory_id: IdLike) -> JsonDict:
         "Show all state changes and edits of a memory with their time, reason and origin."
+    async def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        kinds: Sequence[
+            Literal[
+                "exchange",
+                "episode",
+                "fact",
+                "procedure",
+                "censor",
+                "event",
+                "entity",
+                "relation",
+                "passage",
+                "decision",
+                "artifact",
+                "item",
+            ]
+        ]
+        | None = None,
+        min_relevance: float | None = None,
+        include_quarantined: bool = False,
+        as_of: datetime | None = None,
+        session: str | None = None,
+        timeout_seconds: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Search the memory by meaning and by words: conversations, facts, episodes, procedures, documents, decisions."
     async def censors(self) -> JsonDict:
         "List the censors (prohibitions) and how often each matched."
     async def add_censor(

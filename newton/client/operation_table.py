@@ -10,16 +10,20 @@ from typing import NamedTuple, Self
 from .response_types import encode_segment
 
 KEY = "idempotency_key"
+TIMEOUT = "timeout_seconds"
 
 
 class ClientOperation(NamedTuple):
-    """An operation of the daemon. The `required` parameters may be given by position."""
+    """An operation of the daemon. The `required` parameters may be given by position.
+
+    If it `searches`, the daemon waits for memory until a timeout."""
 
     method: str
     path: str
     help: str
     required: list[str]
     optional: list[str]
+    searches: bool = False
 
     @property
     def writes(self) -> bool:
@@ -28,7 +32,7 @@ class ClientOperation(NamedTuple):
     @property
     def signature(self) -> Signature:
         """The parameters of the method that calls the operation, after `self`."""
-        optional = [*self.optional, *([KEY] if self.writes else [])]
+        optional = [*self.optional, *([TIMEOUT] if self.searches else []), *([KEY] if self.writes else [])]
         parameters = [
             Parameter("self", Parameter.POSITIONAL_OR_KEYWORD),
             *(Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in self.required),

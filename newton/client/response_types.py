@@ -60,37 +60,6 @@ class AppendMessagesDict(TypedDict):
     refused: list[RefusedItemDict]
 
 
-class RecallItemDict(TypedDict):
-    """A memory found by a search.
-
-    `evidence` is 0 for no match and about 1 for a clear match; `relevance` is the score divided by the best score.
-    `cosine` is the similarity of meaning, `lexical` that of the words, `probability` that of answering the query.
-    """
-
-    memory_id: str
-    kind: str
-    state: str
-    text: str
-    evidence: float
-    relevance: float
-    cosine: float
-    lexical: float
-    probability: float | None
-    occurred_at: str
-    trust: str
-    ref: str | None
-
-
-class RecallDict(TypedDict):
-    """Response to a search. `missing` names parts of the search that were not available, with the reason. `note` says
-    that nothing known answers, and what to try.
-    """
-
-    items: list[RecallItemDict]
-    missing: dict[str, str]
-    note: str | None
-
-
 class MessageDict(TypedDict, total=False):
     """A message of a session; `role` and `content` are required.
 

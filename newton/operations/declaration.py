@@ -2,7 +2,7 @@
 
 import pkgutil
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
@@ -43,7 +43,9 @@ class OperationOptions(TypedDict, total=False):
     door that does not offer the operation to the reason. `scope` is that of the token, if the effect does not say it.
     `text` renders the result for people, of a list each item. Of a list, `empty` is its text without items, and
     `advice` follows the items; both may name commands as `newton ...`. `table` renders the items of a list together,
-    for a terminal with a number of columns. `is_idempotent` says that a
+    for a terminal with a number of columns. `notices` are lines on the result that a command prints on standard error.
+    `searches` says that it waits for memory until the deadline of the call, which the caller may set.
+    `is_idempotent` says that a
     repeated call changes nothing more. `question` is what the command asks before it runs, unless --yes is given.
     `names_commands` says that texts in the result name commands, which each interface replaces by its own names.
     `field_scopes` are the scopes that a token needs for some parameters, if they are given. `core` are the parameters
@@ -59,9 +61,11 @@ class OperationOptions(TypedDict, total=False):
     scope: OperationScope
     text: Callable[[Any], str]
     table: Callable[[Any, int | None], str]
+    notices: Callable[[Any], Iterable[str]]
     empty: str
     advice: str
     is_idempotent: bool
+    searches: bool
     question: str
     names_commands: bool
     field_scopes: Mapping[str, OperationScope]
@@ -118,6 +122,10 @@ class Operation:
     @property
     def is_idempotent(self) -> bool:
         return self.effect == "reads" or self.options.get("is_idempotent", False)
+
+    @property
+    def searches(self) -> bool:
+        return self.options.get("searches", False)
 
     def is_at(self, door: Door) -> bool:
         """Return whether a door offers the operation."""

@@ -1,9 +1,9 @@
 """Results that several operations share: lists and pages of records."""
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, field_serializer
 
 from newton.operations.cursors import encode_cursor
 
@@ -17,6 +17,19 @@ class ItemList(BaseModel, Generic[Item]):
     model_config = ConfigDict(frozen=True)
 
     items: Sequence[Item]
+
+
+class SelectedFields(BaseModel):
+    """A result with items, of each of which only some fields may be in the JSON."""
+
+    model_config = ConfigDict(frozen=True)
+
+    selected: Annotated[tuple[str, ...], Field(exclude=True)] = ()  # the fields; all if it is empty
+
+    @field_serializer("items", mode="wrap", check_fields=False)
+    def _select_fields(self, items: object, to_data: SerializerFunctionWrapHandler) -> Any:
+        found = cast("list[dict[str, object]]", to_data(items))
+        return [{name: one[name] for name in self.selected} for one in found] if self.selected else found
 
 
 class CursorPage(BaseModel, Generic[Item]):

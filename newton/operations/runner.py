@@ -105,6 +105,11 @@ def _shorten(value: object) -> object:
             return value
 
 
+def list_notices(operation: Operation, result: Any, name_commands: Callable[[str], str] = str) -> list[str]:
+    """Return the lines on a result that are no part of it, with the commands in them renamed as in `format_result`."""
+    return [name_commands(one) for one in operation.options.get("notices", lambda _: ())(result)]
+
+
 def format_result(
     operation: Operation, result: Any, name_commands: Callable[[str], str] = str, *, columns: int | None = None
 ) -> str:

@@ -81,6 +81,7 @@ def describe_operation(operation: Operation) -> dict[str, object]:
         "help": operation.description,
         "required": required,
         "optional": [name for name in operation.parameters if name not in required],
+        **({"searches": True} if operation.searches else {}),
     }
 
 
@@ -130,6 +131,8 @@ def list_parameters(operation: Operation) -> Iterator[str]:
     for name in optional:
         default = operation.parameters[name].default
         yield f"{name}: {describe_type(name, operation.hints[name])} = {default!r}"
+    if operation.searches:
+        yield "timeout_seconds: float | None = None"
     if operation.method != "GET":
         yield "idempotency_key: str | None = None"
 

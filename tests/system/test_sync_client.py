@@ -21,7 +21,7 @@ OUTPUTS = {
         "quay harbour mole pier wharf jetty dock slip\nana ana\nCannot send a request, as the client has been closed.\n"
     ),
     "fail_calls": (
-        "Client.recall() missing 1 required positional argument: 'query'\nmissing a required argument: 'memory_id'\n"
+        "missing a required argument: 'query'\nmissing a required argument: 'memory_id'\n"
         "not_found 1\ndaemon_unreachable 1\n"
     ),
 }

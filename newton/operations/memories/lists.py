@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
-from pydantic import Field, SerializerFunctionWrapHandler, field_serializer
+from pydantic import Field
 
 from newton.agent.memory_inputs import MemoryFilterInput
 from newton.content.yaml_files import did_you_mean
@@ -17,7 +17,7 @@ from newton.memory.memory_list import ListedMemory, ListOrder, ListPosition, Sor
 from newton.operations.cursors import decode_cursor, encode_cursor, invalid_cursor_error
 from newton.operations.declaration import EACH_FIELD, operation
 from newton.operations.fields import CommandOption, Cursor, Limit
-from newton.operations.results import CountedPage
+from newton.operations.results import CountedPage, SelectedFields
 from newton.operations.text_format import pluralize, truncate
 
 if TYPE_CHECKING:
@@ -45,17 +45,11 @@ SHOWN_TIMES = {
 OCCURRED = ("occurred_at", "occurred")
 
 
-class MemoryListPage(CountedPage[ListedMemory]):
+class MemoryListPage(CountedPage[ListedMemory], SelectedFields):
     """One page of a list of memories, and how the list is sorted. `next` is null on the last page."""
 
     sort: SortKey
     order: SortOrder
-    selected: Annotated[tuple[str, ...], Field(exclude=True)] = ()  # the fields of each memory; all if it is empty
-
-    @field_serializer("items", mode="wrap")
-    def _select_fields(self, items: list[ListedMemory], to_data: SerializerFunctionWrapHandler) -> Any:
-        found = cast("list[dict[str, object]]", to_data(items))
-        return [{name: one[name] for name in self.selected} for one in found] if self.selected else found
 
 
 def format_table(page: MemoryListPage, columns: int | None) -> str:

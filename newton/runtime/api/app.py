@@ -30,7 +30,6 @@ from newton.runtime.api.routes import (
     health,
     jobs,
     memories,
-    recall,
     sessions,
     transfer,
     turns,
@@ -46,7 +45,7 @@ from newton.runtime.api.routes.operations import daemon, mcp_servers
 from newton.runtime.daemon_state import DaemonState
 
 ROUTE_MODULES = (
-    *(health, agents, tokens, context, prompts, memories, recall, documents),
+    *(health, agents, tokens, context, prompts, memories, documents),
     *(erasures, turns, sessions),
     *(frames, transfer, jobs, events, dashboard),
     *(daemon, mcp_servers, models, chat_completions, responses, embeddings),

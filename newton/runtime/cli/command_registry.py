@@ -12,7 +12,6 @@ MAIN_COMMANDS = (
 COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "memory": {
         "remember": ("memory.memories:remember", "Store a fact, or an episode (an experience with a title)."),
-        "recall": ("memory.memories:recall", "Search the memories by meaning and words."),
         "erase": (
             "memory.erase:erase_subject_or_agent",
             "Permanently erase everything about one person, or a whole agent.",

@@ -17,9 +17,11 @@ from newton.runtime.cli.options import (
     EndTime,
     JsonOption,
     StartTime,
+    TimeoutOption,
     YesOption,
     load_settings,
     require_yes,
+    start_deadline,
 )
 from newton.runtime.cli.printing import print_notice, say, to_json
 
@@ -33,6 +35,7 @@ END = "until"  # of the name of a time that ends a period
 TOKEN = "token"  # the parameter that confirms a preview
 _COMMON = {"agent": (AgentOption, None), "json": (JsonOption, False)}
 _CONFIRMED = {"yes": (YesOption, False)}  # of what asks
+_TIMED = {"timeout": (TimeoutOption, None)}  # of what searches
 
 
 def __getattr__(path: str) -> Callable[..., Awaitable[int]]:
@@ -49,6 +52,7 @@ class CommandOptions(NamedTuple):
     agent: str | None
     as_json: bool
     says_yes: bool
+    timeout: float | None = None
 
 
 def build_command(module: object, function: str) -> Callable[..., Awaitable[int]]:
@@ -64,15 +68,16 @@ def build_command(module: object, function: str) -> Callable[..., Awaitable[int]
         bound = signature.bind(*args, **fields)
         bound.apply_defaults()
         given = dict(bound.arguments)
-        options = CommandOptions(given["agent"], as_json=given["json"], says_yes=given.get("yes", False))
+        options = CommandOptions(given["agent"], given["json"], given.get("yes", False), given.get("timeout"))
         if question:
             require_yes(question, yes=options.says_yes)
         return await _run(operation, to_arguments(operation, given), options)
 
     parameters = [_to_parameter(operation, option, path) for option, path in list_options(operation).items()]
+    added = _COMMON | (_CONFIRMED if asks else {}) | (_TIMED if operation.searches else {})
     parameters += [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in (_COMMON | (_CONFIRMED if asks else {})).items()
+        for name, (annotation, default) in added.items()
     ]
     signature = Signature(parameters)
     command.__signature__ = signature  # pyrefly: ignore[missing-attribute]  # cyclopts reads it
@@ -170,7 +175,13 @@ def unwrap(hint: Any) -> Any:
 
 async def _run(operation: "Operation", arguments: Mapping[str, object], options: CommandOptions) -> int:
     from newton.operations.caller import OperationCaller  # noqa: PLC0415 (slow)
-    from newton.operations.runner import format_result, parse_arguments, run_operation, to_data  # noqa: PLC0415 (slow)
+    from newton.operations.runner import (  # noqa: PLC0415 (slow)
+        format_result,
+        list_notices,
+        parse_arguments,
+        run_operation,
+        to_data,
+    )
     from newton.runtime.cli import formatting  # noqa: PLC0415 (slow)
     from newton.runtime.cli.command_agent import open_agent  # noqa: PLC0415 (slow)
     from newton.runtime.cli.progress import print_progress  # noqa: PLC0415 (slow)
@@ -181,7 +192,13 @@ async def _run(operation: "Operation", arguments: Mapping[str, object], options:
         require_own_process()
     on_new_agent = None if operation.effect == "reads" else formatting.print_new_agent
     async with open_agent(load_settings(options.agent), on_new_agent=on_new_agent) as newton:
-        caller = OperationCaller(newton=newton, origin=ORIGIN, trust="user", on_event=print_progress)
+        caller = OperationCaller(
+            newton=newton,
+            origin=ORIGIN,
+            trust="user",
+            deadline=start_deadline(options.timeout),
+            on_event=print_progress,
+        )
         result = (await run_operation(operation, given, caller)).result
         if is_preview:
             if not options.says_yes:
@@ -193,6 +210,8 @@ async def _run(operation: "Operation", arguments: Mapping[str, object], options:
         say(to_json(to_data(operation, result)))
         return getattr(result, "exit_status", 0)
     say(format_result(operation, result, columns=current_terminal().columns()))
+    for notice in list_notices(operation, result):
+        print_notice(notice)
     if following := getattr(result, "next", None):
         print_notice(f"\nMore: the same command with --cursor {following}")
     return getattr(result, "exit_status", 0)

@@ -182,7 +182,6 @@ def _operation_tool(operation: Operation) -> McpTool:
 
 OWN_TOOLS: Mapping[str, McpTool] = {
     "remember": McpTool(context_inputs.HostSessionRememberInput, "adds", _agent_tool("remember"), is_idempotent=True),
-    "recall": _reader(context_inputs.HostRecallInput, _agent_tool("recall")),
     "context": _reader(context_inputs.HostContextInput, memory_tools.build_context),
     "note_lesson": McpTool(context_inputs.HostLessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
     "ingest_document": _writer(IngestDocumentInput, document_tools.ingest_document, is_idempotent=True),
@@ -196,7 +195,6 @@ OWN_GROUPS = {
 }
 OWN_CORE = {
     "remember": ("content", "subject", "attribute", "confidence", "source", "session"),
-    "recall": ("query", "limit", "kinds", "session"),
     "context": ("input", "session", "max_tokens"),
     "note_exchange": ("user", "assistant", "tools", "session"),
 }

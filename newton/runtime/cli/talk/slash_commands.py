@@ -10,7 +10,7 @@ from newton.operations.contexts.bundle_text import format_explanation
 from newton.operations.contexts.context_text import format_frame, format_frame_features
 from newton.operations.conversations.task_records import format_tasks
 from newton.operations.declaration import load_operations
-from newton.operations.runner import TOKEN, format_result
+from newton.operations.runner import TOKEN, format_result, list_notices
 from newton.operations.text_format import format_replaced
 from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.view_models import ProposalView, RuleChangeView
@@ -21,8 +21,8 @@ from newton.runtime.cli.options import check_strategy
 from newton.runtime.cli.printing import fit_lines, say
 from newton.runtime.cli.status_line import print_status
 from newton.runtime.cli.talk.chat_conversation import ChatConversation
-from newton.runtime.cli.talk.result_formats import format_tool_result
 from newton.runtime.cli.talk.tool_commands import SlashCommand, find_command, format_help, parse_arguments
+from newton.runtime.cli.talk.tool_commands import format_result as format_fields
 from newton.runtime.hint_names import rename_commands
 from newton.runtime.tools.prompt_views import TurnPromptsInfo
 
@@ -83,10 +83,11 @@ async def run_slash_command(conversation: ChatConversation, text: str) -> None:
 async def _call(backend: ChatBackend, command: SlashCommand, arguments: Mapping[str, object]) -> str:
     """Run the operation or call the tool of a command; return its result as text."""
     if command.operation is None:
-        return format_tool_result(command.tool, arguments, await backend.call_tool(command.tool, arguments))
+        return format_fields(await backend.call_tool(command.tool, arguments))
     result = await backend.run_operation(command.operation, arguments)
     name_commands, columns = partial(rename_commands, interface="chat"), current_terminal().columns()
     text = format_result(command.operation, result, name_commands, columns=columns)
+    text = "\n".join([text, *list_notices(command.operation, result, name_commands)])
     if token := getattr(result, TOKEN, None):
         return (
             f"{text}\nNothing is changed yet. To go ahead, send the same with --token {token} before the other words."
