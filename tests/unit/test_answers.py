@@ -1,7 +1,6 @@
 """The probability that a memory answers a question, and the minimum that follows from it."""
 
 from dataclasses import replace
-from uuid import UUID
 
 import pytest
 
@@ -12,14 +11,14 @@ from newton.cognition.relevance_model import load_relevance_model
 from newton.cognition.scoring.answers import estimate_answers, estimate_sufficiency
 from newton.ids import derive_model_id
 from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory
-from tests.support import NOON
+from tests.unit.assembling import found
 
 MODEL = load_relevance_model()
 
 
 def fact(number: int, text: str, cosine: float, lexical: float, relevance: float) -> RetrievedMemory:
-    plain = (text, text, 9, 9, 8, None, None, None, 0, NOON, NOON, None, None, "user", False, None, None, None)
-    return RetrievedMemory(UUID(int=number), "fact", "ACTIVE", *plain, cosine, lexical, relevance)
+    forms = {"micro": text, "summary": text, "micro_tokens": 9, "summary_tokens": 9, "word_count": 8}
+    return found(number, **forms, similarity=cosine, lexical=lexical, relevance=relevance)
 
 
 ASKED = "Where does Abena keep the boat?"

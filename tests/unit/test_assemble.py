@@ -11,65 +11,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.cognition.assembly.assembler import AssemblyResult, assemble
-from newton.cognition.assembly.assembly_input import AssemblyInput
-from newton.cognition.assembly.budget import allocate_budget, reserve_layer
 from newton.cognition.assembly.candidate_sections import arrange, cluster
 from newton.cognition.assembly.render import (
     FENCE_BEGIN,
     FENCE_END,
-    TextBlock,
-    count_day_tokens,
-    count_header_tokens,
 )
-from newton.cognition.assembly.sections import CensorSection, IdentitySection
-from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.content.profiles import ItemOrder, load_profiles
 from newton.ids import new_id
 from newton.memory.memory import Kind
-from newton.memory.representations import date_prefix, make_short_forms, to_bullet
+from newton.memory.representations import date_prefix, to_bullet
 from newton.memory.search_types import RetrievedMemory
 from newton.providers import token_counter
 from tests.support import NOON
+from tests.unit.assembling import EVIDENCE, make_setting, said, score_in_order
 
 MAY = datetime(2026, 5, 8, 9, tzinfo=UTC)
 THREAD = UUID(int=7)
 PROFILE = load_profiles()["evidence"]
 
 
-def found(number: int, said: str, *, day: int = 0, kind: Kind = "exchange", dated: bool = True) -> RetrievedMemory:
+def found(number: int, text: str, *, day: int = 0, kind: Kind = "exchange", dated: bool = True) -> RetrievedMemory:
     at = MAY + timedelta(days=day)
-    form = make_short_forms(
-        said, count_tokens=token_counter.count, prefix=date_prefix(f"{at:%Y-%m-%d}") if dated else ""
-    )
-    lines = (THREAD, number) if kind == "exchange" else (None, None)
-    return RetrievedMemory(
-        UUID(int=number), kind, "ACTIVE", form.micro, form.summary, form.micro_tokens, form.summary_tokens, 5,
-        None, None, None, 0, at, at, None, None, "user", False, None, *lines, 0.9, 0.5, 1.0,
-    )  # fmt: skip
+    lines = {"thread_id": THREAD, "position": number} if kind == "exchange" else {}
+    return said(number, text, at, prefix=date_prefix(f"{at:%Y-%m-%d}") if dated else "", kind=kind, **lines)
 
 
 def told(*best_first: RetrievedMemory, budget: int = 8_000, order: str = "best_first") -> AssemblyResult:
-    scored = [ScoredMemory(f, (1.0,) * len(FEATURE_NAMES), 1 - n / 100) for n, f in enumerate(best_first)]
-    setting = AssemblyInput(
-        input="?",
-        budget=reserve_layer(allocate_budget(budget), "documents", 1_000),
-        profile=PROFILE.model_copy(update={"order": order}),
-        identity=IdentitySection(),
-        min_evidence=0.0,
-        is_adaptive=False,
-        frame_section=TextBlock("", 0),
-        censors=CensorSection(),
-        focus=(),
-        open_decisions=(),
-        calibration_note=None,
-        triggered=frozenset(),
-        unranked=frozenset(),
-        extra=(),
-        sent_messages=None,
-        header_tokens=count_header_tokens(token_counter.count),
-        day_tokens=count_day_tokens(token_counter.count),
-    )
-    return assemble(scored, setting)
+    profile = EVIDENCE.model_copy(update={"order": order})
+    return assemble(score_in_order(best_first), make_setting(budget, profile=profile))
 
 
 def lines(assembly: AssemblyResult) -> Sequence[str]:

@@ -17,15 +17,14 @@ from newton.heart.entities.entity_lookup import EntityMatches
 from newton.heart.events.event_store import RecentEvents
 from newton.memory.memory import Kind
 from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory
-from tests.support import ANA, NOON, count
+from tests.support import ANA, count
+from tests.unit import assembling
 
 FAR = GatherOptions(depth=5, salient=100, events=200, sessions=50)
 
 
 def found(number: int, kind: Kind = "event", relevance: float = 0.0) -> RetrievedMemory:
-    said = f"memory {number}"
-    plain = (said, said, 3, 3, 2, None, None, None, 0, NOON, NOON, None, None, "user", False, None, None, None)
-    return RetrievedMemory(UUID(int=number), kind, "ACTIVE", *plain, 0.0, 0.0, relevance)
+    return assembling.found(number, kind=kind, similarity=0.0, lexical=0.0, relevance=relevance)
 
 
 def collect(given: GatheredSources, text: str, *, reach: GatherOptions) -> CandidateSet:

@@ -9,39 +9,31 @@ from hypothesis import strategies as st
 
 from newton.cognition.assembly.artifact_selection import ArtifactSelector, select_artifacts
 from newton.cognition.assembly.assembler import AssemblyResult, assemble
-from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import allocate_budget, reserve_layer
 from newton.cognition.assembly.fill import SESSION_LAYER
-from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens
-from newton.cognition.assembly.sections import CensorSection, IdentitySection
 from newton.cognition.request import SentMessages
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.session_artifacts import ArtifactPolicy, is_searchable
 from newton.content.profiles import load_profiles
 from newton.memory.ranking import SINGLE_PRECISION
-from newton.memory.representations import make_short_forms
 from newton.memory.search_types import RetrievedMemory
 from newton.providers import token_counter
-from tests.support import NOON
+from tests.unit.assembling import make_setting, said
 
 SESSION = UUID(int=1)
-HEADERS = count_header_tokens(token_counter.count)
 PROFILE = load_profiles()["evidence"]
 
 
 def artifact(
-    number: int, *, cosine: float = 0.5, share: float = 0.0, said: str = "the kettle is blue"
+    number: int, *, cosine: float = 0.5, share: float = 0.0, text: str = "the kettle is blue"
 ) -> RetrievedMemory:
-    form = make_short_forms(said, count_tokens=token_counter.count, prefix="[2026-11-20] Ana: ", max_tokens=400)
     near = SINGLE_PRECISION.unpack(SINGLE_PRECISION.pack(cosine, share, cosine))
-    return RetrievedMemory(
-        UUID(int=number), "artifact", "ACTIVE", form.micro, form.summary, form.micro_tokens, form.summary_tokens, 5,
-        None, None, None, 0, NOON, NOON, None, None, "tool", True, None, SESSION, number, *near,
-    )  # fmt: skip
+    memory = said(number, text, prefix="[2026-11-20] Ana: ", kind="artifact", thread_id=SESSION, position=number)
+    return memory._replace(trust="tool", quarantined=True, similarity=near[0], lexical=near[1], relevance=near[2])
 
 
 def line(number: int, said: str) -> RetrievedMemory:
-    return artifact(number, said=said)._replace(kind="exchange", quarantined=False, trust="user")
+    return artifact(number, text=said)._replace(kind="exchange", quarantined=False, trust="user")
 
 
 def told(
@@ -53,24 +45,10 @@ def told(
 ) -> AssemblyResult:
     earlier = ArtifactSelector(policy=selecting or ArtifactPolicy(), line_ranges={f.memory_id: (3, 5) for f in found})
     most = earlier.reserve_tokens([f for f in found if f.kind == "artifact"], view)
-    setting = AssemblyInput(
+    setting = make_setting(
         input="where is it?",
         budget=reserve_layer(allocate_budget(budget), "session", most),
-        profile=PROFILE,
-        identity=IdentitySection(),
-        min_evidence=0.0,
-        is_adaptive=False,
-        frame_section=TextBlock("", 0),
-        censors=CensorSection(),
-        focus=(),
-        open_decisions=(),
-        calibration_note=None,
-        triggered=frozenset(),
-        unranked=frozenset(),
-        extra=(),
         sent_messages=view,
-        header_tokens=HEADERS,
-        day_tokens=count_day_tokens(token_counter.count),
         artifact_selector=earlier,
     )
     return assemble([ScoredMemory(f, (1.0,) * len(FEATURE_NAMES), f.relevance) for f in found], setting)
@@ -82,7 +60,7 @@ def reasons(assembly: AssemblyResult) -> dict[int, str]:
 
 def test_each_candidate_has_its_place_or_the_reason_why_it_is_out() -> None:
     # S004-4, S004-8, S004-9
-    shown = told([artifact(n, cosine=c, said=f"thing {n}") for n, c in enumerate([0.9, 0.2, 0.6, 0.7, 0.5], 1)])
+    shown = told([artifact(n, cosine=c, text=f"thing {n}") for n, c in enumerate([0.9, 0.2, 0.6, 0.7, 0.5], 1)])
     assert shown.block.text.splitlines() == [
         "## Earlier in This Session",
         "- [2026-11-20] Ana: thing 1",
@@ -129,7 +107,7 @@ def test_what_the_conversation_or_the_context_has_is_left_out() -> None:
         assert ("sent to the model" in reasons(shown)[1]) is out
     # what a line of the context tells already is not told again and another takes its place
     said = line(9, "So: the kettle is blue, we think.")
-    others = [artifact(n, cosine=0.4, said=f"thing {n}") for n in range(2, 5)]
+    others = [artifact(n, cosine=0.4, text=f"thing {n}") for n in range(2, 5)]
     shown = told([artifact(1, cosine=0.9), *others, said])
     assert reasons(shown)[1] == "repeats a message of the context"
     assert shown.block.text.count("thing") == 3
@@ -137,9 +115,9 @@ def test_what_the_conversation_or_the_context_has_is_left_out() -> None:
 
 def test_a_large_one_takes_the_place_of_small_ones_that_lines_tell_already() -> None:
     # S004-4, S004-8
-    small = [artifact(n, cosine=0.9, said=f"pier {n} is closed") for n in (1, 2, 3)]
+    small = [artifact(n, cosine=0.9, text=f"pier {n} is closed") for n in (1, 2, 3)]
     lines = [line(10 + n, f"So: pier {n} is closed, we think.") for n in (1, 2, 3)]
-    large = artifact(4, cosine=0.5, said="the ferry waits at the northern pier " * 10)
+    large = artifact(4, cosine=0.5, text="the ferry waits at the northern pier " * 10)
     shown = told([*small, large, *lines])
     assert large.summary_tokens > sum(one.summary_tokens for one in small)
     assert {reasons(shown)[n] for n in (1, 2, 3)} == {"repeats a message of the context"}
@@ -171,7 +149,7 @@ def test_a_smaller_final_number_costs_no_more_and_the_ceiling_holds(
     drawn: list[tuple[float, float, str]], budget: int, most: int, final: int
 ) -> None:
     # S004-10, S004-19
-    found = [artifact(n, cosine=c, share=w, said=said) for n, (c, w, said) in enumerate(drawn, 1)]
+    found = [artifact(n, cosine=c, share=w, text=said) for n, (c, w, said) in enumerate(drawn, 1)]
     costs = list[int]()
     for top in (final, final + 1, final + 2):
         shown = told(found, budget=max(budget, 1), selecting=ArtifactPolicy(max_selected=top, max_tokens=most))
@@ -199,7 +177,7 @@ def test_what_is_superseded_or_too_large_makes_way() -> None:
     gone = artifact(1)._replace(state="SUPERSEDED")
     assert reasons(told([gone, artifact(2)]))[1] == "superseded"
     # one that is too large for what is left makes way for smaller ones
-    large, small = artifact(1, cosine=0.9, said="a very long account " * 60), artifact(2, cosine=0.5)
+    large, small = artifact(1, cosine=0.9, text="a very long account " * 60), artifact(2, cosine=0.5)
     assert reasons(told([large, small], selecting=ArtifactPolicy(max_tokens=60))) == {
         1: "no room left",
         2: "fits the budget of its layer: number 1 of the session's artifacts, by meaning and words",

@@ -13,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.cognition.assembly.assembler import AssemblyResult, assemble
-from newton.cognition.assembly.assembly_input import AssemblyInput
-from newton.cognition.assembly.budget import allocate_budget, reserve_layer
 from newton.cognition.assembly.fact_labels import (
     count_label_tokens,
     format_day,
@@ -22,16 +20,14 @@ from newton.cognition.assembly.fact_labels import (
     label_facts,
     render_found,
 )
-from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens
 from newton.cognition.assembly.scored_candidate import REPEATS_FACT, SHOWN_TOGETHER
-from newton.cognition.assembly.sections import CensorSection, IdentitySection
-from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.content.profiles import load_profiles
-from newton.memory.memory import Kind, Trust
-from newton.memory.representations import make_short_forms, start_prefix
+from newton.memory.memory import Trust
+from newton.memory.representations import start_prefix
 from newton.memory.search_types import RetrievedMemory
 from newton.providers.token_counter import count
 from tests.support import examples
+from tests.unit.assembling import make_setting, said, score_in_order
 
 NOW = datetime(2026, 11, 23, 9, tzinfo=UTC)
 LABEL_TOKENS = count_label_tokens(count)
@@ -49,20 +45,16 @@ def fact(
     told: datetime = NOW,
     renewed: datetime | None = None,
     until: datetime | None = None,
-    trust: Trust = "user",
-    state: str = "NEW",
     against: Sequence[int] = (),
-    kind: Kind = "fact",
     stored: datetime | None = None,
+    **changed: object,
 ) -> RetrievedMemory:
     """A fact as the search returns it; `stored` is when it was written down, if before it is valid."""
-    prefix = start_prefix(f"{told:%Y-%m-%d}") if stored else ""
-    form = make_short_forms(text, count_tokens=count, prefix=prefix, max_tokens=400, keep_end=True)
-    return RetrievedMemory(
-        UUID(int=number), kind, state, form.micro, form.summary, form.micro_tokens, form.summary_tokens, 5,
-        None, None, None, 0, told, stored or told, None, None, trust, False, None, None, None, 0.9, 0.5, 1.0,
-        renewed, until, None, [UUID(int=other) for other in against],
-    )  # fmt: skip
+    memory = said(number, text, told, prefix=start_prefix(f"{told:%Y-%m-%d}") if stored else "", **changed)
+    contradicted_ids = [UUID(int=other) for other in against]
+    return memory._replace(
+        created_at=stored or told, renewed_at=renewed, valid_to=until, contradicted_ids=contradicted_ids
+    )
 
 
 def context(
@@ -71,29 +63,10 @@ def context(
     now: datetime = NOW,
     evidence: dict[UUID, list[UUID]] | None = None,
 ) -> AssemblyResult:
-    scored = [ScoredMemory(f, (1.0,) * len(FEATURE_NAMES), 1 - n / 100) for n, f in enumerate(best_first)]
-    setting = AssemblyInput(
-        input="?",
-        budget=reserve_layer(allocate_budget(budget), "documents", 1_000),
-        profile=PROFILE,
-        identity=IdentitySection(),
-        min_evidence=0.0,
-        is_adaptive=False,
-        frame_section=TextBlock("", 0),
-        censors=CensorSection(),
-        focus=(),
-        open_decisions=(),
-        calibration_note=None,
-        triggered=frozenset(),
-        unranked=frozenset(),
-        extra=(),
-        sent_messages=None,
-        header_tokens=count_header_tokens(count),
-        day_tokens=count_day_tokens(count),
-        fact_labels=label_facts(best_first, now=now, tokens=LABEL_TOKENS),
-        relation_evidence=evidence or {},
+    labels = label_facts(best_first, now=now, tokens=LABEL_TOKENS)
+    return assemble(
+        score_in_order(best_first), make_setting(budget, fact_labels=labels, relation_evidence=evidence or {})
     )
-    return assemble(scored, setting)
 
 
 def lines(assembly: AssemblyResult) -> list[str]:

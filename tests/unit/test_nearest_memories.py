@@ -1,7 +1,6 @@
 """The memories nearest to a question are selected, however low the probability that one answers."""
 
 from dataclasses import replace
-from uuid import UUID
 
 import pytest
 
@@ -9,7 +8,7 @@ from newton.cognition.questions.question_kinds import read_question
 from newton.cognition.scoring.answers import NO_ESTIMATE, AnswerEstimate
 from newton.cognition.scoring.candidates import MESSAGE_TOKENS, OTHER_TOKENS, OWN_TOKENS, UNLIKELY_FACTS, select_nearest
 from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory
-from tests.support import NOON
+from tests.unit.assembling import found
 
 TOKENS = 40
 UNLIKELY = AnswerEstimate(0.1)
@@ -17,8 +16,8 @@ UNLIKELY = AnswerEstimate(0.1)
 
 def fact(number: int, cosine: float, *, state: str = "NEW") -> RetrievedMemory:
     text = f"Fact {number}"
-    plain = (TOKENS, TOKENS, 8, None, None, None, 0, NOON, NOON, None, None, "user", False, None, None, None)
-    return RetrievedMemory(UUID(int=number), "fact", state, text, text, *plain, cosine, 0.0, cosine)
+    forms = {"micro": text, "summary": text, "micro_tokens": TOKENS, "summary_tokens": TOKENS, "word_count": 8}
+    return found(number, **forms, state=state, similarity=cosine, lexical=0.0, relevance=cosine)
 
 
 FOUND = [fact(number, 0.40 - number / 100) for number in range(1, 30)]

@@ -16,6 +16,7 @@ from newton.memory.memory import Kind
 from newton.memory.search_types import RetrievedMemory
 from tests.cases import load_cases
 from tests.support import NOON
+from tests.unit.assembling import found
 
 LABELLED: dict[QuestionKind, list[str]] = parse_trusted(
     (Path(__file__).parents[1] / "data" / "question_kinds.yaml").read_text(encoding="utf-8")
@@ -31,8 +32,9 @@ def memory(
     number: int, relevance: float, text: str, *, session: UUID, position: int | None, kind: Kind = "exchange"
 ) -> RetrievedMemory:
     moment = NOON + timedelta(hours=number)
-    plain = (text, text, 20, 20, 6, None, None, None, 0, moment, moment, None, None, "user", False, None)
-    return RetrievedMemory(UUID(int=number), kind, "ACTIVE", *plain, session, position, 0.0, 0.0, relevance)
+    forms = {"micro": text, "summary": text, "micro_tokens": 20, "summary_tokens": 20, "word_count": 6}
+    times = {"occurred_at": moment, "created_at": moment, "thread_id": session, "position": position}
+    return found(number, **forms, **times, kind=kind, similarity=0.0, lexical=0.0, relevance=relevance)
 
 
 def rank(text: str, memories: Sequence[RetrievedMemory], *, max_tokens: int = 2_000) -> list[int]:

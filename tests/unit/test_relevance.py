@@ -21,15 +21,14 @@ from newton.content.frames import load_frames
 from newton.ids import derive_model_id
 from newton.memory.query_vectors import NO_EMBEDDER
 from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory
-from tests.support import NOON
+from tests.unit.assembling import found
 
 MODEL = load_relevance_model()
 FLOOR = load_frames()["question"].relevance_floor
 
 
-def found(number: int, cosine: float, lexical: float, relevance: float = 1.0) -> RetrievedMemory:
-    plain = ("said", "said", 3, 3, 12, None, None, None, 0, NOON, NOON, None, None, "user", False, None, None, None)
-    return RetrievedMemory(UUID(int=number), "fact", "ACTIVE", *plain, cosine, lexical, relevance)
+def find(number: int, cosine: float, lexical: float, relevance: float = 1.0) -> RetrievedMemory:
+    return found(number, word_count=12, similarity=cosine, lexical=lexical, relevance=relevance)
 
 
 def probabilities(
@@ -41,8 +40,8 @@ def probabilities(
     return [create_estimator(MODEL, result)(one) for one in memories]
 
 
-CLEAR = [found(1, 0.65, 0.45), found(2, 0.5, 0.3, 0.75)]
-UNRELATED = [found(1, 0.3, 0.4), found(2, 0.28, 0.0, 0.4)]  # the input has one common word with them
+CLEAR = [find(1, 0.65, 0.45), find(2, 0.5, 0.3, 0.75)]
+UNRELATED = [find(1, 0.3, 0.4), find(2, 0.28, 0.0, 0.4)]  # the input has one common word with them
 
 
 @pytest.mark.parametrize("model", [MODEL.embedding_model, None])
@@ -65,7 +64,7 @@ def test_relevance_holds_for_small_and_odd_memories() -> None:
     assert probabilities([], known=0.0, model=None) == []
     # a question asked before is no evidence for itself
     # a question on nothing known stays one when it is asked again
-    asked = found(3, 1.0, 1.0)._replace(
+    asked = find(3, 1.0, 1.0)._replace(
         kind="exchange", summary="[2026-03-01] User: Which bus goes there?", micro="[2026-03-01] User: Which bus"
     )
     # now memory has all words, so that the score of a text is relative to all of them
@@ -73,7 +72,7 @@ def test_relevance_holds_for_small_and_odd_memories() -> None:
     assert max(probabilities([asked, *others], known=1.0, model=MODEL.embedding_model)[1:]) < FLOOR
     # a small memory lacks common words too
     # what a new user told is found in other words, as in a large memory in which every common word stands
-    near = [found(1, 0.36, 0.0), found(2, 0.1, 0.0, 0.3)]
+    near = [find(1, 0.36, 0.0), find(2, 0.1, 0.0, 0.3)]
     small, large = (
         probabilities(near, known=0.0, model=MODEL.embedding_model, texts=texts)[0] for texts in (12, 5_000)
     )

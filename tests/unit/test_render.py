@@ -19,8 +19,8 @@ from newton.cognition.assembly.render import (
 from newton.cognition.bundles.debug import format_debug_lines
 from newton.memory.representations import date_prefix, make_short_forms, one_line, split_date_prefix, to_bullet
 from newton.providers import token_counter
+from tests.unit.assembling import found
 from tests.unit.test_replaying import bundle
-from tests.unit.test_score import found
 
 
 def test_sections_come_in_the_design_s_order_and_empty_ones_are_left_out() -> None:

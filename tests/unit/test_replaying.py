@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from newton.cognition.assembly import assembler as assembling
 from newton.cognition.assembly.assembly_input import AssemblyInput
-from newton.cognition.assembly.budget import allocate_budget, reserve_layer
+from newton.cognition.assembly.budget import allocate_budget
 from newton.cognition.assembly.fill import NO_ROOM, FillCandidate, FillPlacement
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens, render_item
 from newton.cognition.assembly.sections import CensorLine, CensorSection, IdentitySection
@@ -39,7 +39,7 @@ from newton.memory.representations import one_line
 from newton.memory.search_types import BestWindow, RetrievedMemory
 from tests.db.catalog import FIXED
 from tests.support import ANA, NOON, count, examples
-from tests.unit.test_score import found
+from tests.unit.assembling import found, make_setting
 
 FRAMES = load_frames()
 PROFILES = {name: profile for name, profile in load_profiles().items() if not profile.by_frame}
@@ -83,13 +83,11 @@ def memories(draw: st.DrawFn) -> RetrievedMemory:
 def settled(
     candidates: list[RetrievedMemory], focus: list[RetrievedMemory], *, tokens: int, profile: str
 ) -> AssemblyInput:
-    return AssemblyInput(
+    return make_setting(
+        tokens,
         input="What is it?",
-        budget=reserve_layer(allocate_budget(tokens), "documents", 1_000),
         profile=PROFILES[profile],
         identity=IdentitySection(3, (IdentityTenet(tenet_id=new_id(), part="value", text="Be honest", tokens=5),)),
-        min_evidence=0.0,
-        is_adaptive=False,
         frame_section=TextBlock("## Current Approach: debug\n", 6),
         censors=CensorSection((CensorLine(new_id(), render_item("**WARN:** no", 5)),)),
         focus=focus,

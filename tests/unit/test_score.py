@@ -22,44 +22,14 @@ from newton.cognition.scoring.score_expression import FUNCTIONS, compile_formula
 from newton.content.frames import load_frames
 from newton.content.profiles import FeatureWeights, load_profiles
 from newton.errors import InputError
-from newton.ids import new_id
 from newton.memory.search_types import RetrievedMemory
 from tests.support import NOON
+from tests.unit.assembling import found
 
 FRAME = load_frames()["decision"]
 PROFILES = load_profiles()
 NEWTON, EVIDENCE = PROFILES["newton"], PROFILES["evidence"]
 SCORING = {name: profile for name, profile in PROFILES.items() if not profile.by_frame}
-
-
-def found(**changed: object) -> RetrievedMemory:
-    plain = RetrievedMemory(
-        memory_id=new_id(),
-        kind="fact",
-        state="NEW",
-        micro="m",
-        summary="s",
-        micro_tokens=3,
-        summary_tokens=3,
-        word_count=5,
-        confidence=None,
-        importance=0.1,
-        outcome=None,
-        uses=0,
-        occurred_at=NOON,
-        created_at=NOON,
-        accessed_at=None,
-        confirmed_at=None,
-        trust="user",
-        quarantined=False,
-        ref=None,
-        thread_id=None,
-        position=None,
-        similarity=0.5,
-        lexical=0.5,
-        relevance=1.0,
-    )
-    return plain._replace(**changed)
 
 
 def score(f: RetrievedMemory) -> float:

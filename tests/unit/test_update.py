@@ -32,7 +32,7 @@ from newton.memory.representations import to_bullet
 from newton.memory.search_types import RetrievedMemory
 from newton.providers.token_counter import count
 from tests.support import NOON, examples
-from tests.unit.test_score import found
+from tests.unit.assembling import found, make_setting
 
 FRAME = load_frames()["question"]
 NEWTON = load_profiles()["newton"]
@@ -96,26 +96,17 @@ def setting(total: int, *, focus: Sequence[RetrievedMemory] = ()) -> AssemblyInp
         count_tokens=count,
     )
     budget = reserve_always_on(allocate_budget(total), always_on.tokens, max_tokens=total)
-    return AssemblyInput(
+    frame = render_frame_section(FRAME.name, FRAME.questions, count_tokens=count, max_tokens=budget.layers["frame"])
+    return make_setting(
         input="Where is the timetable?",
         budget=budget,
         profile=NEWTON,
-        min_evidence=0.0,
-        is_adaptive=False,
         identity=always_on.identity,
-        frame_section=render_frame_section(
-            FRAME.name, FRAME.questions, count_tokens=count, max_tokens=budget.layers["frame"]
-        ),
+        frame_section=frame,
         censors=always_on.censors,
         focus=focus,
-        open_decisions=(),
-        calibration_note=None,
-        triggered=frozenset(),
-        unranked=frozenset(),
-        extra=(),
-        day_tokens=count_day_tokens(count),
-        sent_messages=None,
         header_tokens=header_tokens,
+        day_tokens=count_day_tokens(count),
     )
 
 

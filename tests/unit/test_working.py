@@ -28,7 +28,7 @@ from newton.memory.search_types import RetrievedMemory
 from newton.providers.token_counter import count
 from tests.support import NOON, examples
 from tests.timing import assert_near_linear
-from tests.unit.test_score import found
+from tests.unit.assembling import found
 
 PROFILES = {name: profile for name, profile in load_profiles().items() if not profile.by_frame}
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -40,6 +40,7 @@ def at_hand(text: str, *, importance: float = 0.1, age: timedelta = timedelta(),
     came = NOON - age
     given_ = {"created_at": came, "accessed_at": came, "importance": importance, **more}
     return found(
+        None,
         micro=short.micro,
         summary=short.summary,
         micro_tokens=short.micro_tokens,
