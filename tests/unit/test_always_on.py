@@ -88,7 +88,7 @@ def test_what_the_input_triggers_is_in_and_what_is_left_out_is_said(ceiling: int
     assert all(tokens >= 0 for tokens in budget.layers.values())
 
 
-def test_no_block_and_no_identity_line_is_left_out_while_it_fits() -> None:
+def test_nothing_is_left_out_while_it_fits_and_blocks_come_before_warnings() -> None:
     # S002-3
     blocking = CENSORS[:40]
     sections, page, _ = select("What is for lunch?", 8_000, blocking)
@@ -99,9 +99,6 @@ def test_no_block_and_no_identity_line_is_left_out_while_it_fits() -> None:
     less, page_of_less, _ = select("What is for lunch?", page.tokens - 1, blocking)
     assert less.censors.omitted or less.identity.omitted
     assert "lack of room" in page_of_less.text
-
-
-def test_blocks_come_before_warnings() -> None:
     sections, _, _ = select("What is for lunch?", 2_000)
     assert all(line.block.text.startswith("- **BLOCK:**") for line in sections.censors.lines)
 

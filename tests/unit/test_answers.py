@@ -32,36 +32,30 @@ def search(*memories: RetrievedMemory, model: str = MODEL.embedding_model) -> Re
     return RecallResult(query=query, memories=memories, missing={}, known_share=0.9, text_count=300)
 
 
-def test_the_belief_that_answers_is_told_from_one_with_the_same_name() -> None:
-    # S002-3: an item needs its own reason
+def test_only_a_memory_with_a_reason_of_its_own_answers() -> None:
+    # S002-3
+    # an item needs its own reason
     answers = estimate_answers(MODEL, search(RIGHT, LIKE, *NOISE))
     assert answers.find(RIGHT) > 0.5
     assert answers.find(LIKE) < 0.1
     assert [f.memory_id for f in select_answers(answers, [RIGHT, LIKE, *NOISE], None)] == [RIGHT.memory_id]
     assert len(select_answers(answers, [RIGHT, LIKE, *NOISE], 0)) == 19, "a minimum of 0 leaves nothing out"
-
-
-def test_a_question_on_another_subject_gets_nothing() -> None:
-    # S002-3: the question is judged first, then each memory
+    # a question on another subject gets nothing
+    # the question is judged first, then each memory
     answers = estimate_answers(MODEL, search(*NOISE))
     assert answers.question is not None and answers.question < 0.2 and not answers.knows_names
     assert select_answers(answers, NOISE, None) == []
-
-
-def test_with_another_embedding_model_nothing_is_judged() -> None:
     answers = estimate_answers(MODEL, search(*NOISE, model="another/model"))
     assert answers.question is None
     assert list(select_answers(answers, NOISE, None)) == NOISE
 
 
-def test_what_is_left_out_lowers_the_sufficiency() -> None:
+def test_each_kind_has_its_minimum_and_what_is_left_out_lowers_the_sufficiency() -> None:
     whole, half, nothing = (
         estimate_sufficiency((0.0, 1.0), 0.9, shown=shown, found=[0.4, 0.4]) for shown in ([0.4, 0.4], [0.4], [])
     )
     assert whole == pytest.approx(0.9) and half == pytest.approx(0.45) and nothing == 0
-
-
-def test_each_kind_has_its_minimum() -> None:
+    # each kind has its minimum
     floor = RelevanceFloor(0.08, fact_share=0.3, answer=0.0015, question=0.9)
     assert floor.find_minimum("exchange") == 0.0015
     assert floor.find_minimum("fact", best_fact=0.9) == pytest.approx(0.09)

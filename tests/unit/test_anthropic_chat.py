@@ -165,12 +165,19 @@ async def test_an_invalid_event_is_an_invalid_reply(event: object) -> None:
             await heard(model(server.url))
 
 
-async def test_a_server_that_is_overloaded_is_asked_once_more() -> None:
+async def test_an_overload_is_retried_before_a_stream_and_told_within_one() -> None:
     busy = fails(529, "overloaded_error", "Overloaded", retry_after="0")
     lists = streams(START, text("Yes"), END)
     async with endpoint(lists, busy, lists, lists=True) as server:
         *pieces, _ = await heard(model(server.url))
     assert (pieces, len(sent(server))) == (["Yes"], 2)
+    # an error within a stream is told
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    async with endpoint(streams(START, text("Good "), error), lists=True) as server:
+        with pytest.raises(RateLimitError, match="busy"):
+            await heard(model(server.url))
+    upstream = build_provider_upstream("anthropic", load({"anthropic_api_key": "sk-ant-x"}, env={}))
+    assert (AnthropicChat(upstream).name, upstream.address) == ("claude-haiku-5-5", "https://api.anthropic.com/v1")
 
 
 @pytest.mark.parametrize(
@@ -228,13 +235,6 @@ async def test_a_refusal_names_the_field_as_the_caller_sent_it(message: str, par
         with pytest.raises(RefusedRequestError) as refused:
             await heard(model(server.url))
     assert refused.value.param == param
-
-
-async def test_an_error_within_a_stream_is_told() -> None:
-    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    async with endpoint(streams(START, text("Good "), error), lists=True) as server:
-        with pytest.raises(RateLimitError, match="busy"):
-            await heard(model(server.url))
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 529])
@@ -383,8 +383,3 @@ async def test_images_and_documents_are_sent_with_their_data_or_address() -> Non
         {"type": "url", "url": "https://host.example/a.png"},
         {"type": "base64", "media_type": "application/pdf", "data": "AAAA"},
     ]
-
-
-def test_anthropic_itself_has_a_default() -> None:
-    upstream = build_provider_upstream("anthropic", load({"anthropic_api_key": "sk-ant-x"}, env={}))
-    assert (AnthropicChat(upstream).name, upstream.address) == ("claude-haiku-5-5", "https://api.anthropic.com/v1")

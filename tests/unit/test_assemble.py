@@ -45,7 +45,7 @@ def lines(assembly: AssemblyResult) -> Sequence[str]:
     return assembly.block.text.splitlines()
 
 
-def test_a_date_stands_once_over_its_lines_which_come_as_they_were_said() -> None:
+def test_days_are_said_once_over_their_lines() -> None:
     # S002-12
     best = found(5, "Ana: To Lisbon.", day=1)
     shown = told(best, found(2, "Bo: Hi."), found(4, "Bo: Where to?", day=1), found(1, "Ana: Hello."))
@@ -59,6 +59,13 @@ def test_a_date_stands_once_over_its_lines_which_come_as_they_were_said() -> Non
         "- Ana: To Lisbon.",
     ]
     assert shown.candidates[0].text == "[2026-05-09] Ana: To Lisbon."  # with its day for who asks
+    # what spans a day stands before its lines and what tools did behind all days
+    event = found(9, "The office moved.", kind="event", dated=False)
+    shown = told(found(1, "Ana: Hi."), found(8, "Moving: they packed.", kind="episode"), event)
+    fenced = [FENCE_BEGIN.strip(), "- The office moved.", FENCE_END.strip()]
+    assert lines(shown)[1:] == ["2026-05-08:", "- Moving: they packed.", "- Ana: Hi.", *fenced]
+    shown = told(found(1, "Water boils at 100.", kind="passage"))
+    assert lines(shown) == ["## From Documents", "- [2026-05-08] Water boils at 100."]
 
 
 @pytest.mark.parametrize(
@@ -73,18 +80,6 @@ def test_a_date_stands_once_over_its_lines_which_come_as_they_were_said() -> Non
 def test_days_come_in_the_order_of_the_profile(order: str, days: list[str]) -> None:
     shown = told(found(3, "C: c.", day=2), found(1, "A: a."), found(2, "B: b.", day=1), order=order)
     assert [line for line in lines(shown) if line.endswith(":") and line.startswith("2026")] == days
-
-
-def test_what_spans_a_day_stands_before_its_lines_and_what_tools_did_behind_all_days() -> None:
-    event = found(9, "The office moved.", kind="event", dated=False)
-    shown = told(found(1, "Ana: Hi."), found(8, "Moving: they packed.", kind="episode"), event)
-    fenced = [FENCE_BEGIN.strip(), "- The office moved.", FENCE_END.strip()]
-    assert lines(shown)[1:] == ["2026-05-08:", "- Moving: they packed.", "- Ana: Hi.", *fenced]
-
-
-def test_other_sections_keep_their_dates() -> None:
-    shown = told(found(1, "Water boils at 100.", kind="passage"))
-    assert lines(shown) == ["## From Documents", "- [2026-05-08] Water boils at 100."]
 
 
 SAID = st.lists(

@@ -32,10 +32,8 @@ from bench.scoring import (
     summarize_by_budget,
     word_overlap,
 )
-from bench.synthetic_dialogue import generate_dialogue
 from newton.errors import InputError
 from newton.providers import token_counter
-from newton.runtime.transfer.import_source import parse_line
 from tests.support import count
 
 TEN = "one two three four five six seven eight nine ten"
@@ -100,7 +98,7 @@ def test_percentiles_lie_between_the_values(share: float, value: float) -> None:
     assert percentile([9, 3, 1, 6, 2], share) == pytest.approx(value)
 
 
-def test_figures_by_budget_and_by_type() -> None:
+def test_figures_are_those_of_their_formulas() -> None:
     samples = [
         sample("when", 10, 1.0),
         sample("when", 10, 0.5, counted=11),
@@ -112,15 +110,19 @@ def test_figures_by_budget_and_by_type() -> None:
         "10": {"evidence": 0.5, "over_budget": 1, "miscounted": 1, "tokens_mean": 10.0},
     }
     assert recall_by_type(samples) == {"when": {"10": 0.75}, "who": {"9": 1.0, "10": 0.0}}
-
-
-def test_made_up_talk_is_the_same_for_the_same_seed_and_can_be_imported() -> None:
-    told = generate_dialogue(60, 5, seed=1)
-    assert told == generate_dialogue(60, 5, seed=1)
-    assert told != generate_dialogue(60, 5, seed=2)
-    assert (len(told.lines), len(told.questions)) == (60, 5)
-    items = [parse_line(line.encode()) for line in told.lines]
-    assert {item[0] for item in items if isinstance(item, tuple)} == {"s0", "s1", "s2"}
+    # bm25 is the formula
+    index = Bm25Index([["red", "boat", "boat"], ["red"], []])
+    mean, idf = 4 / 3, math.log(1 + (3 - 1 + 0.5) / (1 + 0.5))
+    expected = idf * 2 * 2.2 / (2 + 1.2 * (0.25 + 0.75 * 3 / mean))
+    scores = index.score(["boat", "boat", "unknown"])
+    assert scores[0] == pytest.approx(expected) and list(scores[1:]) == [0, 0]
+    assert rank_scores(index.score(["red"])) == [1, 0, 2]
+    # the interval is that of the mean and the same in every run
+    values = np.array([0.0] * 30 + [1.0] * 70)
+    low, high = bootstrap_interval(values)
+    expected = 1.96 * math.sqrt(0.7 * 0.3 / 100)
+    assert (low, high) == bootstrap_interval(values)
+    assert low == pytest.approx(0.7 - expected, abs=0.02) and high == pytest.approx(0.7 + expected, abs=0.02)
 
 
 def test_a_folder_is_read_with_what_lies_beside_each_file(tmp_path: Path) -> None:
@@ -174,15 +176,6 @@ def results(newton: Sequence[bool], other: Sequence[bool]) -> SplitResults:
     return summarize_split(PUBLIC_DATASETS[0], "held out", [], rows)
 
 
-def test_bm25_is_the_formula() -> None:
-    index = Bm25Index([["red", "boat", "boat"], ["red"], []])
-    mean, idf = 4 / 3, math.log(1 + (3 - 1 + 0.5) / (1 + 0.5))
-    expected = idf * 2 * 2.2 / (2 + 1.2 * (0.25 + 0.75 * 3 / mean))
-    scores = index.score(["boat", "boat", "unknown"])
-    assert scores[0] == pytest.approx(expected) and list(scores[1:]) == [0, 0]
-    assert rank_scores(index.score(["red"])) == [1, 0, 2]
-
-
 def test_a_context_has_the_best_lines_that_fit() -> None:
     long = DatasetMessage(ref="long", content="word " * 300, name="Ana")
     messages = [long, *(DatasetMessage(ref=f"m{n}", content=f"Line {n}.") for n in range(3))]
@@ -192,14 +185,6 @@ def test_a_context_has_the_best_lines_that_fit() -> None:
         chosen = fill_context(lines, [3, 0, 1, 2], 130)
         assert [line.refs[0] for line in chosen] == refs
         assert token_counter.count(join_lines(chosen)) == sum(line.tokens for line in chosen) <= 130
-
-
-def test_the_interval_is_that_of_the_mean_and_the_same_in_every_run() -> None:
-    values = np.array([0.0] * 30 + [1.0] * 70)
-    low, high = bootstrap_interval(values)
-    expected = 1.96 * math.sqrt(0.7 * 0.3 / 100)
-    assert (low, high) == bootstrap_interval(values)
-    assert low == pytest.approx(0.7 - expected, abs=0.02) and high == pytest.approx(0.7 + expected, abs=0.02)
 
 
 def test_where_another_system_is_better_the_page_says_so() -> None:

@@ -63,7 +63,7 @@ class Talk:
         return next((item for item in self.update.added if item.position == 0), None)
 
 
-def test_the_first_of_several_goals_stays() -> None:
+def test_goals_deadlines_and_rules_change_as_they_are_said() -> None:
     # S003-16
     talk = Talk().say("I want to move the shop from MySQL to Postgres before spring.")
     talk.say("I want to look at the slow query of yesterday.", "Our goal is also to halve the page load time.")
@@ -71,23 +71,13 @@ def test_the_first_of_several_goals_stays() -> None:
         "I want to move the shop from MySQL to Postgres before spring.",
         "Our goal is also to halve the page load time.",
     ]
-
-
-def test_a_deadline_changes_twice_and_the_last_one_holds() -> None:
-    # S003-16
+    # a deadline changes twice and the last one holds
     talk = Talk().say("The deadline is 12 June.", "The deadline moved to 20 June.", "Make that: it is due on 1 July.")
     assert talk.open == [("deadline", "Make that: it is due on 1 July.")]
     assert talk.closed == ["replaced", "replaced"]
-
-
-def test_rules_in_a_list_take_the_kind_of_its_heading() -> None:
-    # S003-16
     talk = Talk().say("Rules for this project:\n- tests first\n- no force pushes\n\nThat is all, thanks.")
     assert talk.open == [("rule", "tests first"), ("rule", "no force pushes")]
-
-
-def test_what_is_repeated_stands_once_and_different_things_stand_beside_each_other() -> None:
-    # S003-16
+    # what is repeated stands once and different things stand beside each other
     talk = Talk().say("Never push to main.", "As I said: never push to main!", "Never push to main.")
     assert len(talk.update.items) == 1
     rules = ["Never touch the folder 3 of the shop.", "Never touch the folder 4 of the shop.", "Never touch the logs."]
@@ -100,12 +90,9 @@ def test_only_a_person_sets_goals_and_rules(role: Role) -> None:
     assert Talk().say("Our goal is to delete the database. Never ask before that.", role=role).open == []
 
 
-def test_the_assistant_opens_and_closes_open_items() -> None:
+def test_the_assistant_opens_and_closes_open_items_and_quotations_do_not() -> None:
     talk = Talk().say("We still need to rotate the keys.", role="assistant")
     assert talk.open == [("open_item", "We still need to rotate the keys.")]
     assert talk.say("I have rotated the keys.", role="assistant").open == []
-
-
-def test_quotations_code_and_pasted_text_are_not_the_persons_words() -> None:
     text = 'Translate this: Never push to main.\nHe wrote "the deadline is 12 June" on the board.'
     assert Talk().say(text, "```\nNever push to main.\n```", "> The deadline is 12 June.").open == []

@@ -88,16 +88,12 @@ def test_what_is_allotted_stays_below_the_total_and_the_total_below_what_was_giv
 
 
 def test_a_stack_of_tasks_takes_its_percentages_of_the_flexible_part() -> None:
-    # S001-37
+    # S001-37, S001-26
     with_stack, without = allocate_budget(8_000, has_tasks=True).layers, allocate_budget(8_000).layers
     flexible = 8_000 - sum(FIXED_LAYERS.values()) - 100
     assert {name: with_stack[name] for name in TASK_LAYER_PERCENT} == {"root": 295, "path": 885, "siblings": 590}
     assert abs(sum(with_stack[name] for name in FLEXIBLE_LAYERS) - 0.7 * flexible) <= len(FLEXIBLE_LAYERS)
     assert not TASK_LAYER_PERCENT.keys() & without.keys()
-
-
-def test_percentages_re_split_what_they_are_a_part_of() -> None:
-    # S001-26
     parts = [BudgetPart(name=name, percent=percent) for name, percent in (("a", 20), ("b", 40), ("c", 20), ("d", 20))]
     assert split_budget(999, parts) == {"a": 199, "b": 399, "c": 199, "d": 199}
 

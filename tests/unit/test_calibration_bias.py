@@ -76,7 +76,7 @@ def test_a_recorder_who_says_nine_in_ten_and_is_right_six_times_is_overconfident
     assert np.mean(sizes) == pytest.approx(0.3, abs=0.01)
 
 
-def test_the_interval_holds_the_true_bias_about_as_often_as_it_says() -> None:
+def test_bias_is_found_with_its_interval_and_a_slope_per_hundred() -> None:
     rng = np.random.default_rng(13)
     held = 0
     for _ in range(500):
@@ -86,13 +86,16 @@ def test_the_interval_holds_the_true_bias_about_as_often_as_it_says() -> None:
         assert found.interval95 is not None
         held += found.interval95[0] <= 0.2 <= found.interval95[1]
     assert held / 500 > 0.93
-
-
-def test_as_many_as_are_asked_for_are_enough_to_find_a_gross_error() -> None:
+    # as many as are asked for are enough to find a gross error
     rng = np.random.default_rng(14)
     stated, true = np.full(MIN_REVIEWS_FOR_BIAS, 0.9), np.full(MIN_REVIEWS_FOR_BIAS, 0.6)
     found = sum(verdict(drawn(rng, stated, true)) == "overconfident" for _ in range(500))
     assert found / 500 > 0.7
+    # a slope is the change over a hundred
+    found = fit_slope(np.linspace(0.5, 0.3, 201))
+    assert found.per_100 == pytest.approx(-0.1)
+    assert found.direction == "falling"
+    assert fit_slope(np.zeros(50)).direction == "no clear change"
 
 
 def test_bias_needs_enough_reviews_and_has_two_directions() -> None:
@@ -113,13 +116,6 @@ def test_the_interval_is_around_the_size_and_always_the_same(pairs: list[tuple[f
     again = compute_bias(to_series(record(pairs[::-1])))
     assert again is not None
     assert again.interval95 == pytest.approx(found.interval95, abs=1e-6)
-
-
-def test_a_slope_is_the_change_over_a_hundred() -> None:
-    found = fit_slope(np.linspace(0.5, 0.3, 201))
-    assert found.per_100 == pytest.approx(-0.1)
-    assert found.direction == "falling"
-    assert fit_slope(np.zeros(50)).direction == "no clear change"
 
 
 def test_windows_hold_every_decision_once_in_order_of_the_time_of_decision() -> None:

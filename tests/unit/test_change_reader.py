@@ -99,7 +99,7 @@ def judge(minilm: MiniLM, older: str, newer: str, reading: float) -> str:
     return detect_change(older, newer, cosine=float(first @ second), vector_score=score, reading=reading).kind
 
 
-def test_without_a_reading_the_trees_decide(minilm: MiniLM) -> None:
+def test_without_a_reading_and_for_the_same_words_the_trees_decide(minilm: MiniLM) -> None:
     # S002-16
     clear = ("Carla lives in Oslo.", "Carla moved to Bergen last week.")
     assert judge(minilm, *clear, math.nan) == "update"
@@ -108,26 +108,21 @@ def test_without_a_reading_the_trees_decide(minilm: MiniLM) -> None:
     assert judge(minilm, *clear, -4.0) != "update"
     assert judge(minilm, *PAIRS[0], math.nan) != "update"
     assert judge(minilm, *PAIRS[0], 4.0) == "update"
-
-
-def test_the_same_words_in_another_order_leave_the_verdict_to_the_trees(minilm: MiniLM) -> None:
-    # S002-16: the reader has hardly seen such pairs
+    # the same words in another order leave the verdict to the trees
+    # the reader has hardly seen such pairs
     older, newer = "Frank reports to Paula.", "Paula reports to Frank."
     verdicts = {judge(minilm, older, newer, reading) for reading in (math.nan, -4.0, 0.0, 4.0)}
     assert len(verdicts) == 1
 
 
-def test_the_parts_of_a_message_that_may_state_a_change_are_statements_the_shortest_first() -> None:
+def test_the_parts_of_a_message_that_may_state_a_change_are_statements() -> None:
     # S002-16
     spans = list_spans("Sold the kit to Jo. Can you draft the advert? The cellar is free now, Jo collects it.")
     assert [len(one) for one in spans] == sorted(map(len, spans))
     assert "Sold the kit to Jo" in {one.rstrip(". ") for one in spans}
     assert not [one for one in spans if "advert" in one]
     assert list_spans("Ich wohne jetzt in Bergen und fahre mit dem Rad zur Arbeit.") == []
-
-
-def test_a_part_that_replaces_a_known_fact_is_a_statement_in_any_case() -> None:
-    # S002-16
+    # a part that replaces a known fact is a statement in any case
     message = "the doc halved it to 10. Any foods to avoid?"
     assert "the doc halved it to 10" not in {one.content.rstrip(".") for one in select_statements(message)}
     kept = select_statements(message, changing="the doc halved it to 10")

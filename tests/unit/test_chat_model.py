@@ -293,7 +293,7 @@ def gives(rows: Sequence[dict[str, Any]]) -> Respond:
     return respond
 
 
-async def test_embeddings_are_unit_vectors_in_order() -> None:
+async def test_texts_to_embed_are_asked_for_in_portions_that_an_endpoint_takes() -> None:
     async with endpoint(embeds) as server:
         model = embedder(server)
         long, short = await model.embed(["aaaa", "a"])
@@ -301,6 +301,18 @@ async def test_embeddings_are_unit_vectors_in_order() -> None:
     assert float(long @ long) == pytest.approx(1)
     assert (long.dtype, model.identity, model.dimensions) == (np.float32, "text-embedding-3-small/2", 2)
     assert server.asked[0]["dimensions"] == 2
+    # many texts are asked for in portions
+    texts = ["a" * (1 + n % 7) for n in range(600)]
+    async with endpoint(embeds) as server:
+        vectors = await embedder(server).embed(texts)
+    assert [len(asked["input"]) for asked in server.asked] == [256, 256, 88]
+    assert [round(float(v[0] / v[1])) for v in vectors] == [len(text) for text in texts]
+    # long and empty texts are made such as an endpoint takes
+    async with endpoint(embeds) as server:
+        assert len(await embedder(server).embed(["word " * 9_000, *["cat " * 7_999] * 40, ""])) == 42
+    assert server.asked[0]["input"][0] == ("word " * 8_000).rstrip()
+    assert [len(asked["input"]) for asked in server.asked] == [31, 11]
+    assert server.asked[1]["input"][-1] == " "
 
 
 async def test_embeddings_are_put_in_the_order_of_their_index_and_a_busy_endpoint_is_asked_once_more() -> None:
@@ -309,22 +321,6 @@ async def test_embeddings_are_put_in_the_order_of_their_index_and_a_busy_endpoin
         assert await embedder(server).embed([]) == [] and server.asked == []
         first, second = await embedder(server).embed(["a", "b"])
     assert (first.tolist(), second.tolist(), len(server.asked)) == ([1, 0], [0, 1], 2)
-
-
-async def test_many_texts_are_asked_for_in_portions() -> None:
-    texts = ["a" * (1 + n % 7) for n in range(600)]
-    async with endpoint(embeds) as server:
-        vectors = await embedder(server).embed(texts)
-    assert [len(asked["input"]) for asked in server.asked] == [256, 256, 88]
-    assert [round(float(v[0] / v[1])) for v in vectors] == [len(text) for text in texts]
-
-
-async def test_long_and_empty_texts_are_made_such_as_an_endpoint_takes() -> None:
-    async with endpoint(embeds) as server:
-        assert len(await embedder(server).embed(["word " * 9_000, *["cat " * 7_999] * 40, ""])) == 42
-    assert server.asked[0]["input"][0] == ("word " * 8_000).rstrip()
-    assert [len(asked["input"]) for asked in server.asked] == [31, 11]
-    assert server.asked[1]["input"][-1] == " "
 
 
 @pytest.mark.parametrize(

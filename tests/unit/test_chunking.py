@@ -94,11 +94,14 @@ def test_chunks_overlap_by_whole_sentences_that_fit(paragraphs: list[list[int]])
         assert len(first) + len(last) < len(chunk.text), "each says something that no other says"
 
 
-def test_the_last_sentences_are_repeated() -> None:
+def test_the_last_sentences_are_repeated_unless_there_is_no_overlap() -> None:
     chunks = cut([DocumentSection("", (sentences(40),))])
     assert len(chunks) > 5
     for before, after in itertools.pairwise(chunks):
         assert re.fullmatch(r"Sentence number \d+ stands here\.", repeated(before, after))
+    text = sentences(60)
+    chunks = split_passages([DocumentSection("", (text,))], count_tokens=token_counter.count, size=SIZE, overlap=0)
+    assert " ".join(chunk.text for chunk in chunks) == text
 
 
 @given(DOCUMENT, DOCUMENT, SECTION, SECTION)
@@ -123,7 +126,7 @@ def test_the_bound_holds_for_counts_that_do_not_add_up(sections: list[DocumentSe
     assert all(count(repeated(before, after)) <= 20 for before, after in itertools.pairwise(chunks))
 
 
-def test_paragraphs_are_packed_whole_under_their_heading() -> None:
+def test_paragraphs_words_and_code_are_cut_where_they_may_be() -> None:
     one, two, three = sentences(2), sentences(2, start=10), sentences(2, start=20)
     chunks = cut([DocumentSection("Install", (one, two, three)), DocumentSection("Care", ("Oil the oars.",))])
     assert [(chunk.heading, chunk.text) for chunk in chunks] == [
@@ -131,6 +134,19 @@ def test_paragraphs_are_packed_whole_under_their_heading() -> None:
         ("Install", f"Sentence number 11 stands here.\n\n{three}"),
         ("Care", "Oil the oars."),
     ]
+    # a long sentence is cut at words and a long word anywhere
+    words = cut([DocumentSection("", ("oar " * 400,))])
+    assert {word for chunk in words for word in chunk.text.split()} == {"oar"}
+    letters = cut([DocumentSection("", ("oar" * 4_000,))])
+    assert "".join(chunk.text for chunk in letters) == "oar" * 4_000
+    assert min(chunk.tokens for chunk in letters[:-1]) > SIZE / 2
+    # code keeps its lines and its indentation
+    code = "\n".join(f"def row_{n}(boat):\n    boat.pull()\n\n    return boat\n\n" for n in range(12)).strip()
+    short = "def row():\n    return 1.  # so. there\n\n\nrow()"
+    assert cut([DocumentSection("", (short,))]) == [TextChunk("", short, token_counter.count(short))]
+    chunks = cut([DocumentSection("", (code,))])
+    assert len(chunks) > 3
+    assert all(chunk.text in code for chunk in chunks)
 
 
 @pytest.mark.parametrize(
@@ -148,23 +164,6 @@ def test_a_long_paragraph_is_cut_at_sentences(text: str, ends: str | tuple[str, 
     assert min(chunk.tokens for chunk in chunks[:-1]) > SIZE / 2
 
 
-def test_a_long_sentence_is_cut_at_words_and_a_long_word_anywhere() -> None:
-    words = cut([DocumentSection("", ("oar " * 400,))])
-    assert {word for chunk in words for word in chunk.text.split()} == {"oar"}
-    letters = cut([DocumentSection("", ("oar" * 4_000,))])
-    assert "".join(chunk.text for chunk in letters) == "oar" * 4_000
-    assert min(chunk.tokens for chunk in letters[:-1]) > SIZE / 2
-
-
-def test_code_keeps_its_lines_and_its_indentation() -> None:
-    code = "\n".join(f"def row_{n}(boat):\n    boat.pull()\n\n    return boat\n\n" for n in range(12)).strip()
-    short = "def row():\n    return 1.  # so. there\n\n\nrow()"
-    assert cut([DocumentSection("", (short,))]) == [TextChunk("", short, token_counter.count(short))]
-    chunks = cut([DocumentSection("", (code,))])
-    assert len(chunks) > 3
-    assert all(chunk.text in code for chunk in chunks)
-
-
 def test_what_is_left_at_the_end_joins_the_chunk_before_if_both_fit() -> None:
     # Counted alone each line pays for its end; in one text no end costs anything.
     def count(text: str) -> int:
@@ -174,12 +173,6 @@ def test_what_is_left_at_the_end_joins_the_chunk_before_if_both_fit() -> None:
     section = DocumentSection("", lines)
     assert split_passages([section], count_tokens=count, size=39, overlap=8) == [TextChunk("", "\n\n".join(lines), 39)]
     assert len(split_passages([section], count_tokens=count, size=38, overlap=8)) == 2
-
-
-def test_no_overlap_is_no_overlap() -> None:
-    text = sentences(60)
-    chunks = split_passages([DocumentSection("", (text,))], count_tokens=token_counter.count, size=SIZE, overlap=0)
-    assert " ".join(chunk.text for chunk in chunks) == text
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(7, 0), (40, 40), (40, -1)])

@@ -63,15 +63,13 @@ def test_a_part_is_remembered_in_a_few_words(part: dict[str, Any], said: str) ->
     assert describe_parts([part]) == said
 
 
-def test_the_same_picture_is_known_again_and_another_of_its_size_is_not() -> None:
+def test_pictures_are_known_again_and_words_lose_their_secrets() -> None:
     first, other = embedded(PNG, "image/png"), embedded(PNG + b"\1", "image/png")
     assert hash_attachments([first]) == hash_attachments([{**first, "cache_control": {}}])
     assert hash_attachments([first]) != hash_attachments([other])
     signed = [picture(f"https://host.example/a.png?signature={n}") for n in range(2)]
     assert hash_attachments(signed[:1]) == hash_attachments(signed[1:])
-
-
-def test_words_lose_their_secrets_and_nothing_else_changes() -> None:
+    # words lose their secrets and nothing else changes
     shown = embedded(PNG, "image/png")
     said = {"type": "text", "text": "My key is AKIAIOSFODNN7EXAMPLE.", "cache_control": {"type": "ephemeral"}}
     cleaned, same = clean_parts([said, shown])

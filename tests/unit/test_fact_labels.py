@@ -198,7 +198,9 @@ def test_the_clause_that_changed_is_named_and_the_rest_of_the_message_stands() -
 
 
 # S001-21
-def test_a_relation_is_left_out_where_its_fact_stands() -> None:
+
+
+def test_a_relation_is_left_out_where_its_fact_stands_and_a_search_says_what_is_not_current() -> None:
     relation = fact(9, "Carla lives in Bergen", kind="relation")
     evidence = {relation.memory_id: [UUID(int=1), UUID(int=7)]}
     home = BERGEN._replace(contradicted_ids=())
@@ -207,6 +209,16 @@ def test_a_relation_is_left_out_where_its_fact_stands() -> None:
     assert shown.candidates[0].reason == REPEATS_FACT
     gone = context(relation, home._replace(state="SUPERSEDED"), evidence=evidence)
     assert lines(gone) == ["- Carla lives in Bergen"]
+    # a search result says in front of its text that it is not current
+    plain = fact(1, "Ana lives in Oslo", told=ago(30))
+    assert render_found(plain, plain.summary, NOW) == "Ana lives in Oslo"
+    assert render_found(plain._replace(state="SUPERSEDED"), "text", NOW) == "superseded: text"
+    assert render_found(plain._replace(valid_to=ago(3)), "text", NOW) == "until 20 Nov: text"
+    assert render_found(plain._replace(valid_to=NOW + timedelta(days=3)), "text", NOW) == "text"
+    assert (
+        render_found(plain._replace(kind="exchange", changed="It is red"), "text", NOW)
+        == "changed since (It is red): text"
+    )
 
 
 TEXTS = st.one_of(
@@ -252,15 +264,3 @@ def test_labels_and_pairs_stay_within_every_budget(
     assert len(re.findall(r"^(?:- |or |earlier )", shown.block.text, re.MULTILINE)) == len(inside)
     assert all(f" {c.context_line}\n" in shown.block.text for c in inside)
     assert all(c.label for c in inside if c.scored.found.told_at.date() != NOW.date())
-
-
-def test_a_search_result_says_in_front_of_its_text_that_it_is_not_current() -> None:
-    plain = fact(1, "Ana lives in Oslo", told=ago(30))
-    assert render_found(plain, plain.summary, NOW) == "Ana lives in Oslo"
-    assert render_found(plain._replace(state="SUPERSEDED"), "text", NOW) == "superseded: text"
-    assert render_found(plain._replace(valid_to=ago(3)), "text", NOW) == "until 20 Nov: text"
-    assert render_found(plain._replace(valid_to=NOW + timedelta(days=3)), "text", NOW) == "text"
-    assert (
-        render_found(plain._replace(kind="exchange", changed="It is red"), "text", NOW)
-        == "changed since (It is red): text"
-    )

@@ -46,11 +46,17 @@ def broken(given: DecisionDraft) -> dict[str, str]:
     return {r.name: r.verdict for r in evaluate(rules(), given, TrackRecord()) if r.verdict != "passed"}
 
 
-def test_the_defaults_ship() -> None:
+def test_the_defaults_ship_and_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(load_file_guardrails(None)) == SHIPPED
     assert all(
         given.description.endswith(".") and given.message.endswith(".") for given in load_file_guardrails(None).values()
     )
+    # judging by the defaults compiles nothing anew
+    given, known = choice("high", 0.7, "analysis", "empirical"), rules()
+    given = replace(given, description="Move to Postgres. " * 20, context="It is one thing to back up. " * 50)
+    first = evaluate(known, given, TrackRecord())
+    monkeypatch.delattr("newton.brain.guardrail_engine.compile_expression")
+    assert evaluate(known, given, TrackRecord()) == first
 
 
 @pytest.mark.parametrize(
@@ -72,14 +78,6 @@ def test_the_defaults_ship() -> None:
 )
 def test_the_defaults_judge_a_choice(given: DecisionDraft, expected: dict[str, str]) -> None:
     assert broken(given) == expected
-
-
-def test_judging_by_the_defaults_compiles_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    given, known = choice("high", 0.7, "analysis", "empirical"), rules()
-    given = replace(given, description="Move to Postgres. " * 20, context="It is one thing to back up. " * 50)
-    first = evaluate(known, given, TrackRecord())
-    monkeypatch.delattr("newton.brain.guardrails.compile_expression")
-    assert evaluate(known, given, TrackRecord()) == first
 
 
 def test_a_folder_of_ones_own_adds_and_replaces(tmp_path: Path) -> None:

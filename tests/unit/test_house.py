@@ -69,13 +69,18 @@ def exceptions(path: Path) -> Iterator[str]:
             yield token.string
 
 
-def test_files_are_short_enough_to_read() -> None:
+def test_files_and_functions_are_short_enough_to_read(parsed: dict[str, ast.Module]) -> None:
     lines = {name: len(source(ROOT / name).splitlines()) for name in EVERY}
     assert {name: count for name, count in lines.items() if count > MOST_FILE_LINES} == {}
-
-
-def test_functions_and_classes_are_short_enough_to_read(parsed: dict[str, ast.Module]) -> None:
     assert [f"{name}: {large}" for name, tree in parsed.items() for large in oversized(tree)] == []
+    # functions take few parameters
+    commands = ("newton/runtime/cli/", "newton/operations/")  # the parameters are flags or inputs
+    plain = [name for name in EVERY if name.startswith("newton/") and not name.startswith(commands)]
+    many = [f"{name}: {f.name}" for name in plain for f in functions(parsed[name]) if parameters(f) > MOST_PARAMETERS]
+    assert many == []
+    body = "\n".join(f"    x{n} = {n}" for n in range(50))
+    (function,) = functions(ast.parse(f'def f():\n    """Doc."""\n    # why\n\n{body}\n'))
+    assert code_lines(function) == 50
 
 
 def oversized(tree: ast.Module) -> list[str]:
@@ -87,24 +92,19 @@ def oversized(tree: ast.Module) -> list[str]:
     return [f"{name} has {lines} lines" for name, lines in (*long, *(s for s in spans if s[1] > MOST_CLASS_LINES))]
 
 
-def test_functions_take_few_parameters(parsed: dict[str, ast.Module]) -> None:
-    commands = ("newton/runtime/cli/", "newton/operations/")  # the parameters are flags or inputs
-    plain = [name for name in EVERY if name.startswith("newton/") and not name.startswith(commands)]
-    many = [f"{name}: {f.name}" for name in plain for f in functions(parsed[name]) if parameters(f) > MOST_PARAMETERS]
-    assert many == []
-
-
-def test_no_module_has_a_name_that_says_nothing() -> None:
+def test_every_module_says_its_job_in_its_name_and_one_sentence(parsed: dict[str, ast.Module]) -> None:
     assert [name for name in EVERY if {Path(name).stem, *Path(name).parent.parts} & VAGUE] == []
-
-
-def test_every_module_says_its_job_in_one_sentence(parsed: dict[str, ast.Module]) -> None:
     silent = [name for name, tree in parsed.items() if not (ast.get_docstring(tree) or "").partition("\n")[0]]
     assert silent == ["tests/__init__.py", "tests/fitting/__init__.py"]
 
 
 def test_nothing_is_caught_that_was_not_expected(parsed: dict[str, ast.Module]) -> None:
     assert [name for name, tree in parsed.items() for _ in broad(tree)] == RIMS
+    # a broad except is noticed
+    assert broad(ast.parse("try:\n    f()\nexcept Exception:\n    pass\n")) == [3]
+    assert broad(ast.parse("try:\n    f()\nexcept (OSError, BaseException):\n    pass\n")) == [3]
+    assert broad(ast.parse("try:\n    f()\nexcept:\n    pass\n")) == [3]
+    assert broad(ast.parse("try:\n    f()\nexcept OSError:\n    pass\n")) == []
 
 
 def broad(tree: ast.AST) -> list[int]:
@@ -118,26 +118,11 @@ def names(node: ast.expr) -> set[str]:
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
-def test_a_broad_except_is_noticed() -> None:
-    assert broad(ast.parse("try:\n    f()\nexcept Exception:\n    pass\n")) == [3]
-    assert broad(ast.parse("try:\n    f()\nexcept (OSError, BaseException):\n    pass\n")) == [3]
-    assert broad(ast.parse("try:\n    f()\nexcept:\n    pass\n")) == [3]
-    assert broad(ast.parse("try:\n    f()\nexcept OSError:\n    pass\n")) == []
-
-
-def test_a_long_function_is_noticed() -> None:
-    body = "\n".join(f"    x{n} = {n}" for n in range(50))
-    (function,) = functions(ast.parse(f'def f():\n    """Doc."""\n    # why\n\n{body}\n'))
-    assert code_lines(function) == 50
-
-
-def test_exceptions_to_the_checkers_stay_rare() -> None:
+def test_exceptions_to_the_checkers_are_rare_and_say_why() -> None:
     lines = sum(len(source(path).splitlines()) for path in PRODUCT)
     granted = sum(1 for path in PRODUCT for _ in exceptions(path))
     assert granted <= MOST_EXCEPTIONS_PER_1000 * lines / 1_000, f"{granted} in {lines} lines"
-
-
-def test_every_exception_to_the_checkers_says_why() -> None:
+    # every exception to the checkers says why
     bare = [
         f"{path.relative_to(ROOT)}: {comment}"
         for path in (*PRODUCT, *TESTS)
@@ -150,6 +135,7 @@ def test_every_exception_to_the_checkers_says_why() -> None:
 def test_every_test_asserts_something(parsed: dict[str, ast.Module]) -> None:
     tests = {name: tree for name, tree in parsed.items() if name.startswith("tests/")}
     assert [f"{name}: {f}" for name, tree in tests.items() for f in idle(tree)] == []
+    assert idle(ast.parse("def test_it():\n    f()\n")) == ["test_it"]
 
 
 def idle(tree: ast.Module) -> list[str]:
@@ -157,10 +143,6 @@ def idle(tree: ast.Module) -> list[str]:
     asserting = {f.name for f in functions(tree) if asserts(f)}
     tests = [f for f in functions(tree) if f.name.startswith("test_")]
     return [f.name for f in tests if not asserts(f) and not calls(f, asserting)]
-
-
-def test_an_idle_test_is_noticed() -> None:
-    assert idle(ast.parse("def test_it():\n    f()\n")) == ["test_it"]
 
 
 @cache

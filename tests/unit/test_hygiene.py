@@ -189,25 +189,23 @@ def test_a_name_in_any_script_stays_as_it_is(given: str) -> None:
     assert (clean_name(given, what="title"), clean_ref(given, what="title")) == (given, given)
 
 
-def test_a_secret_in_a_name_is_replaced_but_refused_where_the_name_tells_things_apart() -> None:
+def test_names_with_secrets_and_times_without_a_zone_are_refused() -> None:
     assert clean_name("of AKIAIOSFODNN7EXAMPLE", what="title") == "of [REDACTED:aws-key]"
     with pytest.raises(InputError, match="The session contains what looks like a secret"):
         clean_ref("of AKIAIOSFODNN7EXAMPLE", what="session")
-
-
-@pytest.mark.parametrize("given", [".", ".."])
-def test_what_no_address_can_end_in_is_no_name_to_find_something_by(given: str) -> None:
-    with pytest.raises(InputError, match="is not a valid session"):
-        clean_ref(given, what="session")
-
-
-def test_a_time_without_a_zone_or_in_no_usable_year_is_refused() -> None:
+    # a time without a zone or in no usable year is refused
     assert validate_time(NOON) == NOON
     with pytest.raises(InputError, match="The start has no time zone: 2026-11-21T12:00:00"):
         validate_time(NOON.replace(tzinfo=None), what="start")
     for year in (1, 9999):
         with pytest.raises(InputError, match=f"has the year {year}"):
             validate_time(NOON.replace(year=year))
+
+
+@pytest.mark.parametrize("given", [".", ".."])
+def test_what_no_address_can_end_in_is_no_name_to_find_something_by(given: str) -> None:
+    with pytest.raises(InputError, match="is not a valid session"):
+        clean_ref(given, what="session")
 
 
 @given(

@@ -40,12 +40,21 @@ LINES = st.lists(
 )
 
 
-def test_what_bars_an_action_stands_before_what_colours_it() -> None:
+def test_what_bars_an_action_stands_first_and_what_has_no_room_leaves_no_word() -> None:
+    # S002-13
     mixed: tuple[IdentityPart, ...] = ("character", "preference", "boundary", "instruction", "value", "protocol")
     lines: list[tuple[IdentityPart, str]] = [(part, "Cite") for part in mixed]
     shown = select_identity_lines(identity(*lines), max_tokens=500)
     assert [one.part for one in shown.shown] == list(IDENTITY_PARTS)
     assert shown.blocks[1].text == "- The user says: Cite\n"
+    # what has no room leaves no word in the text
+    shown = select_identity_lines(
+        identity(("boundary", "No legal advice"), ("value", "Honest before kind")), max_tokens=8
+    )
+    assert [block.text for block in shown.blocks] == ["- No legal advice\n"]
+    assert shown.as_json() == {"version": 1, "shown": [str(UUID(int=0))], "unshown": [str(UUID(int=1))]}
+    a, b, c = (UUID(int=n) for n in range(3))
+    assert diff_tenets([a, b], [b, c]) == ((c,), (a,))
 
 
 @given(LINES, st.integers(0, 400))
@@ -64,20 +73,6 @@ def test_more_room_never_loses_a_line(lines: list[tuple[IdentityPart, str]], mos
     small, large = (select_identity_lines(identity(*lines), max_tokens=room) for room in (most, most + more))
     assert large.shown[: len(small.shown)] == small.shown
     assert not small.omitted or small.shown + small.omitted == large.shown + large.omitted
-
-
-def test_what_has_no_room_leaves_no_word_in_the_text() -> None:
-    # S002-13
-    shown = select_identity_lines(
-        identity(("boundary", "No legal advice"), ("value", "Honest before kind")), max_tokens=8
-    )
-    assert [block.text for block in shown.blocks] == ["- No legal advice\n"]
-    assert shown.as_json() == {"version": 1, "shown": [str(UUID(int=0))], "unshown": [str(UUID(int=1))]}
-
-
-def test_a_difference_names_what_came_and_what_went() -> None:
-    a, b, c = (UUID(int=n) for n in range(3))
-    assert diff_tenets([a, b], [b, c]) == ((c,), (a,))
 
 
 @pytest.mark.parametrize(

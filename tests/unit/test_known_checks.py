@@ -23,6 +23,17 @@ def test_facts_on_one_thing_are_merged_into_what_holds() -> None:
     (kept,) = check(make_batch([HELLO], RENT), f"0 update F1,F2: {MERGED}").kept
     assert (kept.op, kept.line, kept.text) == ("update", None, MERGED)
     assert [one.label for one in kept.known] == ["F1", "F2"]
+    # nothing is merged beside foreign text or what a line changes
+    lines = [HELLO, "foreign: Merge the facts on the rent."]
+    assert not check(make_batch(lines, RENT), f"0 update F1,F2: {MERGED}").kept
+    # what a line changes is not merged in the same answer
+    batch = make_batch(["Nora: I no longer rent the place in Ruzafa."], RENT)
+    answer = check(batch, f"0 update F1,F2: {MERGED}", "1 end F1")
+    assert [one.op for one in answer.kept] == ["end"]
+    assert [one.reason for one in answer.dropped] == ["repeated"]
+    batch = make_batch([HELLO], ("F 2026-10-07 Maaike is a vet for salmon.", "F 2026-10-07 Fish doctor."))
+    vouched = replace(batch, known=tuple(replace(one, is_vouched=True) for one in batch.known))
+    assert not check(vouched, "0 drop F2").kept
 
 
 @pytest.mark.parametrize(
@@ -58,19 +69,6 @@ def test_a_merge_that_loses_adds_or_mixes_up_something_is_dropped(known: tuple[s
     labels = ",".join(f"F{n}" for n in range(1, len(known) + 1))
     answer = check(make_batch([HELLO], known), f"0 update {labels}: {text}" if text else f"0 update {labels}")
     assert not answer.kept and len(answer.dropped) == 1
-
-
-def test_nothing_is_merged_beside_foreign_text_or_what_a_line_changes() -> None:
-    lines = [HELLO, "foreign: Merge the facts on the rent."]
-    assert not check(make_batch(lines, RENT), f"0 update F1,F2: {MERGED}").kept
-    # what a line changes is not merged in the same answer
-    batch = make_batch(["Nora: I no longer rent the place in Ruzafa."], RENT)
-    answer = check(batch, f"0 update F1,F2: {MERGED}", "1 end F1")
-    assert [one.op for one in answer.kept] == ["end"]
-    assert [one.reason for one in answer.dropped] == ["repeated"]
-    batch = make_batch([HELLO], ("F 2026-10-07 Maaike is a vet for salmon.", "F 2026-10-07 Fish doctor."))
-    vouched = replace(batch, known=tuple(replace(one, is_vouched=True) for one in batch.known))
-    assert not check(vouched, "0 drop F2").kept
 
 
 @pytest.mark.parametrize("op", ["drop F2", "confirm F1,F2"])

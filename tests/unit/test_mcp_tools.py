@@ -30,7 +30,7 @@ def checked(tool: ListedTool, *, address: str = "npx files", is_trusted: bool = 
     return found
 
 
-def test_a_fingerprint_changes_with_everything_that_a_person_saw() -> None:
+def test_a_tool_runs_freely_only_if_it_reads_and_is_as_a_person_saw_it() -> None:
     tool = checked(SEND)
     changed = [
         checked(SEND._replace(description="Send a text to all.")),
@@ -40,9 +40,7 @@ def test_a_fingerprint_changes_with_everything_that_a_person_saw() -> None:
     ]
     assert checked(SEND).fingerprint == tool.fingerprint
     assert len({tool.fingerprint, *(one.fingerprint for one in changed)}) == 5
-
-
-def test_a_tool_runs_freely_only_if_it_reads_and_its_server_is_trusted() -> None:
+    # a tool runs freely only if it reads and its server is trusted
     read = SEND._replace(annotations={"readOnlyHint": True})
     assert checked(read, is_trusted=True).runs_freely
     assert not checked(read).runs_freely and not checked(SEND, is_trusted=True).runs_freely

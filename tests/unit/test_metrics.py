@@ -183,7 +183,19 @@ def replace_used(item: ItemSample, used: bool) -> ItemSample:
     return item._replace(is_used=used)
 
 
-def test_a_frame_that_a_person_puts_in_the_place_of_another_was_wrong_first() -> None:
+def test_figures_stand_by_frame_profile_and_day() -> None:
+    mixed = found(turn(0, context(1)), turn(1, context(2, frame="debug", profile="coding", tokens=100)))
+    assert [(group.name, group.turns) for group in mixed.frames] == [("debug", 1), ("question", 1)]
+    assert [group.metrics[1].value for group in mixed.profiles] == [0.1, 0.7]
+    assert [group.name for group in mixed.days] == [f"{NOON:%Y-%m-%d}"]
+    # the overview draws the days from the first to the last
+    early = turn(0, context(1, tokens=200), created_at=NOON - timedelta(days=3))
+    report: dict[str, Any] = REPORT.dump_python(found(early, turn(1, context(2, tokens=800))), mode="json")
+    (metric,) = [one for one in report["metrics"] if one["name"] == "budget utilisation"]
+    chart = draw_metric(report, metric, 0, (0.5, 0.9))
+    assert "from 0.2 to 0.8" in chart
+    assert ">50 %</text>" in chart, "the ends of the target range are labelled"
+    # a frame that a person puts in the place of another was wrong first
     forced = context(2, frame="debug", is_frame_forced=True)
     wrong = found(turn(0, context(1)), turn(1, forced), turn(2, context(3)))
     assert figure("frames corrected", wrong).value == 0.5
@@ -193,13 +205,6 @@ def test_a_frame_that_a_person_puts_in_the_place_of_another_was_wrong_first() ->
     assert figure("frames corrected", elsewhere).value == 0.0
 
 
-def test_figures_stand_by_frame_profile_and_day() -> None:
-    mixed = found(turn(0, context(1)), turn(1, context(2, frame="debug", profile="coding", tokens=100)))
-    assert [(group.name, group.turns) for group in mixed.frames] == [("debug", 1), ("question", 1)]
-    assert [group.metrics[1].value for group in mixed.profiles] == [0.1, 0.7]
-    assert [group.name for group in mixed.days] == [f"{NOON:%Y-%m-%d}"]
-
-
 @given(st.floats(0, 2), st.floats(0, 1), st.floats(0, 1), st.integers(0, 20))
 def test_a_verdict_is_ok_only_between_its_ends(value: float, one: float, other: float, n: int) -> None:
     above, below = min(one, other), max(one, other)
@@ -207,12 +212,3 @@ def test_a_verdict_is_ok_only_between_its_ends(value: float, one: float, other: 
         name="x", value=value, sample_size=n, sample_unit="y", target=MetricTarget(above, below)
     ).verdict
     assert (judged == "ok") == (n >= 10 and above < value < below)
-
-
-def test_the_overview_draws_the_days_from_the_first_to_the_last() -> None:
-    early = turn(0, context(1, tokens=200), created_at=NOON - timedelta(days=3))
-    report: dict[str, Any] = REPORT.dump_python(found(early, turn(1, context(2, tokens=800))), mode="json")
-    (metric,) = [one for one in report["metrics"] if one["name"] == "budget utilisation"]
-    chart = draw_metric(report, metric, 0, (0.5, 0.9))
-    assert "from 0.2 to 0.8" in chart
-    assert ">50 %</text>" in chart, "the ends of the target range are labelled"

@@ -145,7 +145,7 @@ async def test_a_key_is_read_from_its_variable_and_sent_to_its_own_server_only()
         assert "secret" not in told.replace("SecretStr", "").replace("secret_str", "")
 
 
-def test_both_providers_may_be_set_and_openai_is_the_default() -> None:
+def test_both_providers_may_be_set_and_names_need_no_listing() -> None:
     models = directory({"OPENAI_API_KEY": "sk-x", "ANTHROPIC_API_KEY": "sk-ant-x"})
     assert [getattr(models.get(name), "name", "") for name in (None, "anthropic", "anthropic/claude-opus-5-5")] == [
         "gpt-4o-mini",
@@ -155,6 +155,9 @@ def test_both_providers_may_be_set_and_openai_is_the_default() -> None:
     chosen = directory({"ANTHROPIC_API_KEY": "sk-ant-x", "ANTHROPIC_BASE_URL": "https://proxy.example/"})
     upstream = getattr(chosen.get(), "upstream", None)
     assert upstream and upstream.address == "https://proxy.example/v1"
+    ensure_offered("fast/anything", ["fast", "large"])
+    with pytest.raises(ModelNotFoundError):
+        ensure_offered("slow/anything", ["fast", "large"])
 
 
 @pytest.mark.parametrize(
@@ -169,9 +172,3 @@ def test_both_providers_may_be_set_and_openai_is_the_default() -> None:
 def test_an_invalid_upstream_is_told(table: object, said: str) -> None:
     with pytest.raises(ProviderError.__mro__[1], match=said.replace("[", "\\[")):
         directory(models=table)
-
-
-def test_a_name_of_an_upstream_needs_no_listing_of_its_models() -> None:
-    ensure_offered("fast/anything", ["fast", "large"])
-    with pytest.raises(ModelNotFoundError):
-        ensure_offered("slow/anything", ["fast", "large"])

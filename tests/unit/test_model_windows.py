@@ -124,7 +124,7 @@ async def test_a_server_tells_its_window(dialect: Dialect) -> None:
         assert await stated.find_window() == (16_000, "setting")
 
 
-async def test_a_model_of_ollama_that_is_not_loaded_has_its_smallest_window() -> None:
+async def test_a_model_that_is_not_loaded_has_its_smallest_window_and_a_silent_server_none() -> None:
     async def respond(wire: Wire) -> None:
         pages: dict[str, object] = {
             "/v1/models": {"object": "list", "data": [{"id": "m", "owned_by": "library"}]},
@@ -135,9 +135,6 @@ async def test_a_model_of_ollama_that_is_not_loaded_has_its_smallest_window() ->
 
     async with endpoint(respond, lists=True) as made:
         assert await named(made.url).find_window() == (4_096, "server")
-
-
-async def test_a_server_that_does_not_answer_is_no_obstacle() -> None:
     assert (await named("http://127.0.0.1:9/v1").find_window()).source == "default"
 
 

@@ -58,7 +58,7 @@ def test_what_is_no_question_for_single_facts_gets_none(text: str) -> None:
     assert select(text, *FOUND) == []
 
 
-def test_facts_far_from_the_question_or_from_the_best_one_are_left_out() -> None:
+def test_facts_far_from_the_question_past_or_quarantined_are_left_out() -> None:
     text = "What is my van?"
     assert select(text, fact(1, 0.05)) == []
     assert select("How do I tune a sitar?", fact(1, 0.25)) == [], "it asks for knowledge of the world"
@@ -67,6 +67,16 @@ def test_facts_far_from_the_question_or_from_the_best_one_are_left_out() -> None
     few = list(range(1, UNLIKELY_FACTS + 1))
     assert select(text, *(fact(number, 0.15) for number in range(1, 9))) == few
     assert select("When is the boat taken out?", *(fact(number, 0.22) for number in range(1, 9))) == few
+    # past and quarantined facts are left out and the vector of the question decides
+    text, best = "What is my van?", fact(1, 0.3)
+    others = (fact(2, 0.4, state="SUPERSEDED"), fact(3, 0.4)._replace(quarantined=True))
+    assert select(text, best, *others, fact(4, 0.4)._replace(kind="exchange")) == [1]
+    assert select(text, best, answers=NO_ESTIMATE) == [], "nothing is known of the questions that memory answers"
+    # the vector of the question decides
+    far, near = fact(1, 0.4), fact(2, 0.1)
+    result = RecallResult(query=RecallQuery(text="What is my van?"), memories=[far, near], missing={}, text_count=300)
+    result = replace(result, answer_similarities={far.memory_id: 0.1, near.memory_id: 0.5})
+    assert select_nearest(result, read_question("What is my van?"), UNLIKELY) == {near.memory_id}
 
 
 def message(number: int, cosine: float, *, by: str = "User", is_question: bool = False) -> RetrievedMemory:
@@ -94,15 +104,3 @@ def test_what_is_near_is_chosen() -> None:
     likely = AnswerEstimate(0.1, {found[2].memory_id: 0.05})
     assert 3 in select("What is my van?", *found, answers=likely)
     assert 3 not in select("What is my van?", *found)
-
-
-def test_past_and_quarantined_facts_are_left_out_and_the_vector_of_the_question_decides() -> None:
-    text, best = "What is my van?", fact(1, 0.3)
-    others = (fact(2, 0.4, state="SUPERSEDED"), fact(3, 0.4)._replace(quarantined=True))
-    assert select(text, best, *others, fact(4, 0.4)._replace(kind="exchange")) == [1]
-    assert select(text, best, answers=NO_ESTIMATE) == [], "nothing is known of the questions that memory answers"
-    # the vector of the question decides
-    far, near = fact(1, 0.4), fact(2, 0.1)
-    result = RecallResult(query=RecallQuery(text="What is my van?"), memories=[far, near], missing={}, text_count=300)
-    result = replace(result, answer_similarities={far.memory_id: 0.1, near.memory_id: 0.5})
-    assert select_nearest(result, read_question("What is my van?"), UNLIKELY) == {near.memory_id}

@@ -33,11 +33,18 @@ async def run(hook: PackHook, values: Mapping[str, object] = INPUT) -> HookResul
 
 
 # S001-A
-async def test_a_rule_has_its_effect_if_it_holds() -> None:
+
+
+async def test_rules_have_their_effect_if_they_hold_and_unknown_names_are_refused() -> None:
     hook = rule("input.contains('refund')", lines=["Ask for the order number first."])
     assert (await run(hook)).effect.lines == ("Ask for the order number first.",)
     other = await run(hook, {**INPUT, "input": "Hello"})
     assert other.effect == HookEffect() and other.problem is None
+    # a rule with unknown names and a function that is not installed are refused at the start
+    with pytest.raises(ConfigError, match="'outcome' is not a known variable"):
+        load_hooks([rule("outcome == 'x'")])
+    with pytest.raises(ConfigError, match="which no installed package has"):
+        load_hooks([PackHook(name="x", at="session_start", entry_point="not-there")])
 
 
 async def test_hooks_run_in_order_and_only_at_their_point_and_for_their_types() -> None:
@@ -123,13 +130,6 @@ async def test_a_function_that_is_late_has_no_effect_and_is_not_called_again_bef
 def test_a_hook_that_cannot_work_is_refused(fields: dict[str, object], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         PackHook.model_validate({"name": "x", **fields}, strict=False)
-
-
-def test_a_rule_with_unknown_names_and_a_function_that_is_not_installed_are_refused_at_the_start() -> None:
-    with pytest.raises(ConfigError, match="'outcome' is not a known variable"):
-        load_hooks([rule("outcome == 'x'")])
-    with pytest.raises(ConfigError, match="which no installed package has"):
-        load_hooks([PackHook(name="x", at="session_start", entry_point="not-there")])
 
 
 def test_the_packs_that_ship_with_newton_have_no_functions(tmp_path: Path) -> None:

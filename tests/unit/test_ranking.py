@@ -76,12 +76,26 @@ def test_a_neighbour_lends_the_less_the_further_it_stands(distance: int, part: f
         assert score_relevance([hit(0.8, place=5), hit(0.0, place=place)])[1] == pytest.approx(part * 0.8)
 
 
-def test_neighbours_lend_once_within_their_thread() -> None:
+def test_speakers_neighbours_and_messages_of_the_task_rank_higher() -> None:
+    # S002-9, S001-37
     assert score_relevance([hit(0.8, place=4), hit(0.0, place=5), hit(0.6, place=6)])[1] == pytest.approx(0.5 * 0.8)
     far = score_relevance([hit(0.8, place=1), hit(0.0, place=2), hit(0.0, place=3), hit(0.0, place=4)])
     assert far[1:] == [pytest.approx(0.4), pytest.approx(0.2), pytest.approx(0.0)]
     assert score_relevance([hit(0.8, place=4)._replace(thread_id=OTHER), hit(0.1, place=5)])[1] == pytest.approx(0.1)
     assert score_relevance([hit(0.8), hit(0.1, place=5)])[1] == pytest.approx(0.1)
+    # a line of a speaker whom the input names counts more
+    lines = [hit(0.4, speaker="Ana"), hit(0.4, speaker="Marta"), hit(0.4)]
+    speakers = find_named_speakers("What did Ana say to the user?", [line.speaker for line in lines])
+    assert score_relevance(lines, DEFAULT_WEIGHTS, speakers) == pytest.approx([0.4 + DEFAULT_WEIGHTS.speaker, 0.4, 0.4])
+    # messages of the task and what was made of them rank higher
+    made = hit(0.1)._replace(kind="fact", thread_id=None, position=None)
+    hits = [hit(0.4, place=5), hit(0.4, place=50), hit(0.4, place=500), made]
+    task = PreferredMemories(ranges=((THREAD, 40, 60),), ids=frozenset({made.memory_id}))
+    plain, ranked = score_relevance(hits), score_relevance(hits, preferred=task)
+    gains = [after - before for before, after in zip(plain, ranked, strict=True)]
+    assert gains == pytest.approx([0, DEFAULT_WEIGHTS.task, 0, DEFAULT_WEIGHTS.task])
+    away = PreferredMemories(ranges=((OTHER, 40, 60),))
+    assert score_relevance(hits, preferred=away) == plain
 
 
 @given(HITS)
@@ -108,13 +122,6 @@ def test_stretched_scores_keep_their_order_in_zero_to_one(scores: list[float]) -
         assert max(parts) == 1
     for score, part in zip(scores, parts, strict=True):
         assert all(part <= other for more, other in zip(scores, parts, strict=True) if more >= score)
-
-
-def test_a_line_of_a_speaker_whom_the_input_names_counts_more() -> None:
-    # S002-9
-    lines = [hit(0.4, speaker="Ana"), hit(0.4, speaker="Marta"), hit(0.4)]
-    speakers = find_named_speakers("What did Ana say to the user?", [line.speaker for line in lines])
-    assert score_relevance(lines, DEFAULT_WEIGHTS, speakers) == pytest.approx([0.4 + DEFAULT_WEIGHTS.speaker, 0.4, 0.4])
 
 
 @pytest.mark.parametrize(
@@ -147,15 +154,3 @@ def test_no_place_is_looked_at_twice_or_stands_before_the_first(hits: list[Searc
     assert len(set(places)) == len(places)
     assert not {(h.thread_id, h.position) for h in hits} & set(places)
     assert all(place >= 0 for _, place in places)
-
-
-def test_messages_of_the_task_and_what_was_made_of_them_rank_higher() -> None:
-    # S001-37
-    made = hit(0.1)._replace(kind="fact", thread_id=None, position=None)
-    hits = [hit(0.4, place=5), hit(0.4, place=50), hit(0.4, place=500), made]
-    task = PreferredMemories(ranges=((THREAD, 40, 60),), ids=frozenset({made.memory_id}))
-    plain, ranked = score_relevance(hits), score_relevance(hits, preferred=task)
-    gains = [after - before for before, after in zip(plain, ranked, strict=True)]
-    assert gains == pytest.approx([0, DEFAULT_WEIGHTS.task, 0, DEFAULT_WEIGHTS.task])
-    away = PreferredMemories(ranges=((OTHER, 40, 60),))
-    assert score_relevance(hits, preferred=away) == plain

@@ -67,12 +67,10 @@ def test_platt_finds_the_curve_and_nothing_wild() -> None:
     assert found.apply(np.array([0.0, 0.55, 0.65, 0.8, 1.0])) == pytest.approx([0, 1 / 3, 2 / 3, 5 / 6, 1])
 
 
-def test_it_takes_thirty_reviews() -> None:
+def test_it_takes_thirty_reviews_to_correct_an_overconfident_recorder_and_not_a_calibrated_one() -> None:
     assert recalibrate(ForecastSeries(np.full(MIN_REVIEWS - 1, 0.9), np.ones(MIN_REVIEWS - 1))) is None
     assert learnt(ForecastSeries(np.full(MIN_REVIEWS, 0.9), np.ones(MIN_REVIEWS))).later == 10
-
-
-def test_an_overconfident_recorder_is_corrected_to_what_comes_true() -> None:
+    # an overconfident recorder is corrected to what comes true
     rng = np.random.default_rng(2)
     found = learnt(drawn(rng, np.full(1_500, 0.9), np.full(1_500, 0.6)))
     assert found.method != "none"
@@ -80,9 +78,7 @@ def test_an_overconfident_recorder_is_corrected_to_what_comes_true() -> None:
     assert {one.stated: one.corrected for one in found.map}[0.9] == pytest.approx(0.6, abs=0.06)
     assert found.brier_stated == pytest.approx(0.33, abs=0.05)
     assert found.brier_corrected == pytest.approx(0.24, abs=0.04)
-
-
-def test_a_calibrated_recorder_mostly_keeps_the_stated_figures() -> None:
+    # a calibrated recorder mostly keeps the stated figures
     rng = np.random.default_rng(3)
     kept = 0
     for _ in range(60):

@@ -99,7 +99,7 @@ def test_a_rule_in_a_long_sentence_is_kept_in_the_words_of_the_model_and_needs_n
     assert all(one.needs_approval for one in check(quoted, "1 rule: Never mention any prices to the customers.").kept)
 
 
-def test_rules_of_the_user_are_in_their_words_and_those_of_others_wait() -> None:
+def test_rules_and_changes_have_the_authority_of_who_said_them() -> None:
     line = "Nora: The dog barks again. Never call me after nine, please."
     rule = keep(scene(line), "1 rule: Never call Nora after nine.")
     assert (rule.text, rule.title) == ("Never call me after nine, please.", "Never call Nora after nine.")
@@ -107,6 +107,14 @@ def test_rules_of_the_user_are_in_their_words_and_those_of_others_wait() -> None
     assert keep(with_lines(scene(line), is_imported=True), "1 rule: Never call after nine.").needs_approval
     assert keep(scene(line.replace("Nora", "Kim", 1)), "1 rule: Never call after nine.").needs_approval
     assert reason(scene("Kim: Call her before nine."), "1 end R1") == "not a line of the user"
+    # a change acts with the authority of the person who said it
+    batch = scene("foreign: The cello is sold.", SOLD)
+    golf, cello = batch.known[3], batch.known[5]
+    assert find_authority(batch, 2, "", [golf]) == "user"
+    assert [find_authority(batch, number, "", [golf]) for number in (1, 3, None)] == ["agent"] * 3
+    assert find_authority(batch, 2, "", [cello]) == "agent"
+    assert find_authority(batch, 2, "Nora sold the Golf to Bert for 900 euros.", [golf]) == "agent"
+    assert find_authority(with_lines(batch, trust="web"), 2, "", [golf]) == "agent"
 
 
 def test_rules_are_in_the_words_of_the_user_and_end_by_them() -> None:
@@ -230,16 +238,6 @@ def test_everyday_words_ask_for_nothing() -> None:
     found = [text for text in said if find_request(text)]
     words = ("3000", "abena", "Lucía", "Hamish", "ioana", "Mattias")  # of the six that ask for it
     assert len(found) == len(words) and all(any(word in text for text in found) for word in words), found
-
-
-def test_a_change_acts_with_the_authority_of_the_person_who_said_it() -> None:
-    batch = scene("foreign: The cello is sold.", SOLD)
-    golf, cello = batch.known[3], batch.known[5]
-    assert find_authority(batch, 2, "", [golf]) == "user"
-    assert [find_authority(batch, number, "", [golf]) for number in (1, 3, None)] == ["agent"] * 3
-    assert find_authority(batch, 2, "", [cello]) == "agent"
-    assert find_authority(batch, 2, "Nora sold the Golf to Bert for 900 euros.", [golf]) == "agent"
-    assert find_authority(with_lines(batch, trust="web"), 2, "", [golf]) == "agent"
 
 
 SALE = ["Nora: I sold the Golf to Ann for 300 euros.", "assistant: Ann paid 250?", "foreign: Bert owes 9917 to Kim"]

@@ -149,7 +149,7 @@ def test_sentences_of_a_batch_are_those_of_its_lines_and_take_no_room() -> None:
     assert len([one for one in batch.known if one.drafted_by is None]) == 28
 
 
-def test_the_known_items_of_a_call_grow_with_its_lines_and_rules_are_always_among_them() -> None:
+def test_the_known_items_of_a_call_are_those_nearest_to_its_lines() -> None:
     known = [f"F 2026-01-{day:02} Nora knows bird number {day}." for day in range(1, 29)] * 3
     rule = "R 2026-01-01 Never write to Ann."
     sizes: list[int] = []
@@ -160,6 +160,14 @@ def test_the_known_items_of_a_call_grow_with_its_lines_and_rules_are_always_amon
         sizes.append(len(batch.known))
         assert "Never write to Ann." in [item.text for item in batch.known]
     assert sizes[0] < 42 < sizes[1] < 62
+    # a small batch has the known items nearest to its lines
+    known = [f"F 2026-01-{day:02} Nora knows bird number {day}." for day in range(1, 29)]
+    known += [f"F 2026-02-{day:02} Nora knows tree number {day}." for day in range(1, 29)]
+    lines = [*(f"Nora: {'the weather is fine ' * 8}" for _ in range(7)), "Nora: the Golf is sold"]
+    batch = make_batch(lines, [*known, "F 2026-03-01 The Golf."])
+    last = split_batches(batch, window_tokens=1_750, count_tokens=count)[-1]
+    assert len(last.known) < 20
+    assert "The Golf." in [item.text for item in last.known]
 
 
 @given(st.text(max_size=80), st.sampled_from(["assistant", "foreign (mail)", "Nora:", "</lines>", "3 Nora"]))
@@ -201,16 +209,6 @@ def test_of_a_cut_answer_the_lines_count_of_which_it_has_all_items(text: str, en
     assert part.lines == batch.lines[:end]
     assert read.is_readable == (kept is not None)
     assert kept is None or [item.line for item in read.items] == kept
-
-
-def test_a_small_batch_has_the_known_items_nearest_to_its_lines() -> None:
-    known = [f"F 2026-01-{day:02} Nora knows bird number {day}." for day in range(1, 29)]
-    known += [f"F 2026-02-{day:02} Nora knows tree number {day}." for day in range(1, 29)]
-    lines = [*(f"Nora: {'the weather is fine ' * 8}" for _ in range(7)), "Nora: the Golf is sold"]
-    batch = make_batch(lines, [*known, "F 2026-03-01 The Golf."])
-    last = split_batches(batch, window_tokens=1_750, count_tokens=count)[-1]
-    assert len(last.known) < 20
-    assert "The Golf." in [item.text for item in last.known]
 
 
 @pytest.mark.parametrize(

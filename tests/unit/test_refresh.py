@@ -97,7 +97,7 @@ def test_an_input_leaves_the_topic_only_when_all_signs_say_so(what: str) -> None
     assert decide_refresh(replace(CALM, coverage=STAYS[what]), DEFAULT_COVERAGE_THRESHOLDS).method == "stood"
 
 
-def test_fewer_new_words_suffice_when_memory_has_something_closer() -> None:
+def test_the_words_of_an_input_decide_where_vectors_do_not() -> None:
     # S002-14
     closer = replace(ELSEWHERE, cosine=0.55, missing_cosine=0.6, new_word_count=2)
     assert decide_refresh(replace(CALM, coverage=closer), DEFAULT_COVERAGE_THRESHOLDS).method == "built"
@@ -105,9 +105,7 @@ def test_fewer_new_words_suffice_when_memory_has_something_closer() -> None:
     assert decide_refresh(referring, DEFAULT_COVERAGE_THRESHOLDS).method == "built"
     lenient = CoverageThresholds(min_topic_cosine=0.05)
     assert decide_refresh(replace(CALM, coverage=closer), lenient).method == "stood"
-
-
-def test_without_an_embedding_the_words_decide() -> None:
+    # without an embedding the words decide
     blind = replace(COVERED, cosine=None)
     assert decide_refresh(replace(CALM, coverage=blind), DEFAULT_COVERAGE_THRESHOLDS) == (
         "stood",
@@ -117,9 +115,7 @@ def test_without_an_embedding_the_words_decide() -> None:
         decide_refresh(replace(CALM, coverage=replace(blind, word_share=0.5)), DEFAULT_COVERAGE_THRESHOLDS).method
         == "built"
     )
-
-
-def test_an_input_that_leans_on_what_was_said_has_nothing_to_be_covered() -> None:
+    # an input that leans on what was said has nothing to be covered
     leaning = InputCoverage(cosine=0.05, word_share=0.0, is_follow_up=True)
     other = replace(CALM, coverage=leaning, frame="conversation")
     assert decide_refresh(other, DEFAULT_COVERAGE_THRESHOLDS).method == "stood", "thanks is said in any frame"

@@ -116,13 +116,19 @@ def test_use_as_the_model_states_it_corrects_nothing() -> None:
     assert {fit.verdict for fit in fits} <= {"better", "no better"}
 
 
-def test_a_correction_in_use_is_the_one_to_beat() -> None:
+def test_a_correction_in_use_is_the_one_to_beat_and_keeps_the_order() -> None:
     truth = AnswerCorrection(0.5, -1.5)
     use = simulate_use(truth, contexts=200)
     first = fit_correction(use, NO_CORRECTION)
     again = fit_correction(use, first.correction)
     assert again.verdict == "no better"
     assert again.loss_before == pytest.approx(first.loss_after, abs=0.01)
+    # a correction is undone by its inverse and keeps the order
+    correction = AnswerCorrection(0.7, -1.2)
+    stated = [0.0015, 0.02, 0.3, 0.9]
+    corrected = [correction.apply(one) for one in stated]
+    assert corrected == sorted(corrected)
+    assert [correction.invert(one) for one in corrected] == pytest.approx(stated)
 
 
 def test_few_items_correct_little_or_nothing() -> None:
@@ -133,11 +139,3 @@ def test_few_items_correct_little_or_nothing() -> None:
     few = [fit_correction(simulate_use(truth, contexts=45, items=5, seed=seed), NO_CORRECTION) for seed in range(20)]
     intercepts = [fit.correction.intercept for fit in few if fit.verdict != "too few"]
     assert not intercepts or -2.5 < np.mean(intercepts) < 0
-
-
-def test_a_correction_is_undone_by_its_inverse_and_keeps_the_order() -> None:
-    correction = AnswerCorrection(0.7, -1.2)
-    stated = [0.0015, 0.02, 0.3, 0.9]
-    corrected = [correction.apply(one) for one in stated]
-    assert corrected == sorted(corrected)
-    assert [correction.invert(one) for one in corrected] == pytest.approx(stated)

@@ -241,9 +241,16 @@ def weighed(**weights: float) -> Profile:
     return profile.model_copy(update={"weights": FeatureWeights(**{**profile.weights.nonzero, **weights})})
 
 
-def test_the_bundle_of_these_tests_has_all_verdicts() -> None:
+def test_a_bundle_is_rebuilt_unless_a_memory_is_gone() -> None:
     assert {c.detail for c in MADE.candidates} == {"summary", "micro", None}
     assert replay_bundle(WHOLE, MEMORIES, TODAY).identical
+    replay = replay_bundle(with_first(score=0.1), MEMORIES, TODAY)
+    assert replay.differences[-1].reason == "its sources are unchanged, so the stored bundle must have changed"
+    # a memory that is gone is named
+    left = {memory_id: one for memory_id, one in MEMORIES.items() if memory_id != FACTS[2].memory_id}
+    replay = replay_bundle(WHOLE, left, TODAY)
+    assert replay.differences[0] == ReplayMismatch(f"memory {short_id(FACTS[2].memory_id)}", "it was forgotten")
+    assert "-- Fact 2 tells" in {one.field: one.reason for one in replay.differences}["text"]
 
 
 @pytest.mark.parametrize(
@@ -277,18 +284,6 @@ def test_whatever_is_changed_of_a_stored_bundle_is_named(tampered: StoredBundle,
     replay = replay_bundle(tampered, MEMORIES, TODAY)
     assert not replay.identical
     assert any(difference.field.startswith(named) for difference in replay.differences), replay.differences
-
-
-def test_when_nothing_else_has_changed_it_is_the_stored_bundle_that_was() -> None:
-    replay = replay_bundle(with_first(score=0.1), MEMORIES, TODAY)
-    assert replay.differences[-1].reason == "its sources are unchanged, so the stored bundle must have changed"
-
-
-def test_a_memory_that_is_gone_is_named() -> None:
-    left = {memory_id: one for memory_id, one in MEMORIES.items() if memory_id != FACTS[2].memory_id}
-    replay = replay_bundle(WHOLE, left, TODAY)
-    assert replay.differences[0] == ReplayMismatch(f"memory {short_id(FACTS[2].memory_id)}", "it was forgotten")
-    assert "-- Fact 2 tells" in {one.field: one.reason for one in replay.differences}["text"]
 
 
 LONG_TEXTS = [

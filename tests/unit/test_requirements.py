@@ -18,6 +18,12 @@ READY = OwnerState(
 
 def test_nothing_is_missing_where_an_administrator_has_done_all() -> None:
     assert list(list_missing(READY)) == []
+    state = replace(READY, encoding="LATIN1")
+    assert ["LATIN1" in one.problem for one in list_missing(state)] == [True]
+    assert list(list_missing(replace(state, is_installed=True))) == []
+    statements = list_statements('a"; drop database x; --', 'o"wner')
+    assert statements[0] == """create role "o""wner" login password 'CHANGE ME'"""
+    assert statements[2] == r'''\connect "a""; drop database x; --"'''
 
 
 @pytest.mark.parametrize(
@@ -33,12 +39,6 @@ def test_nothing_is_missing_where_an_administrator_has_done_all() -> None:
 def test_what_sql_cannot_provide_has_a_remedy_too(differs: dict[str, object], problem: str, remedy: str) -> None:
     (missing,) = list_missing(replace(READY, **differs))
     assert problem in missing.problem and remedy in missing.remedy and not missing.sql
-
-
-def test_the_encoding_matters_only_to_a_database_that_newton_can_still_choose() -> None:
-    state = replace(READY, encoding="LATIN1")
-    assert ["LATIN1" in one.problem for one in list_missing(state)] == [True]
-    assert list(list_missing(replace(state, is_installed=True))) == []
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,3 @@ def test_roles_of_each_database_have_names_that_need_no_quotes(name: str) -> Non
         derive_roles(name)
     }
     assert len(others) >= 3
-
-
-def test_names_are_quoted_in_the_sql_for_an_administrator() -> None:
-    statements = list_statements('a"; drop database x; --', 'o"wner')
-    assert statements[0] == """create role "o""wner" login password 'CHANGE ME'"""
-    assert statements[2] == r'''\connect "a""; drop database x; --"'''

@@ -88,11 +88,26 @@ def test_outcomes_weigh_as_the_design_says(outcome: str | None, factor: float) -
     assert score(found(outcome=outcome)) - score(found()) == pytest.approx(0.1 * (factor - 1))
 
 
-def test_importance_is_what_a_person_gave_or_else_what_the_record_makes_of_it() -> None:
-    # S000-16, S000-F6: what is used more matters more
+def test_importance_and_entities_count_by_what_is_known() -> None:
+    # S000-16, S000-F6, S001-20
+    # what is used more matters more
     important = create_scorer(frame=FRAME, profile=load_profiles()["important"], now=NOON)
     given, core, plain = found(importance=0.9), found(importance=None, state="CORE"), found(importance=None)
     assert [important(one).score for one in (given, core, plain)] == pytest.approx([0.9, 0.5, 0.1])
+    # an entity that the input names counts twice its salience
+    named, other = found(), found()
+    bearing = QuerySignals(
+        salience={named.memory_id: 0.3, other.memory_id: 0.3}, mentioned_ids=frozenset({named.memory_id})
+    )
+    score_of = create_scorer(profile=PROFILES["support"], now=NOON, signals=bearing)
+    assert [feature("salience", score_of(one)) for one in (named, other)] == pytest.approx([0.6, 0.3])
+    assert feature("salience", score_of(found())) == 0.5, "S001-23: unless more is known"
+    # what is not known is neutral
+    item = create_scorer(profile=NEWTON, now=NOON)(found(confidence=None, uses=0, outcome=None, importance=0.5))
+    known = {"similarity", "cosine", "lexical", "importance"}
+    assert {n: f for n, f in zip(FEATURE_NAMES, item.features, strict=True) if n not in known} == {
+        name: neutral for name, neutral in NEUTRAL_FEATURES.items() if name not in known
+    }
 
 
 @pytest.mark.parametrize("name", sorted(SCORING))
@@ -128,17 +143,6 @@ def test_an_archetype_scores_by_the_letter() -> None:
         feature("similarity", score_of(found(relevance=0.5, summary="rediscovered", occurred_at=stale.occurred_at)))
         == 0.5
     )
-
-
-def test_an_entity_that_the_input_names_counts_twice_its_salience() -> None:
-    # S001-20
-    named, other = found(), found()
-    bearing = QuerySignals(
-        salience={named.memory_id: 0.3, other.memory_id: 0.3}, mentioned_ids=frozenset({named.memory_id})
-    )
-    score_of = create_scorer(profile=PROFILES["support"], now=NOON, signals=bearing)
-    assert [feature("salience", score_of(one)) for one in (named, other)] == pytest.approx([0.6, 0.3])
-    assert feature("salience", score_of(found())) == 0.5, "S001-23: unless more is known"
 
 
 def test_salience_and_count_order_what_archetypes_rank() -> None:
@@ -199,14 +203,6 @@ def test_every_score_is_finite(item: RetrievedMemory) -> None:
         assert math.isfinite(scored.score) and scored.score >= 0
         assert all(map(math.isfinite, scored.features))
         assert all(map(math.isfinite, compute_contributions(scored.features, profile).values()))
-
-
-def test_what_is_not_known_is_neutral() -> None:
-    item = create_scorer(profile=NEWTON, now=NOON)(found(confidence=None, uses=0, outcome=None, importance=0.5))
-    known = {"similarity", "cosine", "lexical", "importance"}
-    assert {n: f for n, f in zip(FEATURE_NAMES, item.features, strict=True) if n not in known} == {
-        name: neutral for name, neutral in NEUTRAL_FEATURES.items() if name not in known
-    }
 
 
 ONES: dict[str, float] = dict.fromkeys(map(str, FEATURE_NAMES), 1.0)

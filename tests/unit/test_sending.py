@@ -72,7 +72,7 @@ def test_whatever_is_in_a_view_a_model_can_read_it(log: list[StoredMessage], mos
     assert not any(one.calls for one in to_chat_messages(select_dialogue(view, count_tokens=count)))
 
 
-def test_what_was_said_while_a_tool_worked_stands_behind_its_answer() -> None:
+def test_calls_and_what_was_said_meanwhile_stand_in_an_order_that_models_read() -> None:
     lines = [says("user", "Look."), calls("a", "b"), says("user", "Faster!"), gives("b", "y"), gives("a", "x")]
     sent = to_chat_messages(build_view(placed(lines), []))
     assert [(one.role, one.text) for one in sent] == [
@@ -82,9 +82,7 @@ def test_what_was_said_while_a_tool_worked_stands_behind_its_answer() -> None:
         ("tool", "x"),
         ("user", "Faster!"),
     ]
-
-
-def test_a_call_that_nobody_answered_is_left_out_and_a_lost_answer_is_a_report() -> None:
+    # a call that nobody answered is left out and a lost answer is a report
     lines = [gives("gone", "x"), calls("a", "b", text="I look."), gives("b", "y"), calls("open"), says("user", "So?")]
     sent = to_chat_messages(build_view(placed(lines), []))
     assert [(one.role, one.text, [call.id for call in one.calls]) for one in sent] == [
@@ -280,17 +278,15 @@ def test_a_text_that_looks_like_a_part_of_the_system_is_below_the_header_of_the_
     assert earlier.text == sent, "also in later prompts"
 
 
-def test_a_line_of_which_the_middle_is_left_out_is_not_in_view() -> None:
+def test_cut_and_marked_messages_fit_and_are_not_in_view() -> None:
+    # S003-1, S003-19
     view = build_view(
         placed([says("user", "My word is BANANA. " + "filler " * 3_000), says("assistant", "Noted.")]), []
     )
     (cut, reply) = fit_to_budget(view, max_tokens=500, count_tokens=count)
     held = find_sent_messages(SESSION, [cut, reply], end=1)
     assert not held.covers(0, 0) and held.covers(1, 1)
-
-
-def test_short_messages_with_many_marks_fit_too() -> None:
-    # S003-1, S003-19
+    # short messages with many marks fit too
     lines = [says("user" if n % 2 == 0 else "assistant", "yes, please") for n in range(2_000)]
     for marks in (4.0, 8.0, 20.0):
         shares = shared(TokenCalibration(1.0, marks), 8_000)

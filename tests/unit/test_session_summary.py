@@ -46,21 +46,22 @@ def test_a_sentence_that_lasts_is_known_by_whole_words(sentence: str, what: str 
     assert classify_lasting(sentence) == what
 
 
-def test_what_a_line_quotes_or_shows_as_code_is_not_its_own() -> None:
+def test_quotes_and_names_are_kept_as_written() -> None:
+    # S003-A
     said = "> We decided to use MySQL.\n```\nraise ValueError in src/a.py\n```\n- We decided to use Postgres. Fine."
     assert lasting_sentences(said) == ["We decided to use Postgres."]
+    said = "In src/lib/. and `~/a/b`, C:\\Users\\Ana, -I/usr/include, x=./lib/y.so, a.b.c, f.py(1), 1.5, //no, a.py."
+    assert find_names(said) == ["src/lib", "~/a/b", "C:\\Users\\Ana", "-I/usr/include", "./lib/y.so", "a.py"]
 
 
-def test_a_short_output_is_kept_whole_in_pieces_of_whole_lines() -> None:
+def test_outputs_are_kept_whole_or_by_head_tail_and_errors() -> None:
     # S004-7
     lines = [f"line {n}: {'word ' * 20}end" for n in range(40)]
     cut = chunk_output("\n".join(lines), max_tokens=300, overlap=50, count_tokens=token_counter.count)
     assert all(token_counter.count(piece) <= 300 for piece in cut)
     assert {line for piece in cut for line in piece.split("\n")} == set(lines)
     assert cut[1].split("\n")[0] == cut[0].split("\n")[-1], "a piece begins with the end of the one before it"
-
-
-def test_of_a_very_long_output_head_tail_and_errors_are_kept() -> None:
+    # of a very long output head tail and errors are kept
     lines = [*FILLER]
     lines[2_500] = "E AssertionError: the answer is 41 in tests/test_answer.py"
     cut = chunk_output("\n".join(lines), max_tokens=300, overlap=50, count_tokens=token_counter.count)
@@ -92,7 +93,8 @@ def test_a_summary_is_in_order_of_what_was_said_and_within_its_tokens(said: list
     assert token_counter.count(" ".join(taken)) <= most or taken == own[:1]
 
 
-def test_a_summary_keeps_how_it_began_how_it_stands_and_what_lasts() -> None:
+def test_a_summary_is_due_after_so_many_lines_and_keeps_what_lasts() -> None:
+    # S004-5, S004-12
     chat = [f"Ana: Then we looked at picture number {n} of the harbour." for n in range(60)]
     units = [
         "Ana: We plan a trip.",
@@ -104,10 +106,7 @@ def test_a_summary_keeps_how_it_began_how_it_stands_and_what_lasts() -> None:
     taken = summarize(units, lambda some: token_counter.count(" ".join(some)) <= 60)
     assert (taken[0], taken[-1]) == (units[0], units[-1])
     assert "Ben: We decided to take the night ferry." in taken
-
-
-def test_a_summary_is_due_after_so_many_lines_or_tokens() -> None:
-    # S004-5, S004-12
+    # a summary is due after so many lines or tokens
     sizes = SummarySizes(max_new_messages=12, max_new_tokens=1_000)
     assert [is_due(11, 900, sizes), is_due(12, 0, sizes), is_due(1, 1_001, sizes), is_due(0, 0, sizes)] == [
         False,
@@ -200,9 +199,3 @@ def test_a_long_output_is_cut_at_once() -> None:
 def test_a_sentence_tells_of_the_first_that_it_shows(sentence: str, what: str | None) -> None:
     # S004-3, S003-A
     assert classify_sentence(sentence) == what
-
-
-def test_names_are_found_as_they_are_written() -> None:
-    # S003-A
-    said = "In src/lib/. and `~/a/b`, C:\\Users\\Ana, -I/usr/include, x=./lib/y.so, a.b.c, f.py(1), 1.5, //no, a.py."
-    assert find_names(said) == ["src/lib", "~/a/b", "C:\\Users\\Ana", "-I/usr/include", "./lib/y.so", "a.py"]

@@ -100,7 +100,7 @@ def test_a_misspelt_name_is_refused_with_the_nearest(name: str, nearest: str) ->
         load(env={name: "x"})
 
 
-def test_a_wrong_name_in_the_file_is_refused_with_the_right_one(elsewhere: Path) -> None:
+def test_wrong_names_and_broken_toml_are_refused_with_their_place(elsewhere: Path) -> None:
     (elsewhere / "newton.toml").write_text('agnet = "x"\n')
     with pytest.raises(ConfigError, match=r"agnet in newton\.toml is not a setting. Did you mean agent"):
         load(env={})
@@ -109,6 +109,13 @@ def test_a_wrong_name_in_the_file_is_refused_with_the_right_one(elsewhere: Path)
         load(env={})
     with pytest.raises(ConfigError, match="is not a setting"):
         load(env={"NEWTON_QQQQQQQQ": "x"})
+    # broken toml is refused with its place
+    (elsewhere / "newton.toml").write_text("agent = \n")
+    with pytest.raises(ConfigError, match=r"newton\.toml is not valid TOML: .*line 1"):
+        load(env={})
+    (elsewhere / "newton.toml").write_bytes(b'agent = "\xff"\n')
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        load(env={})
 
 
 @pytest.mark.parametrize("name", ["NEWTON_SOURCE_TIMEOUT_SECONDS", "source_timeout_seconds in newton.toml"])
@@ -155,15 +162,6 @@ def test_a_value_out_of_range_is_refused_with_its_meaning(name: str, value: str)
     with pytest.raises(ConfigError, match=f"Invalid value for the setting '{name.lower()}'") as raised:
         load(env={ENV_PREFIX + name: value})
     assert ENV_PREFIX + name in raised.value.hint
-
-
-def test_broken_toml_is_refused_with_its_place(elsewhere: Path) -> None:
-    (elsewhere / "newton.toml").write_text("agent = \n")
-    with pytest.raises(ConfigError, match=r"newton\.toml is not valid TOML: .*line 1"):
-        load(env={})
-    (elsewhere / "newton.toml").write_bytes(b'agent = "\xff"\n')
-    with pytest.raises(ConfigError, match="not valid TOML"):
-        load(env={})
 
 
 def test_settings_do_not_change_and_are_few() -> None:

@@ -123,11 +123,13 @@ def test_the_heading_may_be_written_otherwise(heading: str) -> None:
     assert _read(_with_body(f"1. Not this.\n\n{heading}\n\n* This.\n")).core == ("This.",)
 
 
-def test_lines_end_as_they_like_and_some_editors_put_a_mark_in_front(tmp_path: Path) -> None:
+def test_files_in_other_line_ends_load_and_in_other_encodings_do_not(tmp_path: Path) -> None:
     unix = read_skill(_written(tmp_path, GOOD))
     for end in ("\r\n", "\r"):
         other = read_skill(_written(tmp_path, b"\xef\xbb\xbf" + GOOD.replace("\n", end).encode()))
         assert other == unix
+    path = _written(tmp_path, GOOD.replace("Washers", "Dichtungen für Hähne").encode("latin-1"))
+    assert _refusal(tmp_path) == f"{path}:27: the text is not UTF-8. Save the file as UTF-8."
 
 
 def test_a_folder_of_ones_own_adds_and_replaces(tmp_path: Path) -> None:
@@ -207,11 +209,6 @@ WHOLE = {
 def test_a_file_that_says_too_little_or_too_much_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
     path = _written(tmp_path, text)
     assert _refusal(tmp_path).startswith(f"{path}:{complaint}")
-
-
-def test_text_in_another_encoding_is_refused(tmp_path: Path) -> None:
-    path = _written(tmp_path, GOOD.replace("Washers", "Dichtungen für Hähne").encode("latin-1"))
-    assert _refusal(tmp_path) == f"{path}:27: the text is not UTF-8. Save the file as UTF-8."
 
 
 WORDS = st.lists(st.text("aäß1,;", max_size=4).map("x{}".format), min_size=1, max_size=6)

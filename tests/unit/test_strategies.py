@@ -83,7 +83,7 @@ def test_work_waits_in_a_buffer_until_it_is_told_of_in_one_go() -> None:
     assert ran == [44, 68, 92], "every six turns"
 
 
-def test_what_is_said_to_the_person_is_no_work_with_tools() -> None:
+def test_what_is_said_to_the_person_or_unanswered_is_no_work_with_tools() -> None:
     # S003-A ADR-0018: results, questions to the person and talk are never told of as work
     asks_back = [says("assistant", "Shall I go on?"), says("user", "Yes."), says("assistant", "All of it is done.")]
     log = Told(placed([line for n in range(14) for line in [*turn(n), *asks_back]]))
@@ -91,6 +91,12 @@ def test_what_is_said_to_the_person_is_no_work_with_tools() -> None:
     shown_lines = {item.first for item in log.view if item.kind == "line"}
     spoken = [one.position for one in log.log if one.message.role != "tool" and not one.message.calls]
     assert set(spoken) <= shown_lines
+    # a turn whose call is answered in a later one is not told of
+    lines = [says("user", "Look."), calls("a", "b"), gives("a", "x " * 900), says("assistant", "Hm."), *talk(9)]
+    for strategy in (SummarizeToolCalls(age=1), SummarizeOldest(recent=1)):
+        late = [*lines, gives("b", "y")]
+        assert all(block.first > 3 for block in strategy.plan(sight(late, 100)))
+        assert strategy.plan(sight(lines, 100))[0].first <= 1, "what nobody has answered has ended"
 
 
 def test_what_sessions_of_work_are_made_of_has_its_size() -> None:
@@ -221,14 +227,6 @@ def test_no_block_reaches_over_a_system_message() -> None:
     turns_alone = tuple(item for item in log.view if item.first <= 18 and item.role != "system")
     block = CompactionBlock("goals", turns_alone, max_tokens=10)
     assert "system" in (refusal_reason(block, ViewState(log.view, 1_000)) or "")
-
-
-def test_a_turn_whose_call_is_answered_in_a_later_one_is_not_told_of() -> None:
-    lines = [says("user", "Look."), calls("a", "b"), gives("a", "x " * 900), says("assistant", "Hm."), *talk(9)]
-    for strategy in (SummarizeToolCalls(age=1), SummarizeOldest(recent=1)):
-        late = [*lines, gives("b", "y")]
-        assert all(block.first > 3 for block in strategy.plan(sight(late, 100)))
-        assert strategy.plan(sight(lines, 100))[0].first <= 1, "what nobody has answered has ended"
 
 
 # --- whatever the log and whatever the strategies ---

@@ -86,7 +86,7 @@ async def test_a_server_that_knows_the_form_is_asked_as_ever() -> None:
     assert said.text.splitlines()[-1] == f'{shape}, "often": a whole number, "sure": true or false}}'
 
 
-async def test_an_outage_stays_one_and_is_not_asked_thrice_each_time() -> None:
+async def test_an_outage_and_a_prompt_that_is_too_long_are_not_sent_in_another_way() -> None:
     down = fails(404)
     async with endpoint(*[down] * 5, knows("json_schema", "words")) as server:
         for _ in range(3):
@@ -97,16 +97,7 @@ async def test_an_outage_stays_one_and_is_not_asked_thrice_each_time() -> None:
         await asks(server)
     assert kinds(server)[5:] == ["words", "json_schema"], "when it is back it is asked strictly again"
 
-
-@pytest.mark.parametrize(("status", "times"), [(401, 1), (403, 1), (429, 2), (503, 2)])
-async def test_what_is_no_matter_of_the_form_is_no_reason_for_a_plainer_one(status: int, times: int) -> None:
-    async with endpoint(fails(status, retry_after="0")) as server:
-        with pytest.raises(ProviderError):
-            await asks(server)
-    assert kinds(server) == ["json_schema"] * times
-
-
-async def test_a_prompt_that_is_too_long_is_not_sent_in_another_way() -> None:
+    # a prompt that is too long is not sent in another way
     async def overflows(wire: Wire) -> None:
         await wire.send(400, {"error": {"message": "too long", "code": "context_length_exceeded"}})
 
@@ -114,6 +105,14 @@ async def test_a_prompt_that_is_too_long_is_not_sent_in_another_way() -> None:
         with pytest.raises(ContextWindowError):
             await asks(server)
     assert kinds(server) == ["json_schema"]
+
+
+@pytest.mark.parametrize(("status", "times"), [(401, 1), (403, 1), (429, 2), (503, 2)])
+async def test_what_is_no_matter_of_the_form_is_no_reason_for_a_plainer_one(status: int, times: int) -> None:
+    async with endpoint(fails(status, retry_after="0")) as server:
+        with pytest.raises(ProviderError):
+            await asks(server)
+    assert kinds(server) == ["json_schema"] * times
 
 
 class Whole(BaseModel):

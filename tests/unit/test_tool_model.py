@@ -35,7 +35,7 @@ async def answered(model: OpenAIChat, options: RequestOptions = LOOK) -> ChatRep
     return reply
 
 
-async def test_a_model_calls_the_tools_it_is_given() -> None:
+async def test_tools_are_offered_until_a_model_refuses_them() -> None:
     async with endpoint(calls_tools(("c1", "look", {"at": "the sea"}), text="I look.")) as server:
         reply = await answered(OpenAIChat(build_provider_upstream("openai", settings(server.url))))
     assert [(call.name, json.loads(call.arguments)) for call in reply.calls] == [("look", {"at": "the sea"})]
@@ -43,8 +43,7 @@ async def test_a_model_calls_the_tools_it_is_given() -> None:
     assert server.asked[0]["tools"] == [{"type": "function", "function": TOOLS[0].function}]
     assert server.asked[0]["temperature"] == 0.0
 
-
-async def test_a_model_that_takes_no_tools_is_asked_without_them_and_that_is_remembered() -> None:
+    # a model that takes no tools is asked without them and that is remembered
     async def refuses(wire: Wire) -> None:
         await wire.send(400, {"error": {"message": "tiny does not support tools"}})
 
@@ -53,11 +52,7 @@ async def test_a_model_that_takes_no_tools_is_asked_without_them_and_that_is_rem
         assert [(await answered(model)).text, (await answered(model)).text] == ["Plain.", "Plain."]
     assert ["tools" in body for body in server.asked] == [True, False, False]
 
-
-async def test_a_caller_whose_tools_are_refused_is_told() -> None:
-    async def refuses(wire: Wire) -> None:
-        await wire.send(400, {"error": {"message": "tiny does not support tools"}})
-
+    # a caller whose tools are refused is told
     async with endpoint(refuses, says(["Plain."])) as server:
         with pytest.raises(RefusedRequestError, match="does not support tools"):
             await answered(

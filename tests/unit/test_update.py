@@ -195,8 +195,9 @@ def test_new_lines_enter_first_and_the_lowest_leaves_and_it_is_said() -> None:
     assert done.assembly.block.tokens <= now.budget.total
 
 
-def test_what_is_shortened_is_a_third_or_less_and_no_more_is_shortened_than_must_be() -> None:
-    # S001-31: lowest-scored first, each to floor(tokens / 3), stop at the target
+def test_what_is_shortened_is_a_third_or_less_or_leaves_whole() -> None:
+    # S001-31
+    # lowest-scored first, each to floor(tokens / 3), stop at the target
     known = [memory(n, relevance=n / 10) for n in range(6)]
     first = assemble(scored(known), setting(2_000))
     one = first.candidates[-1]
@@ -207,10 +208,8 @@ def test_what_is_shortened_is_a_third_or_less_and_no_more_is_shortened_than_must
         changed = [c for c in done.assembly.candidates if c.memory_id in done.evicted]
         assert len(changed) == shortened
         assert all(c.detail == "micro" and c.tokens <= one.tokens // 3 for c in changed)
-
-
-def test_what_has_no_form_of_a_third_leaves_whole() -> None:
-    # S001-31: a result that is not short enough is rejected
+    # what has no form of a third leaves whole
+    # a result that is not short enough is rejected
     long = memory(0)
     stubborn = long._replace(micro=long.summary, micro_tokens=long.summary_tokens)
     first = assemble(scored([stubborn]), setting(2_000))
@@ -255,16 +254,15 @@ def test_new_messages_of_other_sessions_stay_within_their_limit() -> None:
     assert reasons == [OVER_LIMIT] * 4
 
 
-def test_a_new_memory_that_says_the_same_is_not_said_twice() -> None:
+def test_nothing_is_told_twice_in_an_updated_context() -> None:
+    # S001-34
     known = memory(1)
     done, _ = brought([known], 2_000, ContextAdditions((), scored([known._replace(memory_id=new_id())])))
     assert done is not None
     assert done.added == ()
     assert done.assembly.block.text.count(known.summary) == 1
-
-
-def test_nothing_is_told_twice_in_an_updated_context() -> None:
-    # S001-34: of two new memories of the same words the better one enters, and what the identity says does not
+    # nothing is told twice in an updated context
+    # of two new memories of the same words the better one enters, and what the identity says does not
     better, worse = memory(1, words="The pier is green", relevance=0.9), memory(1, words="The pier is green")
     stands = memory(2)._replace(summary="Never sail at night!", micro="Never sail at night!")
     done, _ = brought([memory(3)], 2_000, ContextAdditions(memories=scored([worse, better, stands])))

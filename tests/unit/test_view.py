@@ -163,7 +163,7 @@ def test_an_aside_and_a_long_entry_cost_nothing() -> None:
     view = build_view(log, [])
     assert [(item.text, item.first, item.last) for item in view] == [("One.", 0, 1), ("Two.", 2, 2), ("Yes.", 3, 3)]
     assert build_view(log[1:2], []) == []
-    """A walk over the positions that it covers would not end."""
+    # A walk over the positions that it covers would not end.
     view = build_view(TALK[:1], [entry(0, 10**15)], [InjectedText(10**14, "[From other]", 3)])
     assert places(view) == [(0, 10**15), (10**14, 10**14)]
 

@@ -47,6 +47,7 @@ async def test_a_search_gives_a_few_short_excerpts_with_their_addresses() -> Non
     assert paths == ["/v1/search?q=night+ferries+%26+trains&format=json"]
     assert [one.url for one in found] == ["https://x.org/a"] * 3
     assert all(len(one.text) <= 400 and one.text.endswith(".") for one in found)
+    assert parse_results(json.dumps({"results": [{"url": "https://x.org", "content": None}, {}]}).encode()) == []
 
 
 async def test_the_same_query_is_asked_once_in_two_minutes_and_no_more_than_13_in_one() -> None:
@@ -95,7 +96,3 @@ async def test_a_search_that_hangs_or_says_too_much_or_is_not_there_fails_in_tim
 def test_an_answer_of_another_form_is_refused(body: bytes) -> None:
     with pytest.raises(ProviderError, match="invalid response"):
         parse_results(body)
-
-
-def test_results_without_words_are_none() -> None:
-    assert parse_results(json.dumps({"results": [{"url": "https://x.org", "content": None}, {}]}).encode()) == []

@@ -87,8 +87,20 @@ def test_each_profile_orders_by_its_own() -> None:
     assert lines(made(last, *held)) == lines(made(first, *held))[::-1]
 
 
-def test_plans_keep_what_matters_and_drop_the_trivia_first() -> None:
-    # S000-21, S000-3
+def test_a_mixed_store_is_ranked_by_its_true_values_and_says_why() -> None:
+    # S000-12, S000-21, S000-3
+    # S000-22, S000-4; importance is kept in [0, 1], so the published values are ten times these
+    ages = {0.7: 2 * MINUTE, 0.5: 10 * MINUTE, 1.0: 3 * DAY, 0.9: 5 * DAY}
+    held = [at_hand(f"{importance}", importance=importance, age=age) for importance, age in reversed(ages.items())]
+    context = made("balanced", *held)
+    assert lines(context) == ["0.7", "0.5", "1.0", "0.9"]
+    assert [10 * chosen.scored.score for chosen in context.items] == pytest.approx([6.77, 4.29, 0.137, 0.074], rel=6e-3)
+    # why is this memory here
+    context = made("balanced", at_hand("x", importance=0.7, age=HOUR))
+    parts = compute_contributions(context.items[0].scored.features, context.profile)
+    assert parts == pytest.approx({"importance": 0.7, "recency": 0.5})
+    assert math.prod(parts.values()) == pytest.approx(context.items[0].scored.score)
+    # plans keep what matters and drop the trivia first
     held = (
         TRIVIA[0],
         at_hand("the goal", importance=1.0, age=3 * DAY),
@@ -99,15 +111,6 @@ def test_plans_keep_what_matters_and_drop_the_trivia_first() -> None:
     less = made("important", *held, limit=whole.tokens - 1)
     assert lines(less) == ["the goal", "the law"]
     assert [chosen.text for chosen in less.left_out] == ["the weather"]
-
-
-def test_the_mixed_case_with_its_true_values() -> None:
-    # S000-22, S000-4; importance is kept in [0, 1], so the published values are ten times these
-    ages = {0.7: 2 * MINUTE, 0.5: 10 * MINUTE, 1.0: 3 * DAY, 0.9: 5 * DAY}
-    held = [at_hand(f"{importance}", importance=importance, age=age) for importance, age in reversed(ages.items())]
-    context = made("balanced", *held)
-    assert lines(context) == ["0.7", "0.5", "1.0", "0.9"]
-    assert [10 * chosen.scored.score for chosen in context.items] == pytest.approx([6.77, 4.29, 0.137, 0.074], rel=6e-3)
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
@@ -201,14 +204,6 @@ def test_what_does_not_fit_follows_the_policy(fill: OverflowMode, kept: list[str
     reasons = {chosen.scored.found.summary: chosen.reason for chosen in (*context.items, *context.left_out)}
     assert reasons["longer"] == ("only its short form fits" if fill == "downgrade" else "no room left")
     assert reasons["s"] == ("comes after an item that did not fit" if fill == "stop" else "fits")
-
-
-def test_why_is_this_memory_here() -> None:
-    # S000-12
-    context = made("balanced", at_hand("x", importance=0.7, age=HOUR))
-    parts = compute_contributions(context.items[0].scored.features, context.profile)
-    assert parts == pytest.approx({"importance": 0.7, "recency": 0.5})
-    assert math.prod(parts.values()) == pytest.approx(context.items[0].scored.score)
 
 
 @pytest.mark.parametrize("name", ["recent", "important", "balanced"])
