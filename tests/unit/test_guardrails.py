@@ -55,7 +55,7 @@ def test_the_defaults_ship_and_are_compiled_once(monkeypatch: pytest.MonkeyPatch
     given, known = choice("high", 0.7, "analysis", "empirical"), rules()
     given = replace(given, description="Move to Postgres. " * 20, context="It is one thing to back up. " * 50)
     first = evaluate(known, given, TrackRecord())
-    monkeypatch.delattr("newton.brain.guardrail_engine.compile_expression")
+    monkeypatch.delattr("newton.brain.guardrails.compile_expression")
     assert evaluate(known, given, TrackRecord()) == first
 
 
