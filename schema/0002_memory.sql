@@ -19,7 +19,7 @@ or case
     else 'current' = any(states) or state = any(states)
 end;
 
--- The importance in [0, 1]: set by a person, or derived from the record. newton/memory/memory.py has the same formula.
+-- The importance in [0, 1]: set by a person, or derived from the record. newton/memory/importance.py has the same formula.
 create function memory.effective_importance(importance double precision, kind text, state text, outcome text, uses integer)
 returns double precision
 language sql
