@@ -18,8 +18,8 @@ from newton.db.backup import RestoreResult, restore
 from newton.db.backup_files import verify_backup
 from newton.db.connection import prepare_database
 from newton.db.embedded_server import EmbeddedServer
-from newton.db.pool import begin, connect
 from newton.db.migrations import read_migrations
+from newton.db.pool import begin, connect
 from newton.errors import SchemaVersionError
 from newton.settings import load
 from tests.conftest import database
