@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Literal, NamedTuple
+from itertools import takewhile, zip_longest
+from typing import Literal
 
 from newton.errors import ForbiddenError, NewtonError, UnauthorizedError
 from newton.runtime.interface_matrix import load_verbs
@@ -19,24 +20,8 @@ HintInterface = Literal["cli", "http", "mcp", "chat"]
 # The interface of each origin of a call that is not a command.
 ORIGIN_INTERFACES: Mapping[str, HintInterface] = {"http": "http", "mcp": "mcp", "agent": "mcp", "chat": "chat"}
 DEFAULT_SUBCOMMANDS = ("list", "show", "run")  # of a group that is called without a subcommand
-
-_COMMAND = re.compile(r"`newton ([^`]+)`")
-_ROUTE = re.compile(r"`((?:GET|POST|PUT|PATCH|DELETE) /v1/[^`]+)`")
-_PARAMETER = re.compile(r"\{[^}]+\}")
-_PLACEHOLDER = re.compile(r"[A-Z]+")  # such as NAME, an argument for the reader to fill in
-
-
-class _Mention(NamedTuple):
-    """An operation in a hint: its command, its positional arguments, and the values of its options."""
-
-    command: str
-    positional: tuple[str, ...]
-    options: tuple[str, ...]
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        """The positional arguments that are values, not placeholders."""
-        return tuple(word for word in self.positional if not _PLACEHOLDER.fullmatch(word))
+_NO_VALUES = '-"…'  # the beginnings of words that are no values of arguments
+_MENTION = re.compile(r"`((?:newton|GET|POST|PUT|PATCH|DELETE) [^`]+)`")
 
 
 def rename_commands(text: str, interface: HintInterface) -> str:
@@ -51,11 +36,9 @@ def rename_commands(text: str, interface: HintInterface) -> str:
     >>> rename_commands("`newton serve` starts a daemon.", "http")
     '`newton serve` starts a daemon.'
     """
-    if interface == "cli" or "`" not in text:
+    if interface == "cli":
         return text
-    if interface == "chat":
-        text = _ROUTE.sub(lambda found: _name_command(found[1]) or found[0], text)
-    return _COMMAND.sub(lambda found: _rename(found[1], interface) or found[0], text)
+    return _MENTION.sub(lambda found: _rename(found[1].split(), interface) or found[0], text)
 
 
 def rename_in_error(error: NewtonError, interface: HintInterface) -> NewtonError:
@@ -71,58 +54,19 @@ def rename_in_error(error: NewtonError, interface: HintInterface) -> NewtonError
     return renamed
 
 
-def _rename(command: str, interface: HintInterface) -> str | None:
-    mention = _parse_command(command)
-    name = _names_by_command(interface).get(mention.command) if mention else None
-    if mention is None or name is None:
+def _rename(words: list[str], interface: HintInterface) -> str | None:
+    """Return the name of the operation with which a mention begins, and the arguments of the mention."""
+    names = _load_names(interface)
+    known = next((length for length in (3, 2) if " ".join(words[:length]) in names), 0)
+    name, rest = names.get(" ".join(words[:known])), words[known:]
+    if name is None:
         return None
-    if interface == "http":
-        return _format_route(load_routes()[name], mention)
+    values = list(takewhile(lambda one: one[0] not in _NO_VALUES, rest))
     if interface == "chat":
-        return f"`{' '.join((name, *mention.positional, *mention.options))}`"
-    return f"`{name}`{_format_values(mention)}"
-
-
-def _parse_command(command: str) -> _Mention | None:
-    """Return the known command with which the text begins, and its arguments."""
-    words = command.split()
-    known = _names_by_command("cli")
-    for length in range(min(len(words), 2), 0, -1):
-        name = " ".join(words[:length])
-        candidates = [name, *(f"{name} {word}" for word in DEFAULT_SUBCOMMANDS if length == 1)]
-        if found := next((one for one in candidates if one in known), None):
-            end = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
-            plain = [n for n, word in enumerate(words) if n >= length and word[0] not in '-"…']
-            return _Mention(found, tuple(words[n] for n in plain if n < end), tuple(words[n] for n in plain if n > end))
-    return None
-
-
-def _format_route(route: str, mention: _Mention) -> str:
-    """Return a route with the arguments in place of its parameters, if these are as many and mean the same.
-
-    Only the commands of sessions take a session as an argument; the others take it as an option.
-    """
-    parameters, values = _PARAMETER.findall(route), iter(mention.values)
-    is_session_left_out = "{session}" in parameters and not mention.command.startswith("sessions ")
-    if len(parameters) == len(mention.values) == len(mention.positional) and not is_session_left_out:
-        return f"`{_PARAMETER.sub(lambda _: next(values), route)}`"
-    return f"`{route}`{_format_values(mention)}"
-
-
-def _format_values(mention: _Mention) -> str:
-    return f" with `{' '.join(mention.values)}`" if mention.values else ""
-
-
-def _name_command(route: str) -> str | None:
-    """Return the command, as a hint mentions it, whose operation has this route with values."""
-    for operation, known in load_routes().items():
-        pattern = re.escape(_PARAMETER.sub("\0", known)).replace(re.escape("\0"), r"([^/]+)").replace("\0", r"([^/]+)")
-        found = re.fullmatch(pattern, route)
-        command = _commands_by_operation().get(operation)
-        if found and command:
-            values = (value for value in found.groups() if not value.startswith("{"))
-            return f"`{' '.join(('newton', command, *values))}`"
-    return None
+        placeholders = [one for one in rest[len(values) :] if one.isupper()]  # of options, such as NAME
+        return f"`{' '.join((name, *values, *placeholders))}`"
+    given = " ".join(one for one in values if not one.isupper())
+    return f"`{name}` with `{given}`" if given else f"`{name}`"
 
 
 @cache
@@ -132,22 +76,20 @@ def load_routes() -> Mapping[str, str]:
 
 
 @cache
-def _names_by_command(interface: HintInterface) -> Mapping[str, str]:
-    """Map each command to the name of its operation in an interface.
+def _load_names(interface: HintInterface) -> Mapping[str, str | None]:
+    """Return the name of an operation in an interface, or None, by its command and, for the chat, by its route.
 
-    If the operation has as many names there as commands, the names are in the same order; else the first one counts.
+    The names of a row are in the order of its commands. A group of commands stands for the command that lists it.
     """
-    named: dict[str, str] = {}
+    found: dict[str, str | None] = {}
     for row in load_verbs():
-        commands, names = row.names("cli"), row.names(interface)
-        if names:
-            pairs = (
-                zip(commands, names, strict=True) if len(names) == len(commands) else ((c, names[0]) for c in commands)
-            )
-            named |= dict(pairs)
-    return named
-
-
-@cache
-def _commands_by_operation() -> Mapping[str, str]:
-    return {operation: command for command, operation in _names_by_command("http").items()}
+        routes = [load_routes()[operation] for operation in row.names("http")]
+        names = routes if interface == "http" else row.names(interface)
+        mentions = [f"newton {command}" for command in row.names("cli")]
+        found |= dict(zip_longest(mentions, names[: len(mentions)]))
+        if interface == "chat":
+            found |= dict(zip(routes, names, strict=False))
+    for default in DEFAULT_SUBCOMMANDS:
+        for command in [one for one in found if one.endswith(f" {default}")]:
+            found.setdefault(command.removesuffix(f" {default}"), found[command])
+    return found

@@ -20,7 +20,11 @@ PACKAGE = Path(__file__).parents[2] / "newton"
     ("interface", "expected"),
     [
         ("cli", "`newton censors relax 4f2a --reason REASON` makes it warn, `newton conflicts` lists, `newton serve`."),
-        ("http", "`POST /v1/censors/4f2a/relax` makes it warn, `GET /v1/conflicts` lists, `newton serve`."),
+        (
+            "http",
+            "`POST /v1/censors/{censor_id}/relax` with `4f2a` makes it warn, `GET /v1/conflicts` lists,"
+            " `newton serve`.",
+        ),
         ("mcp", "`relax_censor` with `4f2a` makes it warn, `conflicts` lists, `newton serve`."),
         ("chat", "`/relax-censor 4f2a REASON` makes it warn, `/conflicts` lists, `newton serve`."),
     ],
@@ -36,10 +40,12 @@ def test_arguments_and_tokens_are_named_where_the_interface_takes_them() -> None
         rename_commands("`newton review ID success`", "http")
         == "`POST /v1/decisions/{decision_id}/review` with `success`"
     )
-    assert rename_commands("`newton sessions log talk`", "http") == "`GET /v1/sessions/talk/messages`"
+    assert rename_commands("`newton identity accept 4f2a`", "mcp") == "`newton identity accept 4f2a`", "not `identity`"
+    assert rename_commands("`newton sessions log talk`", "http") == "`GET /v1/sessions/{session}/messages` with `talk`"
     # the chat reads routes of a remote agent too
     assert (
-        rename_commands("`POST /v1/censors/4f2a/relax` makes it warn.", "chat") == "`/relax-censor 4f2a` makes it warn."
+        rename_commands("`POST /v1/censors/{censor_id}/relax` with `4f2a` makes it warn.", "chat")
+        == "`/relax-censor` with `4f2a` makes it warn."
     )
     assert rename_commands("`GET /v1/nothing` is none.", "chat") == "`GET /v1/nothing` is none."
     error = UnauthorizedError("There is no token.", hint="`newton tokens create NAME` creates one.")
