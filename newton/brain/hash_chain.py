@@ -1,4 +1,7 @@
-"""The hash chain of an agent's decision records, and files with its head, which reveal a truncated ledger."""
+"""The hash chain of an agent's decision records, and files with its head, which reveal a truncated ledger.
+
+The files are outside the database, so that a change of the database does not change them.
+"""
 
 import hashlib
 import json

@@ -1,4 +1,8 @@
-"""The model of relevance: coefficients that turn search scores into a probability, and their correction by use."""
+"""The model of relevance: coefficients that turn search scores into a probability, and their correction by use.
+
+The shipped model is fitted to public data. An agent whose texts are of another kind can have other odds at the same
+evidence: a slope and an intercept over the log-odds correct that, and never change the order of the memories.
+"""
 
 import functools
 import hashlib

@@ -1,6 +1,7 @@
 """Storage of the working set of a session: the messages and memories that it used, up to a token capacity.
 
-It is a cache: an evicted memory stays in long-term memory."""
+It is a cache: an evicted memory stays in long-term memory.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,9 @@
-"""Recognition of requests that programs send on their own (UI tasks), such as one for a chat's title, by a model."""
+"""Recognition of requests that programs send on their own (UI tasks), such as one for a chat's title, by a model.
+
+Gradient-boosted trees over the measures of `ui_request_features` give a probability. Three of their features are
+scores of linear models over the words: over all, over those of the user's message, and over those of the system
+message. `scripts/fit-ui-tasks` fits all of them.
+"""
 
 import json
 import math

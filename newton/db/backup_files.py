@@ -1,4 +1,8 @@
-"""The files of a backup: rows of each table in the text format of COPY, and a manifest with columns and hashes."""
+"""The files of a backup: rows of each table in the text format of COPY, and a manifest with columns and hashes.
+
+A backup holds rows and no definitions. A restore creates the schema with Newton's own migrations and fills it with its
+own statements, so that no function, trigger or policy of a backup ever runs, whoever made it.
+"""
 
 import hashlib
 import os

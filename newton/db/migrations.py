@@ -1,4 +1,8 @@
-"""Migrations: the files schema/NNNN_*.sql are applied in order, statement by statement, each once, and never undone."""
+"""Migrations: the files schema/NNNN_*.sql are applied in order, statement by statement, each once, and never undone.
+
+Pending migrations are applied in one transaction under an advisory lock. In a distributed database, the tables and
+functions that they add are distributed in the same transaction.
+"""
 
 import hashlib
 import re

@@ -1,4 +1,9 @@
-"""The two roles of a database, as which Newton works, and what row level security lets its owner see and write."""
+"""The two roles of a database, as which Newton works, and what row level security lets its owner see and write.
+
+Roles belong to a whole cluster, so their names contain that of the database: two installations in one cluster, with
+different owners, have roles of their own. Migrations name the roles newton_app and newton_worker; `fill_in` replaces
+these names. The functions `runtime.app_role()` and `runtime.worker_role()` of the database return the real ones.
+"""
 
 import hashlib
 import re

@@ -1,4 +1,7 @@
-"""Storage of the task stack of a session, whose finished tasks become one line. Steps of a plan follow each other."""
+"""Storage of the task stack of a session, whose finished tasks become one line. Steps of a plan follow each other.
+
+One line replaces the messages of an ended task.
+"""
 
 import functools
 from bisect import bisect_left, bisect_right

@@ -1,4 +1,7 @@
-"""Types and constants that all kinds of memory share: kinds, states, trust, quarantine and importance."""
+"""Types and constants that all kinds of memory share: kinds, states, trust, quarantine and importance.
+
+Interfaces show an importance from 0 to 10; it is stored from 0 to 1.
+"""
 
 import hashlib
 import math

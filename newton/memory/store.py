@@ -1,4 +1,7 @@
-"""Store of memories with their index words, links, places in the embedding outbox, and state transitions."""
+"""Store of memories with their index words, links, places in the embedding outbox, and state transitions.
+
+A constraint of the database and docs/lifecycle.md must agree with ALLOWED_TRANSITIONS.
+"""
 
 import json
 from collections import defaultdict

@@ -1,4 +1,12 @@
-"""Context windows of models: where each is known from, and its division between reply, context and conversation."""
+"""Context windows of models: where each is known from, and its division between reply, context and conversation.
+
+The patterns match the messages of OpenAI, Anthropic, Gemini, Mistral, Groq, xAI, vLLM, SGLang, llama.cpp,
+Ollama and LM Studio.
+
+A window that the settings, the server or its provider state is used until the server refuses a smaller prompt. What is
+learnt from such a refusal is kept for the model at this server: in a file if the server named the window, else in the
+process. It is dropped as soon as the stated window is another one, for then the settings or the server have changed.
+"""
 
 import json
 import re

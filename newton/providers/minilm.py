@@ -1,4 +1,18 @@
-"""The local models, offline and on the CPU: all-MiniLM-L6-v2, its encoder of questions, and its reader of pairs."""
+"""The local models, offline and on the CPU: all-MiniLM-L6-v2, its encoder of questions, and its reader of pairs.
+
+The word vectors of all these transformers, and the matrices of layers that a training left unchanged, are in the file
+of the embedding model only. A transformer's own file has the rest: its ONNX graph refers to a matrix that it does not
+have by the name of the embedding model's file and the place there. `tests/fitting/reader/transformer.py` writes such
+files.
+
+The encoder of questions is all-MiniLM-L6-v2, trained further by `scripts/fit-question-encoder` so that the vector of
+a question is near to the stored vectors of the texts that answer it. The vectors of its words are those of the
+embedding model.
+
+The reader of pairs has the six layers of all-MiniLM-L6-v2, quantized to int8, of which `scripts/fit-change-reader`
+trained the upper four further. The vectors of its words and the matrices of its two lowest layers are in the file of
+the embedding model.
+"""
 
 import asyncio
 import hashlib

@@ -1,4 +1,8 @@
-"""Questions to servers for the models that they offer and for the context windows of these."""
+"""Questions to servers for the models that they offer and for the context windows of these.
+
+vLLM, SGLang, Groq and Anthropic state the window in their list of models, llama.cpp in `/props`, LM Studio in
+`/api/v0/models` and Ollama in `/api/ps` and `/api/show`.
+"""
 
 import asyncio
 import re

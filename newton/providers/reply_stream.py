@@ -1,4 +1,10 @@
-"""Streaming of a model's reply, for all protocols, with what a server wants back. Each call has one deadline."""
+"""Streaming of a model's reply, for all protocols, with what a server wants back. Each call has one deadline.
+
+A call is repeated at most once after a failure, and at most once because its reply does not begin.
+
+Only the server understands what it wants back. This process keeps it in memory for the next requests of a
+conversation.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,10 @@
-"""The served languages: the data of each, from YAML files, and the detection of the languages of a text. Pure."""
+"""The served languages: the data of each, from YAML files, and the detection of the languages of a text. Pure.
+
+`data/known_words.yaml` has words that only show the language of a text; `scripts/fit-frames` generates it.
+
+Inputs are read in all languages that they may be in (`detect_languages`), memories in one (`detect_language`), which is
+English unless there is evidence of another language, because short texts, names and code have none.
+"""
 
 import re
 from collections import defaultdict

@@ -1,7 +1,8 @@
 """Stems of words in English, German, Spanish, French and Russian, by their suffixes. Pure.
 
 Text of any language is stemmed alike, because a phrase does not say its language. So only suffixes that seldom make one
-word of two are removed."""
+word of two are removed.
+"""
 
 import re
 

@@ -1,4 +1,8 @@
-"""Classifier that assigns an input to a frame: multinomial logistic regression, its features and its fit. Pure."""
+"""Classifier that assigns an input to a frame: multinomial logistic regression, its features and its fit. Pure.
+
+The features are n-grams, the form of the input (`input_features`), and its embedding. English and all other languages
+have separate weights for the embedding unless the embedding model is multilingual; features of form share theirs.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter

@@ -1,4 +1,10 @@
-"""Ranking of the found memories for the kind of question that was asked, and standing wishes that apply. Pure."""
+"""Ranking of the found memories for the kind of question that was asked, and standing wishes that apply. Pure.
+
+A request seldom has words of an instruction that applies to it, so the statements are compared with the input apart
+from all other memories. A manner, an instruction on the form of every answer, applies to every input. Preferences apply
+only to requests, other instructions also to inputs of their domain: those that are close to them, or that ask for what
+their form is about.
+"""
 
 import re
 from collections import Counter

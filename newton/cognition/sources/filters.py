@@ -1,4 +1,7 @@
-"""Finds the memories that belong to a task of a session, and those that the filters of a request exclude."""
+"""Finds the memories that belong to a task of a session, and those that the filters of a request exclude.
+
+The latter are excluded before the search, so that they do not use up the limited number of results.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime

@@ -1,4 +1,9 @@
-"""Observations as a source of contexts: what the tools of the agent did, and the choice of them for an input."""
+"""Observations as a source of contexts: what the tools of the agent did, and the choice of them for an input.
+
+The result of a tool is evidence of the session in which the tool ran. It is chosen by its similarity to the input, by
+the words that it shares with it, and by what the input asks for: a failure, or the result of a command. Without a
+reason it is left out, also in its own session.
+"""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Web search for inputs about current events. The results are stored as artifacts of the session."""
+"""Web search for inputs about current events. The results are stored as artifacts of the session.
+
+Only sentences that ask for current events are sent to a web search, so sentences that may be private are excluded.
+"""
 
 import re
 from dataclasses import dataclass

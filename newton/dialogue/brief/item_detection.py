@@ -1,4 +1,10 @@
-"""Detection of goals, deadlines, rules, limits and open items, and of sentences that close or replace one. Pure."""
+"""Detection of goals, deadlines, rules, limits and open items, and of sentences that close or replace one. Pure.
+
+The patterns of `item_patterns.yaml` match whole sentences of a person's own words, not quotations, code or pasted text.
+
+Whether a new limit or rule contradicts an open one is decided by the detection of changes between facts
+(`heart/statements/change_detection.py`); announced changes and finished work are recognized by their words.
+"""
 
 import math
 import re

@@ -1,4 +1,7 @@
-"""Compaction presets: named lists of strategies, their validation, and their adaptation to feedback. Pure."""
+"""Compaction presets: named lists of strategies, their validation, and their adaptation to feedback. Pure.
+
+A cut is wrong if a person restores its messages, or somebody reads one of them in full again.
+"""
 
 import math
 import re

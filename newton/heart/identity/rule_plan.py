@@ -1,4 +1,11 @@
-"""Plan of what a message changes in the user's rules: those it states, also in passing, and those it lifts. Pure."""
+"""Plan of what a message changes in the user's rules: those it states, also in passing, and those it lifts. Pure.
+
+Certain wordings are found by patterns, the others by the model of `wish_models`. A message lifts a rule only if one
+rule in force is clearly what it is about; otherwise it changes nothing.
+
+The patterns of wishes in passing are in `wish_patterns.yaml`. They match at the beginning of a clause, but not if it
+names one case, asks or tells what others say.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,15 @@
-"""Detection of standing instructions, preferences and wishes in a person's message by patterns. Pure."""
+"""Detection of standing instructions, preferences and wishes in a person's message by patterns. Pure.
+
+A wish without a word of duration, such as "always", is on answers in the plural, on a feature of style or a unit ("no
+emojis", "temperatures in Celsius"), or is an order without a reference to one case ("ask before you book anything").
+The patterns match at the beginning of a sentence. They are in the file `wish_patterns.yaml`.
+
+Patterns match not in questions or in reported, quoted or pasted text. They favour precision over recall, because the
+person can repeat an instruction.
+
+The identity takes only clauses that are certain to be meant for good. `find_standing_type` only marks a message, to
+be considered for requests that are similar to it, so a preference counts wherever in a message it is stated.
+"""
 
 import re
 from collections.abc import Mapping, Sequence

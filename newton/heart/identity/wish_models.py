@@ -1,4 +1,11 @@
-"""Models of a sentence's vector that find standing wishes and rules, also those that no pattern finds. Pure."""
+"""Models of a sentence's vector that find standing wishes and rules, also those that no pattern finds. Pure.
+
+A logistic model of the bundled embedding model's vectors, which `scripts/fit-standing` fits. A vector exists shortly
+after a text is written, so a wish in words that no pattern knows is marked then.
+
+A logistic model of the bundled embedding model's vector of a sentence, and of features of its form. It finds what no
+pattern of `standing_wishes` does. `scripts/fit-rules` fits it.
+"""
 
 import json
 import math

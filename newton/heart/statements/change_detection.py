@@ -1,4 +1,10 @@
-"""Detection of whether a newer statement replaces an older one, without a language model. Pure."""
+"""Detection of whether a newer statement replaces an older one, without a language model. Pure.
+
+Two models are added up: gradient-boosted trees over the features of `change_features`, of which one is the score of a
+linear model over the vectors of the statements, and the score of a transformer that reads both texts together
+(`providers.minilm`). `scripts/fit-changes` fits the trees, `scripts/fit-change-reader` the transformer and
+the sum. What the trees alone find clear is a replacement too, unless the reader doubts it.
+"""
 
 import json
 import math

@@ -1,4 +1,8 @@
-"""Replacement of secrets in texts: credentials by their form, numbers with check digits, and labelled values."""
+"""Replacement of secrets in texts: credentials by their form, numbers with check digits, and labelled values.
+
+Codes of a household are secrets, but people also store them to be reminded of them. The setting
+`keep_household_codes` decides, and is read once at start.
+"""
 
 import re
 from collections.abc import Iterator
