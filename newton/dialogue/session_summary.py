@@ -10,7 +10,7 @@ from newton.heart.chunking import split_passages
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import ELLIPSIS, one_line
 from newton.text.pasted_text import MASK, mask_pasted_text
-from newton.text.sentences import CueKind, central_sentences, classify_sentence, count_cues
+from newton.text.sentences import CueKind, central_sentences, classify_sentence, count_cues, split_sentences
 
 # Chunks kept of one output: as many as fit into a usual context. The first show what was done, the last the outcome.
 MAX_CHUNKS, HEAD_CHUNKS, TAIL_CHUNKS = 12, 3, 3
@@ -20,7 +20,6 @@ MIN_WORDS, MAX_WORDS = 3, 40  # of a lasting sentence
 MAX_BULLETS = 4  # of one message
 MAX_SENTENCES = 60  # candidates of a summary
 
-_SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _POINT = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 
@@ -108,7 +107,7 @@ def classify_lasting(sentence: str) -> CueKind | None:
     return classify_sentence(sentence)
 
 
-def split_sentences(content: str) -> list[str]:
+def unquoted_sentences(content: str) -> list[str]:
     """Split a message into sentences. Quoted lines and code blocks are left out."""
     sentences: list[str] = []
     fenced = False
@@ -117,19 +116,19 @@ def split_sentences(content: str) -> list[str]:
             fenced = not fenced
         elif not fenced and not line.lstrip().startswith(">"):
             plain = _POINT.sub("", line)
-            sentences += [sentence for part in _SENTENCE.split(plain) if (sentence := one_line(part))]
+            sentences += map(one_line, split_sentences(plain))
     return sentences
 
 
 def lasting_sentences(content: str) -> list[str]:
     """Return the first few sentences of a message that are worth remembering, without pasted text."""
-    own = split_sentences(mask_pasted_text(content))
+    own = unquoted_sentences(mask_pasted_text(content))
     return [one for one in dict.fromkeys(own) if MASK not in one and classify_lasting(one)][:MAX_BULLETS]
 
 
 def speaker_sentences(speaker: str, content: str) -> list[str]:
     """Return the sentences of a message, each preceded by the speaker."""
-    return [f"{speaker}: {_shorten(sentence)}" for sentence in split_sentences(content)]
+    return [f"{speaker}: {_shorten(sentence)}" for sentence in unquoted_sentences(content)]
 
 
 def _shorten(sentence: str) -> str:

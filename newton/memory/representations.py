@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from newton.memory.memory import LongForms, ShortForms, TextWindow, TokenCounter
+from newton.text.sentences import SENTENCE_END
 
 MICRO_TOKENS = 24
 SUMMARY_TOKENS = 110
@@ -11,8 +12,6 @@ WINDOW_TOKENS = 48  # of a window, without prefix; a short window is found and s
 MAX_WINDOWS = 64  # of one text; the windows of a longer text are larger
 MAX_SENTENCE_CHARS = 240  # a longer sentence is divided between windows
 ELLIPSIS = " …"
-
-_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+(?=\S)")
 
 
 def to_bullet(line: str) -> str:
@@ -103,7 +102,7 @@ def make_long_forms(text: str, *, count_tokens: TokenCounter, prefix: str = "") 
 
 
 def _split_sentences(line: str) -> Iterator[str]:
-    for sentence in filter(None, _SENTENCE_END.split(line)):
+    for sentence in filter(None, SENTENCE_END.split(line)):
         start = 0
         while len(sentence) - start > MAX_SENTENCE_CHARS:
             cut = sentence.rfind(" ", start + 1, start + MAX_SENTENCE_CHARS)
@@ -159,7 +158,7 @@ def _iter_shortenings(line: str, *, limit: int, shorten: Callable[[str, int], st
 def _truncate(line: str, max_chars: int) -> str:
     """Cut the line after a sentence that ends in the second half of `max_chars`, otherwise after a word."""
     head = line[:max_chars]
-    ends = [match.start() for match in _SENTENCE_END.finditer(line[: max_chars + 2]) if match.start() <= max_chars]
+    ends = [match.start() for match in SENTENCE_END.finditer(line[: max_chars + 2]) if match.start() <= max_chars]
     if ends and ends[-1] >= max_chars // 2:
         return head[: ends[-1]]
     cut = head.rfind(" ")
@@ -170,7 +169,7 @@ def _cut_middle(line: str, max_chars: int) -> str:
     """Return the line without its middle, for which an ellipsis stands. The end is a third of `max_chars` long."""
     tail_chars = max_chars // 3
     head, tail = _truncate(line, max_chars - tail_chars).removesuffix(ELLIPSIS), line[len(line) - tail_chars :]
-    sentence, cut = _SENTENCE_END.search(tail), tail.find(" ")
+    sentence, cut = SENTENCE_END.search(tail), tail.find(" ")
     if sentence and sentence.end() <= tail_chars // 2:
         cut = sentence.end() - 1
     if not 0 <= cut <= tail_chars // 2:  # the word at the cut is long: it is shown whole if it is not very long

@@ -2,6 +2,8 @@
 
 import re
 
+from newton.text.sentences import split_sentences
+
 _QUESTION = re.compile(r"[^.!?…。！？]+[?？]\W*")
 # A question without a question mark: "where did I park my car". "What helps is tea" has a second verb.
 _BARE_QUESTION = re.compile(
@@ -49,7 +51,6 @@ _MEASURE = re.compile(
     re.IGNORECASE,
 )
 _SUMMARY_PREFIX = re.compile(r"(?:They came back to this|It ended with [^:]+): ")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
 def is_only_question(text: str) -> bool:
@@ -146,7 +147,7 @@ def has_only_questions(summary: str) -> bool:
     """
     found = _SESSION_SUMMARY.search(summary)
     # a truncated sentence counts as a question
-    return found is not None and all(map(_is_question_or_cut, _SENTENCE.split(found[1])))
+    return found is not None and all(map(_is_question_or_cut, split_sentences(found[1])))
 
 
 def _is_question_or_cut(sentence: str) -> bool:

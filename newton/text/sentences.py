@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 MIN_WORDS, MAX_WORDS = 4, 40  # of a sentence that may be selected
-_SENTENCE = re.compile(r"(?<=[.!?…])\s+")
+SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+(?=\S)|\n+")
 _WORD = re.compile(r"\w[\w'’]+")
 _STOP_WORDS_TEXT = """
 about after all also and any are been but can could did does doing don't for from get going good got great had has have
@@ -21,12 +21,21 @@ were what when which who will with would yeah yes you your
 STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())  # words without a topic
 
 
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of a text; a line break ends one.
+
+    >>> split_sentences("It broke. Why?\\n- A fuse")
+    ['It broke.', 'Why?', '- A fuse']
+    """
+    return [sentence for part in SENTENCE_END.split(text) if (sentence := part.strip())]
+
+
 def central_sentences(texts: Sequence[str], *, limit: int) -> list[str]:
     """Return at most `limit` sentences, in their order, that are closest to the centroid of all sentences.
 
     Closeness is the cosine similarity of word counts. Sentences similar to a selected one are skipped.
     """
-    sentences = list(dict.fromkeys(s.strip() for text in texts for s in _SENTENCE.split(text)))
+    sentences = list(dict.fromkeys(s for text in texts for s in split_sentences(text)))
     counts = {s: bag for s in sentences if MIN_WORDS <= len(s.split()) <= MAX_WORDS and (bag := _count_words(s))}
     positions = {s: position for position, s in enumerate(sentences)}
     centroid = sum(counts.values(), Counter[str]())

@@ -19,7 +19,7 @@ from newton.heart.identity.wish_models import (
     SentenceKind,
     list_rule_feature_names,
     list_rule_features,
-    split_sentences,
+    mask_sentences,
 )
 from newton.providers.minilm import MiniLM
 from tests.fitting.standing import load_texts
@@ -50,13 +50,13 @@ def load_examples() -> list[Example]:
     for kind, messages in kinds.items():
         for message in messages:
             marked = re.findall(r"\[\[(.*?)\]\]", message)
-            for sentence in split_sentences(re.sub(r"\[\[|\]\]", "", message)):
+            for sentence in mask_sentences(re.sub(r"\[\[|\]\]", "", message)):
                 is_marked = not marked or any(sentence.text in part or part in sentence.text for part in marked)
                 examples.append(Example(sentence, kind if is_marked else "passing", OWN_WEIGHT))
     standing, passing = load_texts()
     sampled = random.Random(1).sample(sorted(passing), OTHER_MESSAGES)
-    single = [found[0] for text in standing if len(found := split_sentences(text)) == 1]
-    others = [sentence for text in sampled for sentence in split_sentences(text)]
+    single = [found[0] for text in standing if len(found := mask_sentences(text)) == 1]
+    others = [sentence for text in sampled for sentence in mask_sentences(text)]
     return [
         *examples,
         *(Example(one, "stating", 1.0) for one in single),

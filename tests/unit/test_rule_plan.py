@@ -6,7 +6,7 @@ import pytest
 
 from newton.heart.identity.rule_plan import RulePlan, list_rule_texts, plan_rules
 from newton.heart.identity.tenets import IdentityTenet, make_tenet
-from newton.heart.identity.wish_models import split_sentences
+from newton.heart.identity.wish_models import mask_sentences
 from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.providers import token_counter
 from tests.unit.local_models import embed
@@ -60,7 +60,7 @@ def test_what_is_passed_on_pasted_or_doubtful_states_and_lifts_no_rule() -> None
     assert plan(called, "Just call me Bo, only my dad says Robert").lifted == ()
     assert plan("Nuts are allowed again.", SHORT) == RulePlan(is_unsure=True)
     assert plan("You can suggest nuts again.", NUTS, "Do not suggest any nuts").lifted == ()
-    sentences = split_sentences("> Never call me.\nWho said that?")
+    sentences = mask_sentences("> Never call me.\nWho said that?")
     assert [one.masked.strip("¤ ") for one in sentences] == ["", "Who said that?"]
 
 

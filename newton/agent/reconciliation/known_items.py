@@ -14,7 +14,7 @@ from newton.agent.prompting.session_prompt import read_user_names
 from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue.session_summary import split_sentences
+from newton.dialogue.session_summary import unquoted_sentences
 from newton.errors import ConflictError, NotFoundError, ProviderError
 from newton.heart.identity import user_rules
 from newton.heart.identity.tenets import IdentityTenet
@@ -126,7 +126,7 @@ async def list_user_names(tx: Tx, *, agent_id: UUID) -> tuple[str, ...]:
 
 async def _embed(scope: AgentScope, texts: Sequence[str]) -> list[HalfVector]:
     """Return the vectors of texts, their sentences and longer clauses; none if the embedder fails."""
-    sentences = [sentence for text in texts for sentence in (text, *split_sentences(text))]
+    sentences = [sentence for text in texts for sentence in (text, *unquoted_sentences(text))]
     clauses = [one for text in sentences for one in _CLAUSE.split(text) if one.count(" ") >= MIN_SPACES]
     parts = [*sentences, *clauses]
     try:

@@ -10,10 +10,9 @@ from uuid import UUID
 
 from newton.memory.lookup import short_id
 from newton.memory.representations import one_line
-from newton.text.sentences import STOP_WORDS
+from newton.text.sentences import STOP_WORDS, split_sentences
 
 _WORD = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?")
-_SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
 _HEAD = re.compile(r"^\[[^\]]*\] (?:(?:User|Assistant|System|Tool): )?")  # date, speaker, outcome
 _MIN_LETTERS = 3
 # Unspecific words, in addition to STOP_WORDS.
@@ -81,7 +80,7 @@ def find_used(
 
 
 def _parse_reply(reply: str, input_text: str) -> _ParsedReply:
-    sentences = [_locate_words(sentence) for sentence in _SENTENCE.split(reply)]
+    sentences = [_locate_words(sentence) for sentence in split_sentences(reply)]
     stems, input_stems = {word.stem for sentence in sentences for word in sentence}, _extract_stems(input_text)
     return _ParsedReply(_normalize_quote(reply), sentences, input_stems, frozenset(stems - input_stems))
 
@@ -133,7 +132,7 @@ def _is_brief_mention(reply: _ParsedReply, specific: Mapping[str, float], shared
 
 def _weigh_stems(text: str) -> dict[str, float]:
     weights: dict[str, float] = {}
-    for sentence in _SENTENCE.split(text):
+    for sentence in split_sentences(text):
         for n, word in enumerate(_WORD.findall(sentence)):
             if _is_content_word(word):
                 weight = MAYBE_NAME_WEIGHT if word[0].isupper() else WORD_WEIGHT

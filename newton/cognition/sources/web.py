@@ -15,6 +15,7 @@ from newton.dialogue.artifacts import Artifact, ArtifactWriter
 from newton.memory.hygiene import clean_model_text
 from newton.memory.memory import TokenCounter, WriteContext
 from newton.memory.representations import SUMMARY_TOKENS
+from newton.text.sentences import split_sentences
 
 if TYPE_CHECKING:
     from newton.providers.web_search import WebResult, WebSearch
@@ -72,7 +73,6 @@ _PRIVATE = re.compile(f"{_PERSON}|{_SAID}|{_PASTED}", re.IGNORECASE)
 
 _PLAIN, _DAYS, _LATEST = (re.compile(pattern, re.IGNORECASE) for pattern in (_NEWS, _WHEN, _NEWEST))
 _LOCAL = re.compile("|".join((_OWN_THING, _TOLD, _OWN)), re.IGNORECASE)
-_SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n")
 
 
 def find_news_questions(text: str, *, now: datetime) -> str:
@@ -83,9 +83,10 @@ def find_news_questions(text: str, *, now: datetime) -> str:
     >>> tuple(find_news_questions(text, now=at) for text in texts)
     ('What is the latest Python release?', '')
     """
-    sentences = (sentence.strip() for sentence in _SENTENCE.split(text))
     return " ".join(
-        s for s in sentences if len(s) <= MAX_SENTENCE_CHARS and _asks_for_news(_POLITE.sub("tell", s), now.year)
+        s
+        for s in split_sentences(text)
+        if len(s) <= MAX_SENTENCE_CHARS and _asks_for_news(_POLITE.sub("tell", s), now.year)
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from newton.content.yaml_files import parse_trusted
 from newton.dialogue.brief.brief_items import BriefDraft, BriefItem, BriefKind, BriefStatus
 from newton.dialogue.messages import Role
-from newton.dialogue.session_summary import split_sentences
+from newton.dialogue.session_summary import unquoted_sentences
 from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.statements.change_detection import detect_change
 from newton.text.english import lemmatize
@@ -158,7 +158,7 @@ def _iter_sentences(text: str) -> Iterator[tuple[str, BriefKind | None]]:
         if heading or (line.strip() and not is_bullet):
             kind = heading
         if not heading:
-            for sentence in split_sentences(line):
+            for sentence in unquoted_sentences(line):
                 yield sentence, kind if is_bullet else None
 
 

@@ -18,6 +18,7 @@ from newton.text.sentences import (
     classify_sentence,
     find_names,
     is_request,
+    split_sentences,
 )
 
 RULES_VERSION = "extract/3"  # of the rules of extraction; stored with each entry
@@ -39,7 +40,6 @@ MAX_PROMPT_CHARS = 8_000  # of one message in the prompt of a summary
 DECISION_SHARE = 0.5  # of the tokens of a summary that decisions may take before other parts
 
 _PLAIN = re.compile(r"(?<![\w./])[A-Za-z]{2,}(?![\w./(])")  # a word, not a part of a path or a call
-_SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
 _PART_BY_CUE: Mapping[CueKind, SummaryPart] = {
     "error": "failed",
     "decision": "decided",
@@ -238,7 +238,7 @@ def _add_message(summary: BlockSummary, item: ViewMessage) -> None:
 
 def _add_dialogue(summary: BlockSummary, item: ViewMessage) -> None:
     """Add each sentence to the part that its cue words indicate; requests of a user are added to `asked`."""
-    sentences = [one_line(s) for s in _SENTENCE.split(_sample_text(item.text)) if len(s.split()) > 2]
+    sentences = [one_line(s) for s in split_sentences(_sample_text(item.text)) if len(s.split()) > 2]
     is_user = item.role == "user"
     if is_user and sentences:
         summary.add("asked", sentences[0])
@@ -292,7 +292,7 @@ def _shorten_error_line(line: str, *, matched: str) -> str:
     """Return an error line; if it is too long, only the sentence that contains the error."""
     if len(line) <= MAX_ERROR_CHARS:
         return line
-    return next((part for part in _SENTENCE.split(line) if matched in part and len(part) <= MAX_ERROR_CHARS), line)
+    return next((part for part in split_sentences(line) if matched in part and len(part) <= MAX_ERROR_CHARS), line)
 
 
 def _classify(sentence: str) -> SummaryPart | None:

@@ -25,7 +25,7 @@ from newton.heart.identity.standing_wishes import (
     load_passing_patterns,
 )
 from newton.heart.identity.tenets import IdentityTenet, compare_lines, normalize_line
-from newton.heart.identity.wish_models import MaskedSentence, classify_sentence, list_rule_features, split_sentences
+from newton.heart.identity.wish_models import MaskedSentence, classify_sentence, list_rule_features, mask_sentences
 from newton.providers.embedding import Vector
 from newton.text.english import lemmatize
 from newton.text.languages import ENGLISH, detect_language
@@ -148,7 +148,7 @@ def list_rule_texts(text: str) -> list[str]:
     """Return the texts whose vectors `plan_rules` needs of an English message: its sentences, and clauses of them."""
     if detect_language(text) != ENGLISH:
         return []
-    sentences = split_sentences(text)
+    sentences = mask_sentences(text)
     return list(dict.fromkeys(one.text for whole in sentences for one in (whole, *list_manner_clauses(whole))))
 
 
@@ -165,7 +165,7 @@ def plan_rules(
     `vectors` are those of the sentences of the message and of the rules, by text; without them, only patterns count.
     With `has_reader`, a model reads the message too: only what is certain is stated, and nothing lifted.
     """
-    sentences = [one for one in split_sentences(text) if one.text in vectors]
+    sentences = [one for one in mask_sentences(text) if one.text in vectors]
     lifted = _find_lifted(sentences, rules, vectors, said_on=said_on)
     if lifted:
         return RulePlan(is_unsure=True) if has_reader else RulePlan((), lifted)
@@ -180,7 +180,7 @@ def plan_rules(
 
 def _find_passing(text: str, known: Sequence[str]) -> Iterator[StandingInstruction]:
     """Yield the wishes in passing of an English message, but of its sentences with words of the `known` wishes."""
-    for sentence in split_sentences(text) if detect_language(text) == ENGLISH else ():
+    for sentence in mask_sentences(text) if detect_language(text) == ENGLISH else ():
         wording = None if _has_words(sentence, known) else find_passing_wish(sentence, text)
         if wording:
             yield StandingInstruction("preference", wording)

@@ -236,10 +236,10 @@ def load_rule_model() -> RuleModel:
     return RuleModel(**json.loads(text))
 
 
-def split_sentences(text: str) -> list[MaskedSentence]:
+def mask_sentences(text: str) -> list[MaskedSentence]:
     """Return the sentences of a message; none of a long one, which is mostly pasted.
 
-    >>> [sentence.text for sentence in split_sentences("Grams. Always. Cups are for drinking.")]
+    >>> [sentence.text for sentence in mask_sentences("Grams. Always. Cups are for drinking.")]
     ['Grams. Always.', 'Cups are for drinking.']
     """
     sentences: list[MaskedSentence] = []

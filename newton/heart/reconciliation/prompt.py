@@ -20,6 +20,7 @@ from newton.memory.hygiene import remove_prompt_marks
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import one_line
 from newton.text.questions import is_only_question
+from newton.text.sentences import split_sentences
 
 MAX_FOREIGN_CHARACTERS = 300
 MAX_ASSISTANT_CHARACTERS = 160  # of the last question of a line that no person may confirm with the next one
@@ -48,7 +49,6 @@ _HEADINGS: Mapping[KnownKind, str] = {
 }
 _SHOWN_STATES: Mapping[str, str] = {"CONFIRMED": "confirmed", "UNSETTLED": "unsettled"}
 _WORD = re.compile(r"\w+")
-_SENTENCE_END = re.compile(r"(?<=[.!?…？])\s+")
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -151,7 +151,7 @@ def mark_draft(line: str, label: str, draft: str) -> str | None:
     'evening. <S1 sis is in Graz>, mind you! <S1 She bakes.>'
     >>> mark_draft("Sis lives here, in Graz.", "S1", "Sis lives in Graz.")
     """
-    return _mark(line, label, [draft]) or _mark(line, label, _SENTENCE_END.split(draft))
+    return _mark(line, label, [draft]) or _mark(line, label, split_sentences(draft) or [draft])
 
 
 def _mark(line: str, label: str, sentences: Sequence[str]) -> str | None:
@@ -170,7 +170,7 @@ def _shorten_reply(text: str, following: NewLine | None) -> str:
     """Return a line of the assistant, whole if the next line may be a person's confirmation, else its last question."""
     whole = _to_text(text, len(text) + 2)
     if following is None or not _may_confirm(following):
-        asked = [sentence for sentence in _SENTENCE_END.split(whole) if sentence.endswith(("?", "？"))]
+        asked = [sentence for sentence in split_sentences(whole) if sentence.endswith(("?", "？"))]
         return asked[-1][-MAX_ASSISTANT_CHARACTERS:] if asked else ""
     if len(whole) <= MAX_LINE_CHARACTERS:
         return whole
