@@ -61,3 +61,19 @@ def _undouble(stem: str) -> str:
     """Return the stem with a doubled last consonant once, as in "dropping"."""
     is_doubled = len(stem) > _MIN_STEM and stem[-1] == stem[-2] and not _VOWEL.match(stem[-1])
     return stem[:-1] if is_doubled else stem
+
+
+def strip_ending(word: str) -> str:
+    """Return an English word in lower case without the ending of a verb or a plural. Other words stay nearly whole.
+
+    Unlike `stem_word`, it leaves the "y" of "deploy", so that "deploys" has the same stem.
+
+    >>> [strip_ending(word) for word in ("restarts", "restarted", "planning", "place", "deploy", "deploys")]
+    ['restart', 'restart', 'plan', 'plac', 'deploy', 'deploy']
+    """
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM and not word.endswith("ss"):
+            word = word.removesuffix(ending)
+            break
+    bare = word.removesuffix("e") if len(word) > _MIN_STEM else word
+    return bare[:-1] if len(bare) > _MIN_STEM and bare[-1] == bare[-2] else bare

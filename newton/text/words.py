@@ -14,7 +14,7 @@ from newton.text.english import lemmatize
 from newton.text.greetings import is_small_talk
 from newton.text.languages import ENGLISH, detect_language, load_language
 from newton.text.sentences import STOP_WORDS
-from newton.text.stems import stem_word
+from newton.text.stems import stem_word, strip_ending
 
 
 def split_words(text: str) -> frozenset[str]:
@@ -274,7 +274,6 @@ def _lemmatize(word: str) -> str:
 MAX_COMPARED_CHARACTERS = 2_000  # of an input; the rest is not compared by stems
 CACHED_TEXTS = 8_192
 _RUN = re.compile(r"\w+")
-_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)$")
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
@@ -287,7 +286,7 @@ def extract_stems(text: str) -> frozenset[str]:
     ['acm', 'ana', 'work']
     """
     words = _RUN.findall(text[:MAX_COMPARED_CHARACTERS].casefold())
-    return frozenset(_ENDING.sub("", word) for word in words if word not in NEVER_NAMES)
+    return frozenset(strip_ending(word) for word in words if word not in NEVER_NAMES)
 
 
 def stem_overlap(stems: Set[str], line: str) -> float:

@@ -11,6 +11,7 @@ from uuid import UUID
 from newton.memory.lookup import short_id
 from newton.memory.representations import one_line
 from newton.text.sentences import STOP_WORDS, split_sentences
+from newton.text.stems import strip_ending
 
 _WORD = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?")
 _HEAD = re.compile(r"^\[[^\]]*\] (?:(?:User|Assistant|System|Tool): )?")  # date, speaker, outcome
@@ -179,14 +180,7 @@ def _extract_stems(text: str) -> frozenset[str]:
 
 
 def _stem(word: str) -> str:
-    """Strip common endings: "restarts", "restarted" and "restarting" have one stem."""
-    bare = _normalize_word(word).removesuffix("'s")
-    for ending in ("ing", "ed", "es", "s"):
-        if bare.endswith(ending) and len(bare) - len(ending) >= _MIN_LETTERS and not bare.endswith("ss"):
-            bare = bare[: -len(ending)]
-            break
-    bare = bare.removesuffix("e") if len(bare) > _MIN_LETTERS else bare
-    return bare[:-1] if len(bare) > _MIN_LETTERS and bare[-1] == bare[-2] else bare
+    return strip_ending(_normalize_word(word).removesuffix("'s"))
 
 
 def _is_content_word(word: str) -> bool:
