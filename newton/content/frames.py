@@ -139,6 +139,7 @@ def _compile_whole_words(match: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{match})(?!\w)", re.IGNORECASE)
 
 
+@functools.lru_cache(maxsize=8)  # each frame looks at the same input
 def _normalize(text: str) -> str:
     """Return the text with runs of white space replaced by one space, and typographic apostrophes by ASCII ones."""
     return " ".join(text.split()).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")

@@ -1,6 +1,7 @@
 """Detection and removal of polite phrases: 'Hi, could you check the deploy?' becomes 'check the deploy?'. Pure."""
 
 import re
+from functools import lru_cache
 
 MAX_CLOSING_CHARS = 120  # characters
 
@@ -67,6 +68,7 @@ _ASKING = re.compile(
 )
 
 
+@lru_cache(maxsize=64)  # several parts of a context look at the input without it
 def strip_greeting(text: str) -> str:
     """Remove greeting, thanks and polite phrases from the start of a text.
 
@@ -89,6 +91,7 @@ def is_courtesy(text: str) -> bool:
     return _ONLY.fullmatch(_normalize_apostrophes(text)) is not None
 
 
+@lru_cache(maxsize=64)
 def says_resolved(text: str) -> bool:
     """Return True for a text that only reports that something is resolved.
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from datetime import timedelta
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 from uuid import UUID
@@ -181,7 +182,7 @@ class NameIndex:
         Of overlapping names, the longest counts. A first or last name alone, or a name that is also a common word,
         counts only where the text capitalizes it like a name.
         """
-        words = list(_tokenize(text))
+        words = _tokenize(text)
         tokens = [token for token, _ in words]
         mentions: dict[UUID, None] = {}
         position = 0
@@ -234,11 +235,11 @@ def _name_parts(name: str) -> set[str]:
     return {word for word in ends if len(word) > 1 and word.strip(".") not in SHARED_NAME_PARTS}
 
 
-def _tokenize(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each word and punctuation mark of a text, as a pair of its normalized and its original form."""
-    for original in _WORD.findall(text):
-        token = original.casefold()
-        yield token[:-2] if token.endswith(_POSSESSIVE) else token, original
+@lru_cache(maxsize=64)  # of an input, the spellings and then the names are looked for
+def _tokenize(text: str) -> tuple[tuple[str, str], ...]:
+    """Return each word and punctuation mark of a text, as a pair of its normalized and its original form."""
+    tokens = [(original.casefold(), original) for original in _WORD.findall(text)]
+    return tuple((token[:-2] if token.endswith(_POSSESSIVE) else token, original) for token, original in tokens)
 
 
 def _to_spelling(name: str) -> str:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from datetime import date, datetime
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from newton.text.dates import DateMatch, find_dates_in
@@ -122,6 +123,7 @@ def remove_times(text: str, ranges: Iterable[TimeRange]) -> str:
     return rest
 
 
+@lru_cache(maxsize=64)
 def _normalize(text: str) -> str:
     return " ".join(text.split()).lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
 
