@@ -245,7 +245,7 @@ async def test_the_verbs_are_there_as_slash_commands(
         "/propose-identity instruction Answer in Dutch",
         "/identity",
         "/recall What is the ferry called?",
-        "/metrics 9999999",
+        "/metrics --days 9999999",
         "/forget 000000",
         "/nonsense",
         "/recal ferry",
