@@ -31,15 +31,20 @@ async def say(mind: Mind, *texts: str, session: str = "s1") -> None:
     await Talking(mind).doors.append(session, messages)
 
 
-async def test_what_is_said_is_in_the_brief_word_for_word(mind: Mind) -> None:
+async def test_what_is_said_is_in_the_brief_word_for_word_once_until_a_person_closes_it(mind: Mind) -> None:
     # S003-16
-    await say(mind, f"Hello! {GOAL} {DEADLINE}", RULE, "How are you?")
+    for _ in range(2):  # an import may repeat it
+        await say(mind, f"Hello! {GOAL} {DEADLINE}", RULE, "How are you?")
     items = await service(mind).list_items("s1")
     assert [(item.kind, item.text, item.position) for item in items] == [
-        ("goal", GOAL, 0),
-        ("deadline", DEADLINE, 0),
+        *(("goal", GOAL, 0), ("deadline", DEADLINE, 0)),
         ("rule", RULE, 1),
     ]
+    await service(mind).close("s1", items[0].item_id.hex[-8:], "done")
+    assert await open_texts(mind) == [DEADLINE, RULE]
+    for unknown in (items[0].item_id.hex[-8:], ""):
+        with pytest.raises(NotFoundError, match="has no open item"):
+            await service(mind).close("s1", unknown, "done")
 
 
 @pytest.mark.slow
@@ -67,17 +72,6 @@ async def test_items_are_replaced_closed_and_taken_back(mind: Mind) -> None:
     ]
 
 
-async def test_a_person_closes_an_item(mind: Mind) -> None:
-    await say(mind, GOAL, RULE)
-    goal = (await service(mind).list_items("s1"))[0]
-    await service(mind).close("s1", goal.item_id.hex[-8:], "done")
-    assert await open_texts(mind) == [RULE]
-    with pytest.raises(NotFoundError, match="has no open item"):
-        await service(mind).close("s1", goal.item_id.hex[-8:], "done")
-    with pytest.raises(NotFoundError):
-        await service(mind).close("s1", "", "done")
-
-
 async def test_a_branch_inherits_the_brief_and_changes_it_for_itself(mind: Mind) -> None:
     # S003-16
     doors = Talking(mind).doors
@@ -86,12 +80,6 @@ async def test_a_branch_inherits_the_brief_and_changes_it_for_itself(mind: Mind)
     await say(mind, "You can push directly to main now.", session="b1")
     await say(mind, DEADLINE)
     assert (await open_texts(mind), await open_texts(mind, "b1")) == ([GOAL, RULE, DEADLINE], [GOAL])
-
-
-async def test_what_is_repeated_to_an_import_is_stored_once(mind: Mind) -> None:
-    await say(mind, GOAL, RULE)
-    await say(mind, GOAL, RULE)
-    assert await open_texts(mind) == [GOAL, RULE]
 
 
 async def forget(mind: Mind, text: str) -> None:

@@ -107,20 +107,13 @@ async def test_what_is_private_is_answered_and_not_stored(
     assert "The items of a private answer's context cannot be explained" in err
 
 
-def test_nothing_private_is_kept_in_the_history(tmp_path: Path) -> None:
-    paused = [False]
-    history = RedactingFileHistory(str(tmp_path / "history"), lambda: paused[0])
-    history.append_string("before")
-    paused[0] = True
-    history.append_string("my secret")
-    assert list(FileHistory(str(tmp_path / "history")).load_history_strings()) == ["before"]
-
-
-def test_no_secret_that_was_typed_is_kept_in_the_history(tmp_path: Path) -> None:
-    path = tmp_path / "history"
-    history = RedactingFileHistory(str(path))
+def test_neither_what_is_private_nor_a_secret_is_kept_in_the_history(tmp_path: Path) -> None:
+    paused, path = [False], tmp_path / "history"
+    history = RedactingFileHistory(str(path), lambda: paused[0])
     history.append_string("/remember the key is AKIAIOSFODNN7EXAMPLE")
     history.append_string("half a \ud800 character")
+    paused[0] = True
+    history.append_string("my secret")
     kept = list(FileHistory(str(path)).load_history_strings())
     assert kept == ["half a ? character", "/remember the key is [REDACTED:aws-key]"]
 
@@ -163,6 +156,7 @@ async def test_every_command_does_and_says_the_same_through_either_door(
         *("What is the ferry called?", "/why 1", "/why nothing", "/frame nope", "/remember"),
         *("/tasks push Ship it", "/tasks push Test it", "/tasks block no key", "/tasks resume 9", "/tasks resume 2"),
         *("/tasks pop done", "/tasks", "/branch other 1", "/switch", "/switch third", "half a \udcff", "/nope"),
+        *("/recal ferry", "/supersede 000000", "/metrics 9999999", "/help"),
     ]
     async with meet(None) as partner:
         await partner.create_session("s1")
@@ -183,14 +177,12 @@ async def test_every_command_does_and_says_the_same_through_either_door(
     ):
         assert part in out
     for part in (
-        "no context yet",
-        "matches 'nothing'",
-        "frame 'nope'",
-        "no task 9",
-        "lone surrogate",
-        "/nope",
+        *("no context yet", "matches 'nothing'", "frame 'nope'", "no task 9", "lone surrogate", "/nope"),
+        *("Did you mean '/recall'?", "requires CONTENT.\n  Its arguments are [--at AT] MEMORY_ID CONTENT."),
+        "days: Input should be less",
     ):
         assert part in err
+    assert all(name in out for name in TOOL_COMMANDS)
     assert [content for role, content in await log(mind, await mind.session("third")) if role == "user"] == []
 
 
@@ -230,39 +222,6 @@ async def test_a_daemon_that_goes_away_in_an_answer_ends_that_alone(
         await conversation(mind, there, "Which ferry?", "And the other?").run()
     out, err = capsys.readouterr()
     assert (out, err.count("was lost during the reply")) == ("It isIt is", 2)
-
-
-async def test_the_verbs_are_there_as_slash_commands(
-    mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str]
-) -> None:
-    await mind.know("The ferry is called Artemis.")
-    said = (
-        '/add-censor "sell the boat" it is not ours',
-        "/censors",
-        "/tasks push Paint the hull",
-        "/tasks pop It is blue now",
-        "/tasks",
-        "/propose-identity instruction Answer in Dutch",
-        "/identity",
-        "/recall What is the ferry called?",
-        "/metrics --days 9999999",
-        "/forget 000000",
-        "/nonsense",
-        "/recal ferry",
-        "/supersede 000000",
-        "/help",
-    )
-    async with meet(None) as partner:
-        await partner.create_session("s1")
-        await conversation(mind, partner, *said, "/quit").run()
-    shown, notices = capsys.readouterr()
-    assert "Censor added." in shown and "warn  sell the boat — it is not ours (0 matches)" in shown
-    assert "Paint the hull" in shown
-    assert "Answer in Dutch" in shown and "Artemis" in shown
-    assert "days: Input should be less" in notices and "There is no memory 000000" in notices
-    assert "Unknown command /nonsense." in notices and "Did you mean '/recall'?" in notices
-    assert "requires CONTENT.\n  Its arguments are [--at AT] MEMORY_ID CONTENT." in notices
-    assert all(name in shown for name in TOOL_COMMANDS)
 
 
 async def test_why_on_an_empty_context_says_that_it_is_empty(

@@ -150,15 +150,22 @@ class Waiting:
         return None, {}
 
 
-@pytest.mark.slow
-async def test_everything_else_goes_on_while_it_runs(mind: Mind) -> None:
-    # S003-27, S003-12: events come, this session and others can be read and written
+async def begin_compaction(mind: Mind) -> tuple[Talking, Waiting, "asyncio.Task[object]"]:
+    """A session whose compaction waits for its model."""
     model = Waiting()
     talking = Talking(mind, "threshold(share=0.1)", chosen={"model": model})
     await talking.says(*[line for n in range(10) for line in turn(n)])
     running = asyncio.create_task(talking.compacting.compact(await mind.session(), max_tokens=2_000))
     async with asyncio.timeout(60):
         await model.asked.wait()
+    return talking, model, running
+
+
+@pytest.mark.slow
+async def test_everything_else_goes_on_while_it_runs(mind: Mind) -> None:
+    # S003-27, S003-12: events come, this session and others can be read and written
+    talking, model, running = await begin_compaction(mind)
+    async with asyncio.timeout(60):
         assert [type(event) for event in talking.told] == [CompactionStarted]
         await talking.says(says("user", "Still there?"))
         other = Talking(mind, ref="s2")
@@ -174,12 +181,7 @@ async def test_everything_else_goes_on_while_it_runs(mind: Mind) -> None:
 
 
 async def test_a_run_that_is_stopped_changes_nothing_and_lets_go(mind: Mind) -> None:
-    model = Waiting()
-    talking = Talking(mind, "threshold(share=0.1)", chosen={"model": model})
-    await talking.says(*[line for n in range(10) for line in turn(n)])
-    running = asyncio.create_task(talking.compacting.compact(await mind.session(), max_tokens=2_000))
-    async with asyncio.timeout(60):
-        await model.asked.wait()
+    talking, _, running = await begin_compaction(mind)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -220,12 +222,8 @@ async def test_events_have_their_names_and_payloads(mind: Mind) -> None:
 
 async def test_a_failure_is_told_and_changes_nothing(mind: Mind) -> None:
     # S003-10: what was planned on a view that changed meanwhile
-    model = Waiting()
-    talking = Talking(mind, "threshold(share=0.1)", chosen={"model": model})
-    await talking.says(*[line for n in range(10) for line in turn(n)])
-    running = asyncio.create_task(talking.compacting.compact(await mind.session(), max_tokens=2_000))
+    talking, model, running = await begin_compaction(mind)
     async with asyncio.timeout(60):
-        await model.asked.wait()
         await mind.execute("update dialogue.leases set expires_at = '-infinity'")
         other = Talking(mind, "threshold(share=0.1)")
         await other.asks(most=2_000)

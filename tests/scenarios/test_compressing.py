@@ -48,6 +48,10 @@ async def show(mind: Mind, memory_id: UUID, *, times: int) -> None:
             await store.record_access(tx, [memory_id], agent_id=mind.agent_id, now=mind.clock.now())
 
 
+async def shorten(mind: Mind, ask: StructuredLLM) -> int:
+    return await summarize_lines(ask, teller(mind.agent_id, count_tokens=count, trust="agent"), limit=10)
+
+
 async def row(mind: Mind, memory_id: UUID) -> dict[str, object]:
     found = await mind.fetchrow("select * from memory.memories where memory_id = $1", memory_id)
     kept = await mind.fetch("select text from memory.line_summaries")
@@ -60,7 +64,7 @@ async def test_a_long_line_is_told_in_a_third_and_stays_what_it_is(mind: Mind) -
     line = await said(mind, LONG)
     before = await row(mind, line)
     ask = asking(mind, SHORT)
-    assert await summarize_lines(ask, teller(mind.agent_id, count_tokens=count, trust="agent"), limit=10) == 1
+    assert await shorten(mind, ask) == 1
     after = await row(mind, line)
     assert after["summary"] == f"[2026-11-21] User, in short: {SHORT}"
     assert after["summary_tokens"] == count(f"- {after['summary']}\n")
@@ -75,11 +79,9 @@ async def test_a_long_line_is_told_in_a_third_and_stays_what_it_is(mind: Mind) -
 async def test_the_same_words_are_told_once(mind: Mind) -> None:
     # S001-3: cached by a hash of the content
     first, second = await said(mind, LONG), await said(mind, LONG, session="s2")
-    assert await summarize_lines(asking(mind, SHORT), teller(mind.agent_id, count_tokens=count), limit=10) == 2, (
-        "one answer is enough for both"
-    )
+    assert await shorten(mind, asking(mind, SHORT)) == 2, "one answer is enough for both"
     assert (await row(mind, first))["summary"] == (await row(mind, second))["summary"]
-    assert await summarize_lines(asking(mind), teller(mind.agent_id, count_tokens=count), limit=10) == 0
+    assert await shorten(mind, asking(mind)) == 0
 
 
 @pytest.mark.parametrize("words", [LONG[:500], "a " * 249, "…"])
@@ -87,10 +89,10 @@ async def test_what_is_not_short_enough_is_refused_and_not_asked_for_again(mind:
     # S001-31: a result that is not shorter is rejected
     line = await said(mind, LONG)
     before = await row(mind, line)
-    assert await summarize_lines(asking(mind, words), teller(mind.agent_id, count_tokens=count), limit=10) == 0
+    assert await shorten(mind, asking(mind, words)) == 0
     after = await row(mind, line)
     assert (after["summary"], after["kept"]) == (before["summary"], [None])
-    assert await summarize_lines(asking(mind), teller(mind.agent_id, count_tokens=count), limit=10) == 0
+    assert await shorten(mind, asking(mind)) == 0
 
 
 def test_what_is_accepted_is_one_line_and_shorter() -> None:
@@ -102,32 +104,22 @@ def test_what_is_accepted_is_one_line_and_shorter() -> None:
 
 async def test_the_day_s_ceiling_and_a_missing_model_end_it_quietly(mind: Mind) -> None:
     line = await said(mind, LONG)
-    assert (
-        await summarize_lines(asking(mind, SHORT, per_day=100), teller(mind.agent_id, count_tokens=count), limit=10)
-        == 0
-    )
+    assert await shorten(mind, asking(mind, SHORT, per_day=100)) == 0
     own: MaintenanceService = upkeep(mind)
     assert await own.summarize_lines() == 0
     assert (await row(mind, line))["kept"] == []
 
 
-async def test_a_model_that_fails_leaves_the_line_for_another_time(mind: Mind) -> None:
-    await said(mind, LONG)
-    with pytest.raises(ProviderError):
-        await summarize_lines(asking(mind), teller(mind.agent_id, count_tokens=count), limit=10)
-    assert await summarize_lines(asking(mind, SHORT), teller(mind.agent_id, count_tokens=count), limit=10) == 1
-
-
-async def test_a_line_is_told_shorter_once_contexts_have_shown_it_so_often_that_the_call_pays(mind: Mind) -> None:
-    line, ctx = await said(mind, LONG, shown=MIN_USES - 1), teller(mind.agent_id, count_tokens=count)
-    assert await summarize_lines(asking(mind, SHORT), ctx, limit=10) == 0
+async def test_a_line_is_told_shorter_once_it_was_shown_often_and_a_model_answers_and_what_a_tool_said_is_not(
+    mind: Mind,
+) -> None:
+    line = await said(mind, LONG, shown=MIN_USES - 1)
+    await said(mind, f"{LONG} So be it.", role="tool", session="of a tool")
+    assert await shorten(mind, asking(mind, SHORT)) == 0
     await show(mind, line, times=1)
-    assert await summarize_lines(asking(mind, SHORT), ctx, limit=10) == 1
-
-
-async def test_what_a_tool_said_is_not_shown_to_a_model(mind: Mind) -> None:
-    await said(mind, LONG, role="tool")
-    assert await summarize_lines(asking(mind, SHORT), teller(mind.agent_id, count_tokens=count), limit=10) == 0
+    with pytest.raises(ProviderError):
+        await shorten(mind, asking(mind))
+    assert await shorten(mind, asking(mind, SHORT, SHORT)) == 1
 
 
 async def test_words_cannot_close_the_fence_around_them(mind: Mind) -> None:
@@ -149,6 +141,6 @@ def test_the_prompt_says_who_spoke_when_and_how_many_words_are_asked_for(speaker
 
 async def test_what_is_forgotten_is_forgotten_in_its_short_form_too(mind: Mind) -> None:
     line = await said(mind, LONG)
-    await summarize_lines(asking(mind, SHORT), teller(mind.agent_id, count_tokens=count), limit=10)
+    await shorten(mind, asking(mind, SHORT))
     await mind.forget(line)
     assert await mind.fetchval("select count(*) from memory.line_summaries") == 0

@@ -3,7 +3,6 @@
 import os
 from datetime import timedelta
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 
@@ -43,12 +42,28 @@ async def test_only_an_attribute_of_one_value_supersedes_by_itself_and_a_person_
     assert await curation(mind).list_attributes() == {"email": False, "favourite team": True, "lives in": True}
 
 
-async def test_the_time_of_a_correction_needs_a_zone(mind: Mind) -> None:
+async def test_a_person_is_told_what_becomes_of_a_fact_and_of_others(mind: Mind) -> None:
+    # S002-16
+    until = mind.clock.now() + timedelta(days=30)
+    await mind.verbs.remember(FactDraft(content="Ana is away", subject="Ana", attribute="status", until=until))
+    shown = (await curation(mind).get(await named(mind, "Ana is away"))).fact
+    assert shown == {"subject": "Ana", "attribute": "status", "until": f"{until:%Y-%m-%d %H:%M}"}
     await tell(mind, ("Ana lives in Oslo", "Ana", "lives in"))
-    fact: UUID = await mind.fetchval("select memory_id from memory.memories where kind = 'fact'")
+    oslo = await named(mind, "Ana lives in Oslo")
     with pytest.raises(InputError, match="no time zone"):
-        await curation(mind).supersede(str(fact), "Ana lives in Bergen", at=mind.clock.now().replace(tzinfo=None))
-    assert set(await mind.facts()) == {"Ana lives in Oslo"}
+        await curation(mind).supersede(oslo, "Ana lives in Bergen", at=mind.clock.now().replace(tzinfo=None))
+    await tell(mind, ("Ana lives in Bergen", "Ana", "lives in"))
+    with pytest.raises(ConflictError, match="superseded already"):
+        await curation(mind).supersede(oslo, "Ana lives in Bodø")
+    assert set(await mind.facts()) == {"Ana is away", "Ana lives in Bergen"}
+    mind.clock.advance(timedelta(minutes=1))
+    began = mind.clock.now()
+    await curation(mind).retract(await named(mind, "Ana lives in Bergen"))
+    changed = [(change.transition.event, change.micro) for change in await curation(mind).list_changes(began)]
+    assert sorted(changed) == [("disproved", "Ana lives in Bergen"), ("restored", "Ana lives in Oslo")]
+    await curation(mind).forget([oslo], include_derived=False, reason="it is about somebody else")
+    with pytest.raises(NotFoundError, match="was forgotten on 2026-11-21: it is about somebody else"):
+        await curation(mind).get(oslo[-8:])
 
 
 async def test_the_daily_job_tells_every_step_it_took(mind: Mind) -> None:
@@ -86,39 +101,6 @@ async def test_a_file_whose_name_is_no_text_is_refused_and_the_others_go_in(mind
     (refused,) = report.refused
     assert "caf" in str(refused)
     assert str(refused).encode(), "it may be printed"
-
-
-async def test_a_fact_that_is_superseded_is_not_superseded_again(mind: Mind) -> None:
-    # S002-16
-    await tell(mind, ("Ana lives in Oslo", "Ana", "lives in"), ("Ana lives in Bergen", "Ana", "lives in"))
-    oslo = await named(mind, "Ana lives in Oslo")
-    with pytest.raises(ConflictError, match="superseded already"):
-        await curation(mind).supersede(oslo, "Ana lives in Bodø")
-    assert set(await mind.facts()) == {"Ana lives in Bergen"}
-
-
-async def test_what_became_of_others_is_told(mind: Mind) -> None:
-    await tell(mind, ("Ana lives in Oslo", "Ana", "lives in"), ("Ana lives in Bergen", "Ana", "lives in"))
-    mind.clock.advance(timedelta(minutes=1))
-    began = mind.clock.now()
-    await curation(mind).retract(await named(mind, "Ana lives in Bergen"))
-    changed = [(change.transition.event, change.micro) for change in await curation(mind).list_changes(began)]
-    assert sorted(changed) == [("disproved", "Ana lives in Bergen"), ("restored", "Ana lives in Oslo")]
-
-
-async def test_of_what_was_forgotten_the_note_is_found(mind: Mind) -> None:
-    await tell(mind, ("Ana lives in Oslo", "Ana", "lives in"))
-    oslo = await named(mind, "Ana lives in Oslo")
-    await curation(mind).forget([oslo], include_derived=False, reason="it is about somebody else")
-    with pytest.raises(NotFoundError, match="was forgotten on 2026-11-21: it is about somebody else"):
-        await curation(mind).get(oslo[-8:])
-
-
-async def test_a_fact_shows_what_it_is_about(mind: Mind) -> None:
-    until = mind.clock.now() + timedelta(days=30)
-    await mind.verbs.remember(FactDraft(content="Ana is away", subject="Ana", attribute="status", until=until))
-    told = (await curation(mind).get(await named(mind, "Ana is away"))).fact
-    assert told == {"subject": "Ana", "attribute": "status", "until": f"{until:%Y-%m-%d %H:%M}"}
 
 
 async def named(mind: Mind, words: str) -> str:

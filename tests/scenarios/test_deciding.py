@@ -4,29 +4,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from uuid import UUID
 
 import asyncpg
 import pytest
 
-from newton.agent.loop.action_gate import ActionGate
-from newton.agent.services.censors import CensorService
 from newton.agent.services.decisions import DecisionService
 from newton.brain.drafts import DecisionDraft, GuardrailResult, TrackRecord
 from newton.brain.guardrails import GuardrailRule, evaluate
-from newton.brain.hash_chain import BrokenLink, ChainHead, ChainHeadFiles, derive_database_key
+from newton.brain.hash_chain import BrokenLink, ChainHead, derive_database_key
 from newton.brain.queries import DecisionFilter
-from newton.clock import ManualClock
-from newton.cognition.request import ContextBuildRequest
-from newton.db.pool import Database, Tx
+from newton.db.pool import Tx
 from newton.errors import CensorError, ConfigError, ConflictError, GuardrailError, InputError
 from newton.heart import censors
 from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.embedding import Vector
 from newton.providers.fakes import HashEmbedder
 from tests.db.deciding import REDIS, choice
-from tests.db.world import contexts
-from tests.support import DEFAULT_THRESHOLDS, NOON, agent_scope, count
+from tests.scenarios.conftest import Mind
 
 RULES = (
     GuardrailRule(name="overdue", expression="record.overdue > 0", severity="warn", message="look back first"),
@@ -39,80 +33,51 @@ async def strict(tx: Tx, choice: DecisionDraft, standing: TrackRecord) -> Sequen
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock(NOON)
-
-
-@pytest.fixture
-def deciding(db: Database, agent: UUID, clock: ManualClock, tmp_path: Path) -> DecisionService:
-    embedder = HashEmbedder()
-    gate = ActionGate(
-        scope=agent_scope(
-            agent_id=agent,
-            origin="test",
-            db=db,
-            clock=clock,
-            count_tokens=count,
-            thresholds=DEFAULT_THRESHOLDS,
-            embedder=embedder,
-        )
-    )
+def deciding(mind: Mind) -> DecisionService:
     return DecisionService(
-        gate=gate,
-        chain_heads=ChainHeadFiles(tmp_path / "ledger", "here"),
-        evaluate_guardrails=strict,
-        scope=agent_scope(agent_id=agent, origin="test", db=db, clock=clock, count_tokens=count, embedder=embedder),
+        gate=mind.gate, chain_heads=mind.chain_heads, evaluate_guardrails=strict, scope=mind.scope.at("test")
     )
 
 
-async def settled(deciding: DecisionService) -> None:
-    await EmbeddingOutbox(deciding.scope.db, HashEmbedder(), deciding.scope.agent_id).drain()
+async def records(mind: Mind) -> int:
+    return await mind.fetchval("select count(*) from brain.decision_records")
 
 
-async def records(deciding: DecisionService) -> int:
-    async with deciding.scope.transaction() as tx:
-        return await tx.fetchval("select count(*) from brain.decision_records")
-
-
-async def test_what_was_decided_before_and_how_it_went_comes_first(
-    deciding: DecisionService, clock: ManualClock
-) -> None:
+async def test_what_was_decided_before_and_how_it_went_comes_first(mind: Mind, deciding: DecisionService) -> None:
     first = await deciding.decide(REDIS)
     assert (first.is_new, first.precedents, first.base_rate.reviewed) == (True, [], 0)
-    await settled(deciding)
-    clock.advance(timedelta(days=1))
+    await mind.settle()
+    mind.clock.advance(timedelta(days=1))
     await deciding.review(first.decision_id.hex, "partial", lesson="It evicts too early")
-    outlook = await deciding.preview(replace(REDIS, description="Use Redis for the page cache", at=clock.now()))
+    outlook = await deciding.preview(replace(REDIS, description="Use Redis for the page cache", at=mind.clock.now()))
     (found,) = outlook.precedents
     assert found.decision_id == first.decision_id
     assert found.text.startswith("[partial, 0.85] Use Redis for the session cache. Lesson: It evicts too early.")
     assert (outlook.base_rate.reviewed, outlook.base_rate.success_rate) == (1, 0.5)
     assert not outlook.blocked
-    assert await records(deciding) == 2
+    assert await records(mind) == 2
 
 
-async def test_what_a_guardrail_or_a_censor_blocks_is_not_recorded(deciding: DecisionService) -> None:
+async def test_what_a_guardrail_or_a_censor_blocks_is_not_recorded(mind: Mind, deciding: DecisionService) -> None:
     with pytest.raises(GuardrailError, match="give a reason"):
         await deciding.decide(choice("Just do it"))
-    await CensorService(scope=deciding.scope).add(
-        censors.CensorRule(trigger="push to main", reason="it is reviewed first", action="block")
-    )
+    await mind.censors.add(censors.CensorRule(trigger="push to main", reason="it is reviewed first", action="block"))
     with pytest.raises(CensorError, match="it is reviewed first"):
         await deciding.decide(replace(REDIS, description="Push to main at once"))
     with pytest.raises(InputError, match="confidence"):
         await deciding.decide(replace(REDIS, confidence=1.2))
-    assert await records(deciding) == 0
-    (listed,) = await CensorService(scope=deciding.scope).list_censors()
+    assert await records(mind) == 0
+    (listed,) = await mind.censors.list_censors()
     assert listed.activations == 1
 
 
-async def test_what_warned_is_kept_with_the_decision(deciding: DecisionService, clock: ManualClock) -> None:
-    await CensorService(scope=deciding.scope).add(censors.CensorRule(trigger="redis", reason="it was lost once"))
+async def test_what_warned_is_kept_with_the_decision(mind: Mind, deciding: DecisionService) -> None:
+    await mind.censors.add(censors.CensorRule(trigger="redis", reason="it was lost once"))
     await deciding.decide(REDIS)
-    clock.advance(timedelta(days=40))
-    second = await deciding.decide(replace(REDIS, at=clock.now(), look_again_at=None))
+    mind.clock.advance(timedelta(days=40))
+    second = await deciding.decide(replace(REDIS, at=mind.clock.now(), look_again_at=None))
     whole = await deciding.get(second.decision_id.hex)
-    (censor,) = await CensorService(scope=deciding.scope).list_censors()
+    (censor,) = await mind.censors.list_censors()
     assert whole.body["rulings"] == [
         {"guardrail": "overdue", "verdict": "warned"},
         {"guardrail": "no-reason", "verdict": "passed"},
@@ -122,30 +87,28 @@ async def test_what_warned_is_kept_with_the_decision(deciding: DecisionService, 
 
 
 async def test_a_decision_that_is_sent_again_under_its_ref_is_the_first_one(
-    deciding: DecisionService, clock: ManualClock
+    mind: Mind, deciding: DecisionService
 ) -> None:
     told = replace(REDIS, ref="d1", look_again_at=None)
     first = await deciding.decide(told)
-    clock.advance(timedelta(minutes=1))
-    again = await deciding.decide(replace(told, at=clock.now()))
+    mind.clock.advance(timedelta(minutes=1))
+    again = await deciding.decide(replace(told, at=mind.clock.now()))
     assert (again.decision_id, again.is_new) == (first.decision_id, False)
     with pytest.raises(ConflictError, match="different content"):
-        await deciding.decide(replace(told, at=clock.now(), confidence=0.9))
+        await deciding.decide(replace(told, at=mind.clock.now(), confidence=0.9))
 
 
-async def test_a_look_leaves_no_trace(deciding: DecisionService) -> None:
-    await CensorService(scope=deciding.scope).add(censors.CensorRule(trigger="redis", reason="it was lost once"))
+async def test_a_look_leaves_no_trace(mind: Mind, deciding: DecisionService) -> None:
+    await mind.censors.add(censors.CensorRule(trigger="redis", reason="it was lost once"))
     assert (await deciding.preview(REDIS)).censors
-    (listed,) = await CensorService(scope=deciding.scope).list_censors()
-    assert (listed.activations, await records(deciding)) == (0, 0)
+    (listed,) = await mind.censors.list_censors()
+    assert (listed.activations, await records(mind)) == (0, 0)
 
 
-async def test_a_decision_takes_the_place_of_another_in_one_unit_of_work(
-    deciding: DecisionService, clock: ManualClock
-) -> None:
+async def test_a_decision_takes_the_place_of_another_in_one_unit_of_work(mind: Mind, deciding: DecisionService) -> None:
     old = await deciding.decide(REDIS)
-    clock.advance(timedelta(days=1))
-    new = replace(REDIS, description="Use Memcached", at=clock.now(), look_again_at=None)
+    mind.clock.advance(timedelta(days=1))
+    new = replace(REDIS, description="Use Memcached", at=mind.clock.now(), look_again_at=None)
     await deciding.decide(new, supersedes=[old.decision_id.hex])
     assert [(one.description, one.outcome) for one in await deciding.list_decisions(DecisionFilter())] == [
         ("Use Memcached", None),
@@ -153,17 +116,11 @@ async def test_a_decision_takes_the_place_of_another_in_one_unit_of_work(
     ]
 
 
-async def test_decisions_stand_in_the_context_in_a_layer_of_their_own(deciding: DecisionService) -> None:
+async def test_decisions_stand_in_the_context_in_a_layer_of_their_own(mind: Mind, deciding: DecisionService) -> None:
     # S002-5, S002-9, S002-12
     await deciding.decide(REDIS)
-    await settled(deciding)
-    request = ContextBuildRequest(
-        agent_id=deciding.scope.agent_id,
-        input="Should we use Redis for the session cache?",
-        tokens=4_000,
-        frame="decision",
-    )
-    bundle = await contexts(deciding.scope.db).build(request)
+    await mind.settle()
+    bundle = await mind.context("Should we use Redis for the session cache?", frame="decision")
     assert "## Relevant Past Decisions\n- [pending, 0.85] Use Redis for the session cache." in bundle.text
     assert bundle.layers["decisions"].used > 0
 
@@ -270,10 +227,10 @@ async def test_without_a_verifier_that_can_be_run_nothing_is_said(deciding: Deci
         await replace(deciding, verifiers={"architecture": ("true",)}).run_verifier(which)
 
 
-async def test_a_new_decision_is_linked_to_what_is_near_or_shares_a_tag(deciding: DecisionService) -> None:
+async def test_a_new_decision_is_linked_to_what_is_near_or_shares_a_tag(mind: Mind, deciding: DecisionService) -> None:
     first = await deciding.decide(replace(REDIS, tags=("other",)))
     tagged = await deciding.decide(replace(REDIS, description="Buy more memory for every server that we have"))
-    await settled(deciding)
+    await mind.settle()
     again = await deciding.decide(REDIS)
     edges = (await deciding.get(again.decision_id.hex)).links
     made = {edge.other_id: edge.link for edge in edges if edge.memory_id == again.decision_id}
@@ -281,33 +238,27 @@ async def test_a_new_decision_is_linked_to_what_is_near_or_shares_a_tag(deciding
     assert isinstance(await deciding.verify_chain(), ChainHead)
 
 
-async def test_the_record_advises_every_context(deciding: DecisionService, clock: ManualClock) -> None:
+async def test_the_record_advises_every_context(mind: Mind, deciding: DecisionService) -> None:
     # S002-21: from the record alone, at most 100 tokens, and only when there is enough of it
     for n in range(30):
-        clock.advance(timedelta(hours=1))
+        mind.clock.advance(timedelta(hours=1))
         made = await deciding.decide(
-            replace(REDIS, description=f"Plan number {n}", at=clock.now(), confidence=0.9, look_again_at=None)
+            replace(REDIS, description=f"Plan number {n}", at=mind.clock.now(), confidence=0.9, look_again_at=None)
         )
         await deciding.review(str(made.decision_id), "success" if n % 2 else "failure")
-    request = ContextBuildRequest(agent_id=deciding.scope.agent_id, input="What now?", tokens=4_000)
-    bundle = await contexts(deciding.scope.db).build(request)
+    bundle = await mind.context("What now?")
     section = bundle.text.partition("## Note\n")[2]
     assert section.startswith("Recent accuracy 50 %. Brier 0.410. Strongly overconfident")
     assert bundle.text.endswith(section), "it stands last"
     assert 0 < bundle.layers["note"].used <= 100
-    assert count(bundle.text) <= bundle.tokens <= 4_000
-    small = await contexts(deciding.scope.db).build(replace(request, tokens=60))
-    assert small.tokens <= 60
+    assert (await mind.context("What now?", budget=60)).tokens <= 60
 
 
-async def test_without_enough_outcomes_nothing_is_advised(deciding: DecisionService) -> None:
+async def test_without_enough_outcomes_nothing_is_advised(mind: Mind, deciding: DecisionService) -> None:
     # S002-21
     made = await deciding.decide(REDIS)
     await deciding.review(str(made.decision_id), "success")
-    bundle = await contexts(deciding.scope.db).build(
-        ContextBuildRequest(agent_id=deciding.scope.agent_id, input="What now?", tokens=4_000)
-    )
-    assert "Recent accuracy" not in bundle.text
+    assert "Recent accuracy" not in (await mind.context("What now?")).text
 
 
 class Slow(HashEmbedder):
@@ -321,35 +272,29 @@ class Slow(HashEmbedder):
         return await super().embed(texts)
 
 
-async def test_no_vector_of_erased_words_comes_in_late(deciding: DecisionService) -> None:
+async def test_no_vector_of_erased_words_comes_in_late(mind: Mind, deciding: DecisionService) -> None:
     made = await deciding.decide(REDIS)
     await EmbeddingOutbox(deciding.scope.db, Slow(deciding, str(made.decision_id)), deciding.scope.agent_id).drain()
-    async with deciding.scope.transaction() as tx:
-        assert await tx.fetchval("select count(*) from memory.embeddings") == 0
+    assert await mind.fetchval("select count(*) from memory.embeddings") == 0
 
 
-async def test_what_is_being_decided_is_in_view_whatever_is_asked(
-    deciding: DecisionService, clock: ManualClock
-) -> None:
+async def test_what_is_being_decided_is_in_view_whatever_is_asked(mind: Mind, deciding: DecisionService) -> None:
     for n in range(25):
         await deciding.decide(
             replace(
                 choice(f"Tea of kind {n} for the tea kitchen"),
-                at=clock.now() - timedelta(days=9),
+                at=mind.clock.now() - timedelta(days=9),
                 reasons=REDIS.reasons,
             )
         )
     made = await deciding.decide(REDIS)
-    await settled(deciding)
-    request = ContextBuildRequest(
-        agent_id=deciding.scope.agent_id, input="tea kitchen tea of which kind for tea", tokens=8_000
-    )
-    bundle = await contexts(deciding.scope.db).build(request)
+    await mind.settle()
+    asked = "tea kitchen tea of which kind for tea"
+    bundle = await mind.context(asked)
     assert "## Current Focus\n- [pending, 0.85] Use Redis" in bundle.text
     _, is_erased = await deciding.erase(str(made.decision_id), reason="asked for")
     assert is_erased
-    async with deciding.scope.transaction() as tx:
-        kept = await tx.fetchval("select count(*) from cognition.bundles where text like '%Redis%'")
+    kept = await mind.fetchval("select count(*) from cognition.bundles where text like '%Redis%'")
     assert kept == 0, "a context that showed it goes with its words"
     await deciding.mark_done(str(made.decision_id))
-    assert "0.85" not in (await contexts(deciding.scope.db).build(request)).text
+    assert "0.85" not in (await mind.context(asked)).text

@@ -81,11 +81,17 @@ async def test_with_room_the_best_texts_are_whole_and_without_room_the_cut_ones_
     assert part and part.text.strip(" …") in one_line(detail.full_text)
 
 
-async def test_a_short_text_has_no_windows_and_is_shown_in_full(mind: Mind) -> None:
+async def test_without_vectors_words_select_the_part_and_a_short_text_has_none(mind: Mind) -> None:
     await mind.know("The spare key hangs behind the boiler.")
     assert await count_windows(mind) == (0, 0)
     (item,) = (await mind.context("Where does the spare key hang?")).items[:1]
     assert item.detail == "summary" and not item.is_cut
+    texts = await import_some(mind)
+    deaf = replace(mind, embedder=None)
+    fact = next(text for text in texts if text.kind == "fact")
+    bundle = await deaf.context(ask_for(fact), budget=NARROW)
+    assert fact.marked_sentence in one_line(bundle.text)
+    assert await count_windows(replace(mind, agent_id=BEN)) == (0, 0), "another agent sees none of them"
 
 
 async def test_the_passages_of_documents_have_a_limit_of_their_own(mind: Mind) -> None:
@@ -140,18 +146,3 @@ async def test_windows_follow_the_embedding_model_and_are_forgotten_with_their_m
     await mind.forget(shown, derived=True)
     assert not await mind.fetchval("select count(*) from memory.windows where memory_id = $1", shown)
     assert not await mind.fetchval("select count(*) from memory.window_embeddings where memory_id = $1", shown)
-
-
-async def test_without_vectors_words_select_the_part(mind: Mind) -> None:
-    texts = await import_some(mind)
-    deaf = replace(mind, embedder=None)
-    fact = next(text for text in texts if text.kind == "fact")
-    bundle = await deaf.context(ask_for(fact), budget=NARROW)
-    assert fact.marked_sentence in one_line(bundle.text)
-
-
-async def test_an_agent_does_not_see_the_windows_of_another(mind: Mind) -> None:
-    await import_some(mind)
-    async with mind.db.transaction(BEN) as tx:
-        assert not await tx.fetchval("select count(*) from memory.windows")
-        assert not await tx.fetchval("select count(*) from memory.window_embeddings")

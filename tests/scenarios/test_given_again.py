@@ -54,30 +54,18 @@ async def undisturbed(happens: Callable[[], Awaitable[bool]]) -> bool:
     return False
 
 
-async def test_the_same_request_is_given_the_same_context(mind: Mind) -> None:
-    # S001-32
-    await mind.know("The ferry is called Artemis.")
-    contexts = mind.contexts
-
-    async def is_same() -> bool:
-        first, second = await twice(contexts, request(mind))
-        return first is second
-
-    assert await undisturbed(is_same), "with its id, and nothing new is stored"
-
-
-async def test_another_context_does_not_end_it(mind: Mind) -> None:
-    # S001-32: not even one of a session, or of another cache, whose memories count as used
+async def test_the_same_request_is_given_the_same_context_also_after_another_one(mind: Mind) -> None:
+    # S001-32: not even one of a session, or of another cache, whose memories count as used, ends it
     await mind.know("The ferry is called Artemis.")
     contexts, session_id = mind.contexts, await mind.session()
 
     async def is_same() -> bool:
-        first = await contexts.build(request(mind))
+        first, second = await twice(contexts, request(mind))
         for session in (None, session_id):
             await mind.contexts.build(request(mind, session_id=session), records_access=True)
-        return await contexts.build(request(mind)) is first
+        return await contexts.build(request(mind)) is second is first
 
-    assert await undisturbed(is_same)
+    assert await undisturbed(is_same), "with its id, and nothing new is stored"
 
 
 async def test_several_requests_are_each_given_their_context_again(mind: Mind) -> None:
@@ -119,24 +107,16 @@ async def test_after_half_a_minute_it_is_made_anew(mind: Mind) -> None:
     assert not await undisturbed(lambda: lives(31))
 
 
-async def test_another_request_is_another_context(mind: Mind) -> None:
+async def test_another_request_is_another_context_and_in_a_session_every_one_is_made(mind: Mind) -> None:
     # S001-32: any option invalidates
     others: list[dict[str, object]] = [
-        {"input": "What is the harbour called?"},
-        {"tokens": 1_999},
-        {"frame": "debug"},
-        {"profile": "balanced"},
-        {"adaptive_budget": True},
-        {"as_of": NOON},
+        *({"input": "What is the harbour called?"}, {"tokens": 1_999}, {"frame": "debug"}),
+        *({"profile": "balanced"}, {"adaptive_budget": True}, {"as_of": NOON}),
     ]
     for changed in others:
         first, second = await twice(mind.contexts, request(mind), request(mind, **changed))
         assert first is not second, changed
-
-
-async def test_in_a_session_every_context_is_made(mind: Mind) -> None:
-    session_id = await mind.session()
-    first, second = await twice(mind.contexts, request(mind, session_id=session_id))
+    first, second = await twice(mind.contexts, request(mind, session_id=await mind.session()))
     assert first is not second
 
 

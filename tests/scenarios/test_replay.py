@@ -124,23 +124,19 @@ async def test_two_hundred_stored_contexts_come_out_the_same_after_three_thousan
     assert await reworded(mind, made) >= 50
 
 
-async def test_a_context_goes_with_a_memory_that_it_looked_at_and_with_no_other(mind: Mind) -> None:
+async def test_a_context_goes_with_a_memory_or_censor_that_it_looked_at_and_with_no_other(mind: Mind) -> None:
     await mind.know("The ferry is called Artemis", "The garden needs water")
     first = await mind.context("What is the ferry called?")
     await mind.know("The kettle is blue")
     second = await mind.context("What is the ferry called?")
-    kettle = next(c.memory_id for c in second.candidates if "kettle" in c.text)
-    await mind.forget(kettle)
+    await mind.forget(next(c.memory_id for c in second.candidates if "kettle" in c.text))
     assert not await let_go(mind, first)
     assert await let_go(mind, second)
-
-
-async def test_a_context_goes_with_a_censor_that_it_showed(mind: Mind) -> None:
     await mind.censors.add(CensorRule(trigger="sink the ferry", reason="it is needed"))
-    (censor,) = [one.memory_id for one in await mind.censors.list_censors()]
+    (censor,) = await mind.censors.list_censors()
     shown = await mind.context("May I sink it?")
     assert "sink the ferry" in shown.text
-    await mind.forget(censor)
+    await mind.forget(censor.memory_id)
     assert await let_go(mind, shown)
 
 

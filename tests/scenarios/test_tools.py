@@ -133,11 +133,14 @@ async def test_what_a_censor_forbids_is_not_kept_whoever_asks_for_it(mind: Mind)
     assert await mind.fetchval("select count(*) from dialogue.tasks") == 0
 
 
-async def test_a_guardrail_stops_a_decision_and_the_model_hears_what_to_mend(mind: Mind) -> None:
-    model = Handy([call("decide", description="Drop the table.", confidence=0.9)], "Not yet.")
-    await answered(mind, able(mind, model), "Drop it.")
-    assert model.told["code"] == "guardrail_blocked"
-    assert "reason" in str(model.told["error"])
+async def test_a_model_hears_what_to_mend_of_a_misspelt_or_a_blocked_call(mind: Mind) -> None:
+    blocked = [call("decide", description="Drop the table.", confidence=0.9)]
+    model = Handy([call("recal", query="x"), call("recall", qery="x")], blocked, "Not yet.")
+    assert await answered(mind, able(mind, model), "Drop it.") == "Not yet."
+    tool, argument = [message.text for message in model.received[1][-2:]]
+    assert "Did you mean 'recall'?" in tool
+    assert "qery: There is no such field" in argument and "Did you mean 'query'?" in argument
+    assert model.told["code"] == "guardrail_blocked" and "reason" in str(model.told["error"])
 
 
 async def test_a_wrong_call_is_told_as_an_error_and_calling_comes_to_an_end(mind: Mind) -> None:
@@ -148,14 +151,6 @@ async def test_a_wrong_call_is_told_as_an_error_and_calling_comes_to_an_end(mind
     assert (len(model.received), len(model.offered)) == (8, 7)  # at last it is asked for words alone
     told = [message.text for message in model.received[1][-2:]]
     assert "There is no tool 'fly'" in told[0] and "offset" in told[1]
-
-
-async def test_a_misspelt_tool_or_argument_gets_a_suggestion(mind: Mind) -> None:
-    model = Handy([call("recal", query="x"), call("recall", qery="x")], "Done.")
-    assert await answered(mind, able(mind, model), "What is the ferry called?") == "Done."
-    told = [message.text for message in model.received[1][-2:]]
-    assert "Did you mean 'recall'?" in told[0]
-    assert "qery: There is no such field" in told[1] and "Did you mean 'query'?" in told[1]
 
 
 async def test_a_call_that_was_cut_off_is_answered_in_the_log_before_the_next_turn(mind: Mind) -> None:

@@ -147,18 +147,15 @@ async def test_without_a_model_it_quotes_and_the_quote_is_not_learnt_again(mind:
     assert (await log(mind, session_id))[-1] == ("assistant", text)
 
 
-async def test_an_empty_memory_says_so(mind: Mind) -> None:
-    text, _ = await take(mind.turns(None), TurnInput(session_id=await mind.session(), text="What did we decide?"))
-    assert text == "Memory has nothing about this yet."
-
-
-async def test_a_failing_model_degrades_to_quoting(mind: Mind) -> None:
-    await mind.know("The ferry is called Artemis.")
-    text, answer = await take(
-        mind.turns(ScriptedChat()), TurnInput(session_id=await mind.session(), text="What is the ferry called?")
-    )
-    assert "Artemis" in text
-    assert answer.quoted
+async def test_without_a_model_an_empty_memory_says_so_and_a_statement_is_acknowledged(mind: Mind) -> None:
+    session_id = await mind.session()
+    said = ("What did we decide?", "The ferry is called Gull.", "What is the ferry called?")
+    replies = [(await take(mind.turns(None), TurnInput(session_id=session_id, text=text)))[0] for text in said]
+    assert replies[:2] == ["Memory has nothing about this yet.", "Stored."]
+    assert replies[2].startswith("From memory:") and "Gull" in replies[2]
+    failing = TurnInput(session_id=await mind.session("another"), text=said[2])
+    text, answer = await take(mind.turns(ScriptedChat()), failing)
+    assert "Gull" in text and answer.quoted
     assert answer.degraded == "The scripted model has no replies left. Add replies to the script of the model."
 
 
@@ -311,11 +308,3 @@ async def test_what_a_branch_begins_with_is_sent_once(mind: Mind) -> None:
     known, spoken = apart(model.received[0])
     assert said in spoken[0][1]
     assert said not in known
-
-
-async def test_a_statement_is_acknowledged_without_a_model(mind: Mind) -> None:
-    session_id = await mind.session()
-    told, _ = await take(mind.turns(None), TurnInput(session_id=session_id, text="The ferry is called Gull."))
-    assert told == "Stored."
-    asked, _ = await take(mind.turns(None), TurnInput(session_id=session_id, text="What is the ferry called?"))
-    assert asked.startswith("From memory:") and "Gull" in asked
