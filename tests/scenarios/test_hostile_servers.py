@@ -31,13 +31,13 @@ LOOK = [call("post__look", text="tides")]
 
 @pytest.mark.parametrize(
     ("mode", "said"),
-    [("mute", "did not answer within 3 s"), ("lost", "did not answer within 3 s"), ("early", "more than 16 MB")],
+    [("mute", "did not answer within 0.5 s"), ("lost", "did not answer within 2 s"), ("early", "more than 16 MB")],
 )
 async def test_a_server_that_fails_before_it_has_listed_its_tools_costs_the_turn_only_its_tools(
     mind: Mind, tmp_path: Path, mode: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("CONNECT_SECONDS", "MIN_CONNECT_SECONDS"):
-        monkeypatch.setattr(server_connection, name, 60.0 if mode == "early" else 3.0)
+        monkeypatch.setattr(server_connection, name, {"mute": 0.5, "lost": 2.0}.get(mode, 60.0))
     async with acting(mind, tmp_path, mode, trust=True) as post:
         model = await post.says("Hello.", "Hello.")
         assert not [name for name in model.offered[0] if name.startswith("post__")]
@@ -45,16 +45,6 @@ async def test_a_server_that_fails_before_it_has_listed_its_tools_costs_the_turn
         connection = await post.pool.list_tools("ana"), post.pool.problems[0].reason
         assert connection == ([], post.pool.problems[0].reason), "it is not tried again at once"
         assert (await post.says("And now?", "All is well.")).received
-
-
-@pytest.mark.parametrize(
-    ("mode", "said"), [("spam", "more than 10,000 messages"), ("picture", "a message of more than 4 MB")]
-)
-async def test_what_a_server_may_send_for_a_call_is_limited(mind: Mind, tmp_path: Path, mode: str, said: str) -> None:
-    async with acting(mind, tmp_path, mode, trust=True, timeout_seconds=60) as post:
-        model = await post.says("Look.", LOOK, "It failed.")
-        assert said in str(model.told["output"]) and model.told["outcome"] == "failure"
-        assert "post__look" in (await post.says("And now?", "All is well.")).offered[-1]
 
 
 async def test_a_tool_that_changes_between_its_list_and_its_call_is_not_called(mind: Mind, tmp_path: Path) -> None:

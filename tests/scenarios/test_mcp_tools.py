@@ -177,16 +177,18 @@ async def test_a_mistake_repeated_in_two_sessions_becomes_a_censor_that_a_person
 @pytest.mark.parametrize(
     ("mode", "said"),
     [
-        ("hang", "did not answer within 2 s"),
+        ("hang", "did not answer within 0.5 s"),
         ("flood", "more than 4 MB"),
         ("chatter", "more than 16 MB"),
         ("die", "exited with status 3: out of memory"),
+        ("spam", "more than 10,000 messages"),
+        ("picture", "a message of more than 4 MB"),
     ],
 )
 async def test_a_server_that_fails_ends_the_turn_with_a_clear_message_and_the_session_lives(
     mind: Mind, tmp_path: Path, mode: str, said: str
 ) -> None:
-    async with acting(mind, tmp_path, mode, trust=True, timeout_seconds=2 if mode == "hang" else 60) as post:
+    async with acting(mind, tmp_path, mode, trust=True, timeout_seconds=0.5 if mode == "hang" else 60) as post:
         model = await post.says("Look.", [call("post__look", text="tides")], "It failed.")
         assert said in str(model.told["output"]) and model.told["outcome"] == "failure"
         assert (await post.says("And now?", "All is well.")).offered[-1].count("post__look") == 1

@@ -90,7 +90,7 @@ async def test_a_job_and_a_reading_after_a_turn_ask_the_model_once(mind: Mind) -
 
 
 async def test_a_restart_in_the_middle_reads_each_line_once(mind: Mind, dsn: str) -> None:
-    await told(mind, *(f"Shelf {number} holds apples." for number in range(100)))
+    await mind.hear(*(f"Shelf {number} holds apples." for number in range(100)))
     model = Reader([NOTHING])
 
     async def stop() -> None:

@@ -37,8 +37,8 @@ SAID = (
 RUBBISH: dict[str, str | None] = {
     "empty": "",
     "refusing": "I'm sorry, but I cannot help with that.",
-    "cut off": '{"title": "Anna", "facts": [{"content": "Anna lives in',
     "a list": "[]",
+    "cut off": '{"title": "Anna", "facts": [{"content": "Anna lives in',
     "no fact": '{"facts": [{"content": ""}, null], "items": [{"op": "end", "ids": ["F1"], "line": 99}]}',
     "inventing": '{"facts": [{"content": "The user lives in Pyongyang."}], "items": [{"op": "add", "text": "x"}]}',
     "failing": None,
@@ -149,12 +149,13 @@ async def tell_all(mind: Mind, agent: str, model: Rubbish | None) -> dict[str, t
     return facts
 
 
-async def test_a_model_that_answers_rubbish_changes_no_fact(mind: Mind) -> None:
-    # S002-16, S002-17
+@pytest.mark.parametrize("kinds", [list(RUBBISH)[3:], pytest.param(list(RUBBISH), marks=pytest.mark.slow)])
+async def test_a_model_that_answers_rubbish_changes_no_fact(mind: Mind, kinds: Sequence[str]) -> None:
+    # S002-16, S002-17; tests/scenarios/test_reconciling.py has the others in the ordinary run
     without = await tell_all(mind, "without", None)
     assert len(without) >= 6, without
-    for name, text in RUBBISH.items():
-        facts = await tell_all(mind, name.replace(" ", "-"), Rubbish(text))
+    for name in kinds:
+        facts = await tell_all(mind, name.replace(" ", "-"), Rubbish(RUBBISH[name]))
         assert {text: facts.get(text) for text in without} == without, name
         assert facts.keys() == without.keys() or name == "inventing", (name, facts.keys() ^ without.keys())
 
