@@ -10,6 +10,7 @@ import os
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import asyncpg
@@ -30,6 +31,8 @@ from tests.support import EXAMPLES, NOON
 # programs that need other packages, or packages that take seconds to import
 collect_ignore = ["mcp_stdio_server.py", "system/agents_model.py", "system/client_usage.py", "fitting"]
 
+# A process runs the statements of all stores: many more than the 100 of which a connection keeps the plans by default.
+asyncpg.create_pool = partial(asyncpg.create_pool, statement_cache_size=1_000)
 gc.disable()  # collecting tests makes a million objects that stay
 
 
