@@ -15,6 +15,13 @@ def test_the_committed_routes_are_current() -> None:
     assert stale == [], "run scripts/make-reference"
 
 
+def test_the_glossary_is_short_and_has_each_term_once() -> None:
+    rows = re.findall(r"^\| ([^|]+) \| (.+) \|$", read_page(ROOT / "docs/glossary.md"), flags=re.MULTILINE)[1:]
+    terms = [term for names, _ in rows for term in names.split(", ")]
+    assert len(rows) <= 40 and len(terms) == len(set(terms))
+    assert [names for names, _ in rows] == sorted(names for names, _ in rows)
+
+
 @pytest.mark.parametrize("name", [name for name in BUILT if name.endswith(".md")])
 def test_a_built_page_has_entries_and_its_links_resolve(name: str) -> None:
     entries = re.findall(r"^(?:\| [*`]|- \[|#+ )", read_page(ROOT / name), flags=re.MULTILINE)
