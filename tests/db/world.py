@@ -85,8 +85,8 @@ from newton.providers.chat import ChatMessage, ChatReply, RequestOptions
 from newton.providers.fakes import HashEmbedder
 from newton.runtime.access import tokens
 from newton.runtime.access.tokens import TokenDraft
-from newton.runtime.idempotency import store as kept
-from newton.runtime.idempotency.store import IdempotentRequest, IdempotentResponse
+from newton.runtime.api import idempotency as kept
+from newton.runtime.api.idempotency import IdempotentRequest, IdempotentResponse
 from newton.runtime.jobs import queue
 from tests.db.conversing import entry
 from tests.db.deciding import REDIS, recorded

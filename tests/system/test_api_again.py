@@ -27,10 +27,10 @@ from newton.ids import derive_agent_id, new_id
 from newton.runtime.access import tokens
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api import event_broadcaster
+from newton.runtime.api import idempotency as kept
 from newton.runtime.api.problems import error_response
 from newton.runtime.api.routes import events
 from newton.runtime.chat_backend.remote import RemoteAgent
-from newton.runtime.idempotency import store as kept
 from newton.runtime.jobs import claims, queue
 from newton.runtime.jobs.queue import JobOutcome
 from newton.runtime.tools.tool_registry import run_tool

@@ -14,7 +14,7 @@ from newton.brain.decision_codec import DecisionReview
 from newton.brain.drafts import TrackRecord
 from newton.brain.queries import DecisionFilter
 from newton.db.pool import Database
-from newton.runtime.transfer.exports.decision_records import read_record_lines, read_records
+from newton.runtime.transfer.exports.document_lines import read_record_lines, read_records
 from newton.runtime.transfer.exports.export_lines import JsonObject, convert_lines
 from newton.runtime.transfer.import_source import ImportReport, ImportSource
 from tests.support import NOON, teller

@@ -15,8 +15,8 @@ from newton.db.pool import Database
 from newton.errors import InputError
 from newton.runtime.transfer.export_file import is_archive
 from newton.runtime.transfer.exports import export_files
+from newton.runtime.transfer.exports.document_lines import read_links
 from newton.runtime.transfer.exports.export_detection import find_source, is_document_path
-from newton.runtime.transfer.exports.note_links import read_links
 from newton.runtime.transfer.import_lines import MessageItem
 from newton.runtime.transfer.import_source import ImportSource, summarize_source
 from tests.system.lines import importer

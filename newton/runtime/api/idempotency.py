@@ -1,19 +1,78 @@
-"""Idempotent write requests: one transaction stores the changes, their events and the response."""
+"""Idempotent write requests: one transaction stores the changes, their events and the response by its key."""
 
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from datetime import datetime, timedelta
+from typing import Annotated, NamedTuple, TypeVar
+from uuid import UUID
 
 from fastapi import Depends, Header, Request
 from fastapi.responses import Response
 from pydantic import BaseModel
 
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.errors import ConflictError, InProgressError
 from newton.runtime.api.auth import AdminAccess, AuthenticatedCaller, WriteAccess
-from newton.runtime.idempotency import store
-from newton.runtime.idempotency.store import IdempotentRequest, IdempotentResponse
 from newton.runtime.jobs import queue
 from newton.runtime.wiring import AgentServices
+
+SQL = load("newton.runtime.api", "idempotency.sql")
+
+RETENTION = timedelta(hours=24)
+
+
+class IdempotentResponse(NamedTuple):
+    """A stored response: HTTP status and JSON text.
+
+    It must not contain user text, because erasure does not delete it.
+    """
+
+    status: int
+    text: str
+
+
+class IdempotentRequest(NamedTuple):
+    """A write request with an idempotency key. `request_hash` is the SHA-256 of its method, URL and body."""
+
+    agent_id: UUID
+    key: str
+    request_hash: bytes
+
+
+async def claim(tx: Tx, request: IdempotentRequest, *, now: datetime) -> IdempotentResponse | None:
+    """Return the stored response of a request; if there is none, lock its key until the transaction ends and return
+    None.
+
+    Raises ConflictError if another request used the key, and InProgressError while another transaction locks it.
+    """
+    row = await SQL["try_lock"].fetch_one(tx, agent_id=request.agent_id, key=request.key)
+    if row is None or not row["alone"]:
+        raise InProgressError(
+            "A request with this Idempotency-Key is in progress.", hint="Retry the request in a moment."
+        )
+    return await find_response(tx, request, now=now)
+
+
+async def find_response(tx: Tx, request: IdempotentRequest, *, now: datetime) -> IdempotentResponse | None:
+    """Return the stored response of a request, or None. Raises ConflictError if another request used the key."""
+    row = await SQL["find_response"].fetch_one(tx, agent_id=request.agent_id, key=request.key, since=now - RETENTION)
+    if row is None:
+        return None
+    if row["request_hash"] != request.request_hash:
+        raise ConflictError(
+            "This Idempotency-Key was used with another request.", hint="Use a new key for each request."
+        )
+    return IdempotentResponse(row["status_code"], row["response_body"])
+
+
+async def save_response(tx: Tx, request: IdempotentRequest, response: IdempotentResponse, *, now: datetime) -> None:
+    """Store the response for `RETENTION`, and delete the agent's responses that have expired."""
+    await SQL["delete_expired"].execute(tx, agent_id=request.agent_id, before=now - RETENTION)
+    row = {**request._asdict(), "status_code": response.status, "response_body": response.text, "created_at": now}
+    await SQL["insert_response"].execute(tx, **row)
+
 
 T = TypeVar("T")
 
@@ -54,12 +113,12 @@ class IdempotentAction:
         newton = self.caller.newton
         async with newton.scope.transaction() as tx:
             now = newton.scope.now()
-            if self.request and (stored := await store.claim(tx, self.request, now=now)):
+            if self.request and (stored := await claim(tx, self.request, now=now)):
                 return to_http_response(stored, replayed=True)
             body = await work(newton.within(tx))
             response = IdempotentResponse(self.status, body.model_dump_json())
             if self.request:
-                await store.save_response(tx, self.request, response, now=now)
+                await save_response(tx, self.request, response, now=now)
             # new text is searchable by words at once, and by vectors after this job
             await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=newton.scope.agent_id)
         return to_http_response(response)
@@ -74,7 +133,7 @@ class IdempotentAction:
         newton = self.caller.newton
         if self.request:
             async with newton.scope.transaction() as tx:
-                stored = await store.find_response(tx, self.request, now=newton.scope.now())
+                stored = await find_response(tx, self.request, now=newton.scope.now())
             if stored:
                 return to_http_response(stored, replayed=True)
         prepared = await prepare(newton)

@@ -16,12 +16,18 @@ from newton.errors import InputError
 from newton.operations.caller import OperationCaller
 from newton.operations.declaration import Operation, load_operations
 from newton.operations.runner import run_operation
+from newton.runtime.api import idempotency
 from newton.runtime.api.auth import AuthenticatedCaller, RequireScope
 from newton.runtime.api.base_models import ORIGIN
-from newton.runtime.api.idempotency import EMBED_JOB, IdempotencyKey, hash_request, to_http_response
+from newton.runtime.api.idempotency import (
+    EMBED_JOB,
+    IdempotencyKey,
+    IdempotentRequest,
+    IdempotentResponse,
+    hash_request,
+    to_http_response,
+)
 from newton.runtime.hint_names import rename_commands
-from newton.runtime.idempotency import store
-from newton.runtime.idempotency.store import IdempotentRequest, IdempotentResponse
 from newton.runtime.jobs import queue
 
 CALLER, BODY, KEY, REQUEST = "caller", "body", "idempotency_key", "request"
@@ -38,13 +44,15 @@ class RequestRecorder:
     async def find(self, tx: Tx) -> str | None:
         if self.request is None:
             return None
-        stored = await store.claim(tx, self.request, now=self.caller.scope.now())
+        stored = await idempotency.claim(tx, self.request, now=self.caller.scope.now())
         return stored.text if stored else None
 
     async def save(self, tx: Tx, response: str) -> None:
         if self.request:
             now = self.caller.scope.now()
-            await store.save_response(tx, self.request, IdempotentResponse(self.operation.status, response), now=now)
+            await idempotency.save_response(
+                tx, self.request, IdempotentResponse(self.operation.status, response), now=now
+            )
         # new text is searchable by words at once, and by vectors after the job that embeds it
         job = self.operation.options.get("job", EMBED_JOB)
         await queue.enqueue_if_idle(tx, job, agent_id=self.caller.scope.agent_id)

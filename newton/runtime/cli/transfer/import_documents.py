@@ -19,9 +19,8 @@ from newton.runtime.cli.transfer.ingest import (
     skipped_to_json,
 )
 from newton.runtime.error_status import EXIT_OK, EXIT_REFUSED
-from newton.runtime.transfer.exports.decision_records import read_record_lines, read_records
+from newton.runtime.transfer.exports.document_lines import read_links, read_record_lines, read_records
 from newton.runtime.transfer.exports.export_lines import ExportLine, convert_lines
-from newton.runtime.transfer.exports.note_links import read_links
 from newton.runtime.transfer.import_source import ImportReport, ImportSource, SourceSummary, summarize_source
 
 

@@ -1,10 +1,11 @@
-"""Reader of architecture decision records: Markdown or text files with a status, in the forms of Nygard and of MADR."""
+"""Lines of an import for documents: decision records as decisions, and links between notes as relations."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import unquote
 
 from pydantic import JsonValue
 
@@ -12,7 +13,7 @@ from newton.content.documents import DocumentError, LoadedDocument, load_bytes, 
 from newton.content.sections import HEADING_SEPARATOR
 from newton.memory.hygiene import MAX_NAME_CHARACTERS
 from newton.memory.memory import digest
-from newton.runtime.transfer.exports.export_lines import ExportLine, find_time, read_change_time
+from newton.runtime.transfer.exports.export_lines import ExportLine, JsonObject, find_time, read_change_time
 
 # Records state no confidence. An accepted decision gets a higher one than a proposal or a rejected one.
 ACCEPTED_CONFIDENCE, OTHER_CONFIDENCE = 0.7, 0.5
@@ -268,3 +269,38 @@ def _find_named(status: str) -> Iterator[tuple[str, bool, str, str]]:
             )
             for name, number in _TARGET.findall(part):
                 yield link, is_passive, name, number
+
+
+NOTE_SUFFIXES = (".md", ".markdown")
+LINK_TYPE, NOTE_TYPE = "links to", "note"
+MAX_NOTE_CHARS = 1_000_000  # of a note in which links are searched
+_WIKI_LINK = re.compile(r"\[\[([^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\|[^\[\]\n]*)?\]\]")
+_NOTE_LINK = re.compile(r"\]\(<?([^()<>\s]+?\.(?:md|markdown))(?:#[^()\s>]*)?>?\)", re.IGNORECASE)
+
+
+def read_links(paths: Sequence[Path]) -> Iterator[JsonObject]:
+    """Yield an entity for each note that links to another one or is linked to, and a relation for each such pair.
+
+    A link to a note that does not exist yields nothing.
+    """
+    notes = [path for path in paths if path.suffix.lower() in NOTE_SUFFIXES]
+    by_name = {path.stem.casefold(): path.stem for path in notes}
+    pairs = {(note.stem, target): None for note in notes for target in _find_targets(note, by_name)}
+    for name in dict.fromkeys(name for pair in pairs for name in pair):
+        yield {"type": "entity", "name": name, "entity_type": NOTE_TYPE}
+    for source, target in pairs:
+        ref = f"link:{source}:{target}"
+        yield {"type": "relation", "ref": ref, "source": source, "relation_type": LINK_TYPE, "target": target}
+
+
+def _find_targets(note: Path, by_name: Mapping[str, str]) -> Iterator[str]:
+    try:
+        text = note.read_text(encoding="utf-8", errors="replace")[:MAX_NOTE_CHARS]
+    except OSError:  # the ingestion has reported it
+        return
+    linked = [Path(name.strip()).name.removesuffix(".md") for name in _WIKI_LINK.findall(text)]
+    linked += [Path(unquote(path)).stem for path in _NOTE_LINK.findall(text)]
+    for name in linked:
+        target = by_name.get(name.casefold())
+        if target and target != note.stem:
+            yield target
