@@ -13,8 +13,8 @@ from newton.client import environment as client_environment
 from newton.errors import InputError
 from newton.runtime import daemon_address
 from newton.runtime.access import operator_token
-from newton.runtime.hooks import daemon_connection, hook_input, installation, spool, transcript
-from newton.runtime.hooks.daemon_connection import DaemonUnavailableError, find_daemon
+from newton.runtime.hooks import delivery, hook_input, installation, spool, transcript
+from newton.runtime.hooks.delivery import DaemonUnavailableError, find_daemon
 from newton.runtime.hooks.hook_input import (
     HookInput,
     HookOptions,
@@ -254,13 +254,13 @@ def test_flags_are_parsed_without_the_command_line_library() -> None:
 def test_what_hooks_know_of_a_daemon_is_what_the_daemon_uses() -> None:
     # hooks repeat these, because the modules that define them take too long to import
     assert hook_input.DEFAULT_DATA_DIR == environment.DEFAULT_DATA_DIR
-    assert daemon_connection.LOOPBACK_HOSTS == client_environment.LOOPBACK_HOSTS
+    assert delivery.LOOPBACK_HOSTS == client_environment.LOOPBACK_HOSTS
     variables = (hook_input.URL_VARIABLE, hook_input.TOKEN_VARIABLE)
     assert variables == (environment.URL_VARIABLE, environment.TOKEN_VARIABLE)
     assert variables == (client_environment.URL_VARIABLE, client_environment.TOKEN_VARIABLE)
-    assert daemon_connection.ADDRESS_FILE == daemon_address.ADDRESS_FILE
-    assert daemon_connection.TOKEN_FILE == operator_token.TOKEN_FILE
-    assert daemon_connection.OPERATOR_PREFIX == operator_token.PREFIX
+    assert delivery.ADDRESS_FILE == daemon_address.ADDRESS_FILE
+    assert delivery.TOKEN_FILE == operator_token.TOKEN_FILE
+    assert delivery.OPERATOR_PREFIX == operator_token.PREFIX
 
 
 SETTINGS: dict[str, Any] = {
