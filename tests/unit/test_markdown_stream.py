@@ -89,6 +89,18 @@ def test_the_output_does_not_depend_on_how_the_reply_is_cut_into_pieces(places: 
     assert rendered(*pieces) == rendered(SAMPLE)
 
 
+MARKS = ["**", "*", "`x` ", "\n", "\n\n", "- ", "1. ", "> ", "```\n", "| a | b |\n", "|--|--|\n", "[", "](x)", "# "]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.one_of(st.sampled_from(MARKS), st.just("word ")), max_size=60), st.integers(1, 9))
+def test_no_word_is_lost_or_repeated_whatever_the_marks(parts: Sequence[str], size: int) -> None:
+    text = "".join(part.replace("word", f"word{number}q") for number, part in enumerate(parts))
+    output = rendered(*(text[place : place + size] for place in range(0, len(text), size)), columns=40)
+    words = re.sub(r"\x1b\[[0-9;]*m|[\s│]", "", output)
+    assert sorted(re.findall(r"word\d+q", words)) == sorted(re.findall(r"word\d+q", text))
+
+
 @pytest.mark.parametrize(
     ("pieces", "bold"),
     [(("a **bo", "ld** c"), "bold"), (("a *", "*bo", "ld*", "* c"), "bold"), (("a **b c", " d** e"), "b c d")],

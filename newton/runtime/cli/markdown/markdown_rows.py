@@ -37,6 +37,7 @@ _LINE_BREAK = re.compile(r"\s*<br\s*/?>\s*", re.IGNORECASE)
 _BOX = re.compile(r"\[([ xX])\][ \t]+")
 _OPENS = re.compile(r"(?<!\w)_|\*(?=\S)|~~|[`\[\]<|]")  # what later text may make an emphasis, a link, code or a table
 _QUOTE_MARK = "│ "
+BLANKS = " \t>"  # of which an empty line consists, also one of a quote
 _CODE_THEME = ANSISyntaxTheme(
     {
         code_token.Comment: Style(dim=True),
@@ -90,7 +91,7 @@ class MarkdownRenderer:
         """Render a source, of which more may follow unless `is_end`. `before` is the block before it."""
         lines, blocks = source.split("\n"), list[MarkdownBlock]()
         for block in self._iter_blocks(_PARSER.parse(source), is_end=is_end):
-            line_before = lines[block.start - 1].strip(" \t>") if block.start else "none"
+            line_before = lines[block.start - 1].strip(BLANKS) if block.start else "none"
             if before and (not line_before or block.kind == "heading_open" or before.kind in ("fence", "table_open")):
                 block.rows.insert(0, (_QUOTE_MARK * min(block.quote_depth, before.quote_depth)).rstrip())
                 block.settled, block.gap = block.settled + 1, 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from newton.runtime.cli.markdown.markdown_rows import WORD_BREAK, MarkdownBlock, MarkdownRenderer, read_language
+from newton.runtime.cli.markdown.markdown_rows import BLANKS, WORD_BREAK, MarkdownBlock, MarkdownRenderer, read_language
 from newton.runtime.cli.printing import visible
 
 CONTEXT_LINES = 100  # earlier lines that are read again for the colors of a line, such as the begin of a long text
@@ -114,7 +114,7 @@ class MarkdownStream:
         if done:
             self._before, start = done[-1], blocks[-1].anchor
             self._printed -= sum(len(block.rows) for block in done)
-            self._source = "\n".join(lines[start if lines[start - 1].strip() else start - 1 :])
+            self._source = "\n".join(lines[start if lines[start - 1].strip(BLANKS) else start - 1 :])
 
     def _begin_code(self, blocks: Sequence[MarkdownBlock], fence: re.Match[str], rest: Sequence[str]) -> str:
         *done, code = blocks
