@@ -31,7 +31,8 @@ from newton.runtime.api.routes.dashboard import build_link_path
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.daemon_state import DaemonState
 from newton.runtime.dashboard.routes import mount_dashboard
-from newton.runtime.jobs.schedule import build_runner, build_schedules
+from newton.runtime.jobs.job_settings import build_schedules
+from newton.runtime.jobs.schedule import build_runner
 from newton.runtime.jobs.worker import JobWorker
 from newton.runtime.mcp.streamable_http import mount_mcp
 from newton.runtime.model_directory import describe_replies_without_model

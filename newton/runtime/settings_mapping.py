@@ -36,7 +36,7 @@ def check_settings(settings: Settings) -> None:
         )
     build_summary_sizes(settings)
     if settings.jobs:
-        import_module("newton.runtime.jobs.schedule").build_schedules(settings.jobs)
+        import_module("newton.runtime.jobs.job_settings").build_schedules(settings.jobs)
     if (limit := conversation_budget(settings)) and (problem := find_problem(build_preset(settings), max_tokens=limit)):
         raise ConfigError(
             f"Invalid value for the setting 'compaction': {problem.reason}.",

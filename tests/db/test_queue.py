@@ -25,6 +25,7 @@ from newton.runtime.jobs.claims import (
     release_runs,
     renew_leases,
 )
+from newton.runtime.jobs.job_settings import build_schedules
 from newton.runtime.jobs.queue import (
     MAX_ATTEMPTS,
     ClaimedRun,
@@ -34,7 +35,6 @@ from newton.runtime.jobs.queue import (
     LeaseLostError,
     RunResult,
 )
-from newton.runtime.jobs.schedule import build_schedules
 from newton.runtime.jobs.triggers import daily, every_minutes
 from tests.support import NOON
 

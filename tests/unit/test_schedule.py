@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from newton.errors import ConfigError
-from newton.runtime.jobs.schedule import JOBS, build_schedules
+from newton.runtime.jobs.job_settings import build_schedules
+from newton.runtime.jobs.schedule import JOBS
 from newton.runtime.jobs.triggers import (
     FIRST_SLOT,
     CronSchedule,

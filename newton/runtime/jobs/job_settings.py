@@ -1,4 +1,4 @@
-"""The settings `[jobs.NAME]`: when a job is due, as a cron expression or an interval. Pure."""
+"""When each job is due: the usual schedules, and the settings `[jobs.NAME]` that change them. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,33 @@ from apscheduler.triggers.interval import IntervalTrigger
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from newton.errors import ConfigError
-from newton.runtime.jobs.triggers import FIRST_SLOT, WEEKDAYS, CronSchedule, IntervalSchedule, JobSchedule, OffSchedule
+from newton.runtime.jobs.triggers import (
+    FIRST_SLOT,
+    WEEKDAYS,
+    CronSchedule,
+    IntervalSchedule,
+    JobSchedule,
+    OffSchedule,
+    daily,
+    every_minutes,
+    weekly,
+)
+
+SCHEDULES: dict[str, JobSchedule] = {
+    "embed": every_minutes(2),
+    "summarize": every_minutes(10),
+    "extract": every_minutes(5),
+    "summarize-lines": every_minutes(60),
+    "reembed": every_minutes(10),
+    "generalize": daily(3, 10),
+    **{f"lifecycle-{kind}": daily(3, 20) for kind in ("fact", "episode", "procedure", "censor", "caps")},
+    "lifecycle": OffSchedule("on request"),
+    "remind": daily(7),
+    "calibrate": daily(4),
+    "verify": daily(4, 30),
+    "retain": daily(3, 40),
+    "check-vacuum": weekly("Sunday", 5),
+}
 
 MIN_INTERVAL = timedelta(seconds=30)  # the queue looks for due jobs every 15 seconds
 MAX_JITTER_SECONDS = 6 * 3600
@@ -63,19 +89,19 @@ class JobSettings(BaseModel):
     enabled: bool = True
 
 
-def parse_job_settings(tables: Mapping[str, Any], known: Mapping[str, JobSchedule]) -> dict[str, JobSchedule]:
-    """Return the schedules that the tables set, by job.
+def build_schedules(tables: Mapping[str, Any]) -> dict[str, JobSchedule]:
+    """Return the schedule of each job, as the settings `[jobs.NAME]` change it.
 
     Raises ConfigError, with the remedy, for an unknown job and for an invalid field or cron expression.
     """
-    schedules = dict[str, JobSchedule]()
+    schedules = dict(SCHEDULES)
     for name, table in tables.items():
-        if name not in known:
-            hint = f"Remove the table, or name another job: {', '.join(known)}."
+        if name not in SCHEDULES:
+            hint = f"Remove the table, or name another job: {', '.join(SCHEDULES)}."
             raise ConfigError(f"There is no job {name!r} to set in [jobs.{name}].", hint=hint)
         try:
             settings = JobSettings.model_validate(table)
-            schedule = _build_schedule(settings, known[name])
+            schedule = _build_schedule(settings, SCHEDULES[name])
             if schedule.next_slot(FIRST_SLOT - timedelta(seconds=1)) is None:
                 raise ValueError("the times never come: no date matches, or none in the period from start to end")
             schedules[name] = schedule if settings.enabled else OffSchedule()

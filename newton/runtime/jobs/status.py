@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from newton.runtime.jobs import queue
+from newton.runtime.jobs.job_settings import build_schedules
 from newton.runtime.jobs.queue import MAX_ATTEMPTS, Job, JobRun
-from newton.runtime.jobs.schedule import JOBS, build_schedules, get_job
+from newton.runtime.jobs.schedule import JOBS, get_job
 from newton.runtime.jobs.triggers import OffSchedule
 from newton.runtime.wiring import AgentServices
 
