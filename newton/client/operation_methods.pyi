@@ -162,6 +162,8 @@ class OperationMethods(DaemonConnection):
         "List the memories, texts and messages that were put into a session, oldest first."
     async def eject(self, session: str, injection_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
         "Take a memory, a text or messages out of a session that `inject` has put into it."
+    async def prompt(self, turn: str, *, session: str | None = None) -> JsonDict:
+        "Show exactly what the model received in a turn, and what of the conversation was left out, and why."
     async def sessions(self, *, limit: int = 50, cursor: str | None = None) -> JsonDict:
         "List the sessions (conversations), last used first, each with the number of its messages and the first input."
     async def messages(

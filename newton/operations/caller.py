@@ -143,10 +143,6 @@ class OperationCaller:
     def injections(self) -> InjectionService:
         return self.newton.injections(self.origin, self.trust)
 
-    async def name_session(self, name: str | None) -> str:
-        """Return the name of a session; for None, of the one used last. Raises NotFoundError if there is none."""
-        return await self.newton.tasks(self.origin).get_session_ref() if name is None else name
-
     async def find_session(self, name: str) -> UUID:
         """Return the id of the named session. Raises NotFoundError if it does not exist."""
         async with self.newton.scope.transaction() as tx:

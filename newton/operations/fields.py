@@ -63,8 +63,17 @@ WorkingSession = Annotated[
         examples=["planning"],
     ),
 ]
+# The session with the record of a prompt.
+PromptSession = Annotated[
+    Ref | None,
+    Field(
+        description="The name of the session. Default: that of the connection or the chat, else that of the latest"
+        " prompt.",
+        examples=["planning"],
+    ),
+]
 # Each is that of the caller, if the door knows it and the caller names none.
-CALLER_SESSIONS = (OwnSession, ConversationSession, ArtifactSession, WorkingSession)
+CALLER_SESSIONS = (OwnSession, ConversationSession, ArtifactSession, WorkingSession, PromptSession)
 RequestStrategy = Annotated[
     Strategy | None,
     Field(

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from newton.agent.prompt_records.prompt_store import CallOutcome, insert_prompt
+from newton.agent.prompt_records.spans import PromptOrigin
 from newton.agent.services.memories import FactDraft
 from newton.brain.drafts import DecisionDraft, DecisionReason
 from newton.cognition.request import ContextBuildRequest
@@ -28,6 +30,7 @@ from newton.ids import new_id
 from newton.memory import store
 from newton.operations.caller import OperationCaller
 from newton.runtime.wiring import AgentServices
+from tests.db.world import SENT
 from tests.stored_rows import Rows
 
 # What differs because the doors are different processes, or is no state of the agent.
@@ -126,6 +129,8 @@ async def _talk(person: OperationCaller) -> dict[str, str]:
     async with person.scope.transaction() as tx:
         await entry_store.insert(tx, [entry], **key)
         await entry_store.record_run(tx, run, **key)
+        sent = PromptOrigin(session_id=key["session_id"], input_position=0, loaded=())
+        await insert_prompt(tx, SENT, sent, CallOutcome(new_id(), "stop"), agent_id=key["agent_id"], now=entry.made_at)
     return {"item_id": str(rule.item_id), "compaction_id": str(entry.entry_id)}
 
 

@@ -118,7 +118,7 @@ class Recorded:
             " order by session_id, input_position, prompt_id"
         )
         found = [one for row in rows for one in (await self.prompts.show(str(row["prompt_id"]))).calls]
-        return sorted(found, key=lambda one: one.record.prompt_id)
+        return sorted(found, key=lambda one: one.prompt_id)
 
     async def differences(self) -> list[str]:
         """What differs between each prompt that was sent and its reproduction; empty if nothing does."""
@@ -133,7 +133,7 @@ class Recorded:
 
 def as_json(one: PromptReproduction) -> Mapping[str, Any]:
     return {
-        "messages": [message.fields for message in one.messages],
+        "messages": [{name: message[name] for name in message if name != "sources"} for message in one.messages],
         "tools": list(one.tools),
         "options": dict(one.options),
     }

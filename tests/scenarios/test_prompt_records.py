@@ -15,11 +15,10 @@ from newton.agent.services.erasure import ErasureService
 from newton.errors import InputError, NotFoundError, ProviderError
 from newton.memory.forgetting import forget
 from newton.operations.declaration import load_operations
+from newton.operations.runner import format_result, to_data
 from newton.providers.chat import RequestOptions
 from newton.providers.fakes import ScriptedChat
 from newton.runtime.chat_backend.protocol import DebugLines
-from newton.runtime.cli.conversations.prompts import format_turn_prompts
-from newton.runtime.tools.prompt_views import TurnPromptsInfo, to_turn_prompts_info
 from tests.scenarios.conftest import Meet, Mind
 from tests.scenarios.handy import call
 from tests.scenarios.recorded import Recorded, caller, live, overflow
@@ -55,8 +54,8 @@ async def test_each_prompt_is_reproduced_byte_for_byte_whatever_is_done_later(re
     shown = await recorded.reproduced()
     kinds = {one.status for prompt in shown for one in prompt.log}
     assert {"sent", "shortened", "summarized", "notice"} <= kinds
-    assert {one.record.finish for one in shown} >= {"stop", "failed"}
-    assert len({prompt.record.session for prompt in shown}) > 1
+    assert {one.finish for one in shown} >= {"stop", "failed"}
+    assert len({session_id for session_id, _ in recorded.taken}) > 1
 
 
 @pytest.mark.slow
@@ -75,14 +74,14 @@ async def test_what_is_left_out_is_named_with_its_reason(recorded: Recorded) -> 
     # S003-19, S004-14: what the model saw beside what the log holds
     for n in range(7):
         await recorded.say(f"Note {n}: {'harbour ' * 240}")
-    (prompt,) = (await recorded.prompts.show()).calls
-    assert prompt.log[-1].status == "sent" and prompt.log[-1].last == prompt.record.input_position
+    shown = await recorded.prompts.show()
+    (prompt,) = shown.calls
+    assert prompt.log[-1].status == "sent" and prompt.log[-1].last == shown.input_position
     assert [one.first for one in prompt.log[1:]] == [one.last + 1 for one in prompt.log[:-1]]
     assert prompt.log[0].first == 0 and prompt.log[0].status in ("summarized", "over the window")
-    assert sum(prompt.record.part_tokens) > 0 and prompt.record.part_tokens.tools > 0
-    record = prompt.record
-    assert (record.answered_by, record.output_tokens) == ("witness-1", 10)
-    assert (record.input_tokens or 0) > 1_000, "as counted, because the model reports 100, which is too few"
+    assert prompt.tokens.system > 0 and prompt.tokens.tools > 0
+    assert (prompt.served_model, prompt.output_tokens) == ("witness-1", 10)
+    assert (prompt.input_tokens or 0) > 1_000, "as counted, because the model reports 100, which is too few"
 
 
 async def test_a_turn_is_found_by_its_messages_its_prompt_or_as_the_latest(recorded: Recorded) -> None:
@@ -94,7 +93,7 @@ async def test_a_turn_is_found_by_its_messages_its_prompt_or_as_the_latest(recor
     assert (await recorded.prompts.show("previous")).session == "s1"
     for position, expected in (("0", 0), ("1", 0), ("2", 2), ("3", 2)):
         assert (await recorded.prompts.show(position, session="s1")).input_position == expected
-    prompt_id = str(latest.calls[0].record.prompt_id)
+    prompt_id = str(latest.calls[0].prompt_id)
     assert (await recorded.prompts.show(prompt_id[-8:])).session == "s2"
     with pytest.raises(InputError, match="does not name a turn"):
         await recorded.prompts.show("yesterday")
@@ -108,20 +107,15 @@ async def test_each_call_of_a_turn_has_a_record_and_the_texts_of_its_tools_are_t
     await recorded.say("What do you know?", lines=[[call("recall", query="ferry")], [call("recall", query="dock")]])
     shown = (await recorded.prompts.show()).calls
     assert [len(one.messages) for one in shown] == [2, 4, 6]
-    assert [one.sources for one in shown[2].messages[2:]] == [
-        ("message 1",),
-        ("message 2",),
-        ("message 3",),
-        ("message 4",),
-    ]
+    assert [one["sources"] for one in shown[2].messages[2:]] == [[f"message {number}"] for number in range(1, 5)]
     assert await recorded.differences() == []
 
 
 async def test_a_failed_call_has_a_record_with_the_code_of_its_error(recorded: Recorded) -> None:
     await recorded.say("Hello?", lines=[ProviderError("It is down.", hint="Wait.")])
     (prompt,) = (await recorded.prompts.show()).calls
-    assert (prompt.record.finish, prompt.record.error) == ("failed", ProviderError.code)
-    assert prompt.is_verified and prompt.record.input_tokens is None
+    assert (prompt.finish, prompt.error) == ("failed", ProviderError.code)
+    assert prompt.is_verified and prompt.input_tokens is None
 
 
 async def test_a_private_turn_leaves_no_record(recorded: Recorded) -> None:
@@ -147,7 +141,7 @@ async def test_a_secret_is_not_stored_and_the_check_says_so(recorded: Recorded) 
     instructions = f"The key is {SECRET}."
     await recorded.say("Hello.", caller_options=CallerOptions(instructions=instructions))
     (prompt,) = (await recorded.prompts.show()).calls
-    assert "The key is [REDACTED:aws-key]." in prompt.messages[0].fields["content"]
+    assert "The key is [REDACTED:aws-key]." in prompt.messages[0]["content"]
     assert not prompt.is_verified and prompt.mismatch == "a secret was removed before it was stored"
     found = "select count(*) from cognition.prompt_texts where content like '%' || $1 || '%'"
     assert await run_sql(recorded.mind, found, SECRET) == 0
@@ -158,7 +152,7 @@ async def test_of_an_image_only_the_hash_is_stored_and_the_prompt_is_verified(re
     parts = MessageParts("Look. [image]", ({"type": "text", "text": "Look."}, image))
     await recorded.say("Look. [image]", caller_options=CallerOptions(input_parts=parts))
     (prompt,) = (await recorded.prompts.show()).calls
-    assert prompt.is_verified and prompt.attachment_count == 1
+    assert prompt.is_verified and prompt.attachments == 1
     longest: Any = await run_sql(
         recorded.mind, "select max(length(content)) from cognition.prompt_texts where kind = 'parts'"
     )
@@ -221,7 +215,7 @@ async def test_erasing_a_person_removes_them_from_the_texts_of_callers(recorded:
     await erasure.erase("quizzaciously", token=plan.token, reason="asked to")
     first, second = await recorded.reproduced()
     assert "Quizzaciously" not in f"{first.messages}{first.options}" and second.is_verified
-    assert "[erased: a text that was forgotten or erased]" in first.messages[0].fields["content"]
+    assert "[erased: a text that was forgotten or erased]" in first.messages[0]["content"]
     assert [gap.message for gap in first.gaps] == [0, None]
     assert "a text that was forgotten or erased" in (first.mismatch or "")
 
@@ -263,7 +257,7 @@ async def test_a_prompt_that_is_sent_again_shorter_has_a_record_of_each(recorded
     await recorded.say("Long ago there was a harbour.")
     await recorded.say("Tell me more.", lines=[overflow()])
     shown = (await recorded.prompts.show()).calls
-    assert [one.record.finish for one in shown] == ["failed", "stop"]
+    assert [one.finish for one in shown] == ["failed", "stop"]
     assert await recorded.differences() == []
 
 
@@ -296,12 +290,13 @@ async def test_debug_lines_come_before_the_answer_and_name_frame_task_and_compac
 async def test_every_interface_shows_the_same_prompt(recorded: Recorded, meet: Meet) -> None:
     async with meet(ScriptedChat("It is nine.")) as backend:
         assert [piece async for piece in backend.run_turn("talk", "When does the ferry leave?")]
-        shown = TurnPromptsInfo.model_validate(await backend.call_tool("prompt", {"session": "talk"}))
-        text = format_turn_prompts(shown)
+        operation = load_operations()["prompt"]
+        shown: Any = await backend.run_operation(operation, {"session": "talk"})
+        text = format_result(operation, shown)
     (call_,) = shown.calls
-    assert call_.is_verified and str(call_.messages[-1].content).endswith("When does the ferry leave?")
+    assert call_.is_verified and str(call_.messages[-1]["content"]).endswith("When does the ferry leave?")
     assert "  verified" in text and "--- the log of this stretch\n0: sent as it is" in text
-    assert shown == to_turn_prompts_info(await recorded.prompts.show(session="talk"))
+    assert to_data(operation, shown) == to_data(operation, await recorded.prompts.show(session="talk"))
 
 
 @pytest.mark.slow

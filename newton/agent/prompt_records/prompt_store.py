@@ -3,7 +3,7 @@
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
@@ -64,38 +64,49 @@ class StoredEntry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredPrompt:
-    """The record of a prompt. `answered_by` is the model that the server named; None if it reported no usage.
+class PromptRecord:
+    """A prompt of one model call.
 
-    `identical_chars` of the `message_chars` of its messages are those at its start that the prompt before it had too,
-    and `difference` is why that prompt was not repeated to its end; None if it was, or was not known.
+    `input_tokens` and `output_tokens` are what the call cost, as the model reported or, if `estimated`, as counted.
+    `served_model` is the model that the server named; null if it reported no usage. `edition_id` names the messages
+    before the input: two prompts with the same one differ only in how far the conversation had come.
+
+    The first `identical_chars` of the `message_chars` of its messages were in the prompt before it too, so that a
+    server can reuse its prompt cache; `difference` is why that prompt was not repeated to its end. They are null for
+    the first prompt of a session, and of a process.
     """
 
     prompt_id: UUID
-    session_id: UUID
-    session: str
-    input_position: int
     created_at: datetime
-    edition_id: UUID
-    view_last: int | None
-    tail: str
-    text_ids: Sequence[UUID]
-    bundle_id: UUID | None
-    stable_chars: int
     model: str
-    max_tokens: int | None
-    part_tokens: PartTokens
+    served_model: str | None
     finish: PromptFinish
     error: str | None
-    salt: bytes | None
-    hash: bytes
-    answered_by: str | None
+    max_tokens: int | None
     input_tokens: int | None
     output_tokens: int | None
     estimated: bool | None
-    message_chars: int | None = None
-    identical_chars: int | None = None
-    difference: str | None = None
+    tokens: PartTokens
+    message_chars: int | None
+    identical_chars: int | None
+    difference: str | None
+    bundle_id: UUID | None
+    edition_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPrompt(PromptRecord):
+    """A prompt with its turn, and the references from which it is reproduced."""
+
+    session_id: UUID
+    session: str
+    input_position: int
+    view_last: int | None
+    tail: str
+    text_ids: Sequence[UUID]
+    stable_chars: int
+    salt: bytes | None
+    hash: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +148,7 @@ async def insert_prompt(
         stable_chars=0,
         model=sent.model,
         max_tokens=sent.max_tokens,
-        part_tokens=list(sent.part_tokens),
+        part_tokens=list(astuple(sent.part_tokens)),
         finish=outcome.finish,
         error=outcome.error,
         salt=salt,
@@ -211,10 +222,11 @@ async def _find_by_id(tx: Tx, turn: str, *, agent_id: UUID) -> TurnPlace:
 async def list_prompts(tx: Tx, place: TurnPlace, *, agent_id: UUID) -> list[StoredPrompt]:
     """Return the records of the model calls of a turn, in their order."""
     rows = await SQL["list_prompts"].fetch_all(tx, agent_id=agent_id, **place._asdict())
-    names = [field.name for field in fields(StoredPrompt) if field.name != "part_tokens"]
-    return [
-        StoredPrompt(**{name: row[name] for name in names}, part_tokens=PartTokens(*row["part_tokens"])) for row in rows
-    ]
+    return [_to_prompt({**row, "tokens": PartTokens(*row["tokens"])}) for row in rows]
+
+
+def _to_prompt(fields: Mapping[str, Any]) -> StoredPrompt:
+    return StoredPrompt(**fields)
 
 
 async def load_sources(tx: Tx, prompts: Sequence[StoredPrompt], *, agent_id: UUID) -> PromptSources:

@@ -55,8 +55,9 @@ returning agent_id;
 -- The prompts of one turn, oldest first, with the tokens that the model reported.
 select
     p.prompt_id, p.session_id, s.ref as session, p.input_position, p.created_at, p.edition_id, p.view_last, p.tail,
-    p.text_ids, p.bundle_id, p.stable_chars, p.model, p.max_tokens, p.part_tokens, p.finish, p.error, p.salt, p.hash,
-    p.message_chars, p.identical_chars, p.difference, u.model as answered_by, u.input_tokens, u.output_tokens, u.estimated
+    p.text_ids, p.bundle_id, p.stable_chars, p.model, p.max_tokens, p.part_tokens as tokens, p.finish, p.error, p.salt, p.hash,
+    p.message_chars, p.identical_chars, p.difference, u.model as served_model, u.input_tokens, u.output_tokens,
+    u.estimated
 from cognition.prompts as p
 join dialogue.sessions as s on s.agent_id = $1 and s.session_id = p.session_id
 left join runtime.usage as u on u.agent_id = $1 and u.usage_id = p.prompt_id

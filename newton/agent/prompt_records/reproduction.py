@@ -2,17 +2,21 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
+from pydantic import computed_field
+
 from newton.agent.prompt_records.prompt_encoder import RECALLED, Json, hash_request
-from newton.agent.prompt_records.prompt_store import PromptSources, StoredPrompt
+from newton.agent.prompt_records.prompt_store import PromptRecord, PromptSources, StoredPrompt
 from newton.dialogue.log import FORGOTTEN as FORGOTTEN_BLOCK
 from newton.dialogue.log import BlockKind
-from newton.dialogue.messages import StoredMessage, guard_name
+from newton.dialogue.messages import Role, StoredMessage, guard_name
+from newton.memory.representations import one_line
 from newton.providers.chat import ChatMessage, ToolCall, to_openai_message
 
+MAX_PREVIEW_CHARS = 200
 FORGOTTEN = "[forgotten]"  # the content of a forgotten message of the log
 ERASED = "[erased: {}]"
 GONE_CONTEXT = "the context, which contained a memory that was forgotten"
@@ -32,8 +36,9 @@ STATUS_REASONS: Mapping[LineStatus, str] = {
 }
 
 
-class PromptGap(NamedTuple):
-    """A place of a prompt that cannot be reproduced: the index of its message from 0, None for tools; and why."""
+@dataclass(frozen=True, slots=True)
+class PromptGap:
+    """A place of a prompt that cannot be reproduced: the index of its message from 0, null for tools; and why."""
 
     message: int | None
     reason: str
@@ -46,37 +51,62 @@ class ReproducedMessage(NamedTuple):
     sources: tuple[str, ...]
 
 
-class LineAccount(NamedTuple):
-    """A range of the log, and whether a prompt contained it. `entry_id` is the summary that replaced it, if any."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinePreview:
+    """The beginning of a message of the log."""
+
+    position: int
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogRange:
+    """A range of the log, and whether a prompt contained it. `compaction_id` is the summary that replaced it, if any.
+
+    `messages` are previews, unless the messages were sent as they are.
+    """
 
     first: int
     last: int
     status: LineStatus
-    entry_id: UUID | None = None
+    compaction_id: UUID | None = None
     detail: str | None = None
+    messages: Sequence[LinePreview] = ()
+
+    @computed_field
+    @property
+    def reason(self) -> str:
+        return STATUS_REASONS[self.status]
+
+    def continues(self, other: "LogRange") -> bool:
+        """Return whether the messages of both ranges have the same status for the same reason."""
+        return (self.status, self.compaction_id, self.detail) == (other.status, other.compaction_id, other.detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PromptReproduction:
-    """A prompt as the model received it.
+class PromptReproduction(PromptRecord):
+    """A prompt as the model received it, in one model call.
 
-    `is_verified` is True if it equals the request that was sent, byte for byte; otherwise `mismatch` says why not.
-    `log` says what of the conversation it contained, and what was left out.
+    `messages` are in OpenAI's format; `sources` of each say what its text was made from. Of an image or a file,
+    `content` has the hash in place of the data. `is_verified` is true if the prompt equals the request that was sent,
+    byte for byte; otherwise `mismatch` says why not. `log` says what of the conversation it contained, and what was
+    left out.
     """
 
-    record: StoredPrompt
-    messages: Sequence[ReproducedMessage]
+    messages: Sequence[Json]
     tools: Sequence[Json]
-    options: Mapping[str, object]
+    options: Mapping[str, Any]
     gaps: Sequence[PromptGap]
     is_verified: bool
     mismatch: str | None
-    log: Sequence[LineAccount]
+    log: Sequence[LogRange]
 
+    @computed_field
     @property
-    def attachment_count(self) -> int:
-        """Return the number of images and files, of which only the hash is stored."""
-        contents = [one.fields.get("content") for one in self.messages]
+    def attachments(self) -> int:
+        """The number of images and files, of which only the hash is stored."""
+        contents = [one["content"] for one in self.messages]
         lists = [cast("list[Json]", content) for content in contents if isinstance(content, list)]
         return sum("sha256" in part for parts in lists for part in parts)
 
@@ -107,15 +137,25 @@ class _PromptDecoder:
         options: Json = {} if edition["options"] is None else self._load_json(edition["options"], {})
         is_verified, mismatch = self._verify([one.fields for one in messages], tools, options)
         return PromptReproduction(
-            record=self.record,
-            messages=messages,
+            **{one.name: getattr(self.record, one.name) for one in fields(PromptRecord)},
+            messages=[{**one.fields, "sources": list(one.sources)} for one in messages],
             tools=tools,
             options=options,
             gaps=self.gaps,
             is_verified=is_verified,
             mismatch=mismatch,
-            log=list(account_for_lines(self.record, self.sources, items, edition["filtered"])),
+            log=list(map(self._preview, account_for_lines(self.record, self.sources, items, edition["filtered"]))),
         )
+
+    def _preview(self, one: LogRange) -> LogRange:
+        """Return the range with previews of its messages, unless they were sent as they are."""
+        places = range(one.first, one.last + 1) if one.status != "sent" else ()
+        lines = [self.sources.lines[place] for place in places if place in self.sources.lines]
+        previews = [
+            LinePreview(position=line.position, role=line.message.role, text=_cut_preview(line.message.content))
+            for line in lines
+        ]
+        return replace(one, messages=previews)
 
     def _load_edition(self) -> Json:
         stored = self.sources.texts.get(self.record.edition_id)
@@ -293,62 +333,67 @@ TEXT_SOURCES: Mapping[str, str] = {
 }
 
 
+def _cut_preview(text: str) -> str:
+    line = one_line(text[: 2 * MAX_PREVIEW_CHARS])
+    return line if len(line) <= MAX_PREVIEW_CHARS else f"{line[: MAX_PREVIEW_CHARS - 2]} …"
+
+
 def account_for_lines(
     record: StoredPrompt, sources: PromptSources, items: Sequence[Any], filtered: Sequence[Sequence[int]]
-) -> Iterator[LineAccount]:
+) -> Iterator[LogRange]:
     """Yield what a prompt contained of the log up to the last message that it shows, as ranges in order."""
     status = _status_by_position(sources, items)
     dropped = {place for first, last in filtered for place in range(first, last + 1)}
     end = max([record.input_position, *status], default=-1)
-    previous: LineAccount | None = None
+    previous: LogRange | None = None
     for position in sorted(place for place in sources.lines if place <= end):
         one = status.get(position)
         if one is None:
             is_notice = sources.lines[position].message.is_notice
             name: LineStatus = "notice" if is_notice else "filtered" if position in dropped else "over the window"
             name = "later" if position > record.input_position else name
-            one = LineAccount(position, position, name)
-        if previous and previous[2:] == one[2:]:
-            previous = previous._replace(last=position)
+            one = LogRange(position, position, name)
+        if previous and previous.continues(one):
+            previous = replace(previous, last=position)
             continue
         if previous:
             yield previous
-        previous = one._replace(first=position, last=position)
+        previous = replace(one, first=position, last=position)
     if previous:
         yield previous
 
 
-def _status_by_position(sources: PromptSources, items: Sequence[Any]) -> dict[int, LineAccount]:
+def _status_by_position(sources: PromptSources, items: Sequence[Any]) -> dict[int, LogRange]:
     """Return what became of the messages of the log that a prompt shows, by position."""
-    status: dict[int, LineAccount] = {}
+    status: dict[int, LogRange] = {}
     for item in items:
         if isinstance(item, list):
             first, last = cast("list[int]", item)
             places = [place for place in range(first, last + 1) if place in sources.lines]
             sent = [place for place in places if not sources.lines[place].message.is_notice]
-            status |= {place: LineAccount(place, place, "sent") for place in sent}
+            status |= {place: LogRange(place, place, "sent") for place in sent}
             continue
         is_cut = isinstance(item.get("calls"), dict)
         for segment in item["text"]:
             status |= _account_for_segment(segment, sources, is_cut=is_cut)
         if isinstance(calls := item.get("calls"), int):
-            status[calls] = LineAccount(calls, calls, "sent")
+            status[calls] = LogRange(calls, calls, "sent")
     return status
 
 
-def _account_for_segment(segment: Any, sources: PromptSources, *, is_cut: bool) -> dict[int, LineAccount]:
+def _account_for_segment(segment: Any, sources: PromptSources, *, is_cut: bool) -> dict[int, LogRange]:
     """Return what a part of a text shows of the log, by position. With `is_cut`, its tool calls were shortened."""
     match segment:
         case int():
-            return {segment: LineAccount(segment, segment, "shortened" if is_cut else "sent")}
+            return {segment: LogRange(segment, segment, "shortened" if is_cut else "sent")}
         case {"kept": _, "summary": [first, last]}:
-            one = LineAccount(0, 0, "summarized", detail="for this turn only")
+            one = LogRange(0, 0, "summarized", detail="for this turn only")
         case {"kept": _, "lines": [first, last]}:
-            one = LineAccount(0, 0, "shortened")
+            one = LogRange(0, 0, "shortened")
         case {"entry": entry_id} if entry := sources.entries.get(UUID(entry_id)):
             first, last, detail = entry.first, entry.last, f"{entry.strategy}, by {entry.model or 'rules'}"
             kind: LineStatus = "shortened" if entry.kind == "mask" else "summarized"
-            one = LineAccount(0, 0, kind, entry.entry_id, detail)
+            one = LogRange(0, 0, kind, entry.entry_id, detail)
         case _:
             return {}
     return dict.fromkeys(range(first, last + 1), one)

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from newton.agent.prompt_records import prompt_store
 from newton.agent.prompt_records.reproduction import PromptReproduction, reproduce_prompt
 from newton.agent.scope import AgentScope
-from newton.dialogue.messages import StoredMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnPrompts:
-    """The prompts of the model calls of one turn, oldest first, and the log of the session up to that turn."""
+    """The prompts of a turn: one for each call of the model, in their order."""
 
     session: str
     input_position: int
     calls: Sequence[PromptReproduction]
-    lines: Sequence[StoredMessage]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,5 +38,4 @@ class PromptService:
             session=records[0].session,
             input_position=place.input_position,
             calls=[reproduce_prompt(record, sources) for record in records],
-            lines=[sources.lines[position] for position in sorted(sources.lines)],
         )

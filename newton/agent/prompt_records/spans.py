@@ -61,7 +61,8 @@ def to_spans(*parts: tuple[str, SpanKind]) -> tuple[TextSpan, ...]:
     return tuple(TextSpan(len(text), kind) for text, kind in parts if text)
 
 
-class PartTokens(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PartTokens:
     """The local token counts of the parts of a prompt. `system` is the system message, `memories` the block that is
     sent with the input, and `tool_work` the tool calls and results of this turn. Blocks before earlier inputs are
     part of `conversation`.

@@ -37,7 +37,6 @@ from newton.runtime.api.routes import (
 from newton.runtime.api.routes.inventory import (
     documents,
     erasures,
-    prompts,
     tokens,
 )
 from newton.runtime.api.routes.openai import chat_completions, embeddings, models, responses
@@ -45,7 +44,7 @@ from newton.runtime.api.routes.operations import daemon, mcp_servers
 from newton.runtime.daemon_state import DaemonState
 
 ROUTE_MODULES = (
-    *(health, agents, tokens, context, prompts, memories, documents),
+    *(health, agents, tokens, context, memories, documents),
     *(erasures, turns, sessions),
     *(frames, transfer, jobs, events, dashboard),
     *(daemon, mcp_servers, models, chat_completions, responses, embeddings),

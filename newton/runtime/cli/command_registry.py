@@ -31,9 +31,8 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "sessions": {
         "chat": ("talk.chat:chat", "Chat with the agent; the conversation is remembered."),
         "ask": ("talk.ask:ask", "Ask one question and print the answer."),
-        "artifacts save": ("conversations.artifacts:save_artifact", "Write the text of an artifact to a file."),
-        "artifacts add": ("conversations.artifacts:add_artifact", "Store a file as an artifact of a session."),
-        "prompt": ("conversations.prompts:show_prompt", "Show exactly what the model received in a turn."),
+        "artifacts save": ("transfer.artifacts:save_artifact", "Write the text of an artifact to a file."),
+        "artifacts add": ("transfer.artifacts:add_artifact", "Store a file as an artifact of a session."),
     },
     "contexts": {
         "context": (

@@ -3,7 +3,6 @@
 import json
 from datetime import datetime
 
-from newton.agent import session_inputs
 from newton.agent.exchange_inputs import NoteExchangeInput, ToolRunInput
 from newton.agent.loop.tools import ToolResult
 from newton.agent.session_data.user_rules import hear_messages
@@ -16,14 +15,8 @@ from newton.ids import new_id
 from newton.memory.memory import Trust
 from newton.memory.redaction.tally import count_redactions
 from newton.operations.caller import OperationCaller
-from newton.runtime.tools.prompt_views import to_turn_prompts_info
 
 DEFAULT_SESSION = "mcp"  # of an exchange, if neither the call nor the connection names a session
-
-
-async def show_prompt(caller: OperationCaller, args: session_inputs.ShowPromptInput) -> ToolResult:
-    shown = await caller.newton.prompts().show(args.turn, session=args.session)
-    return ToolResult(to_turn_prompts_info(shown).model_dump(mode="json"))
 
 
 async def note_exchange(caller: OperationCaller, args: NoteExchangeInput) -> ToolResult:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from newton.agent import context_inputs, session_inputs
+from newton.agent import context_inputs
 from newton.agent.document_inputs import IngestDocumentInput
 from newton.agent.exchange_inputs import NoteExchangeInput
 from newton.agent.inputs import ToolInput
@@ -185,12 +185,11 @@ OWN_TOOLS: Mapping[str, McpTool] = {
     "context": _reader(context_inputs.HostContextInput, memory_tools.build_context),
     "note_lesson": McpTool(context_inputs.HostLessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
     "ingest_document": _writer(IngestDocumentInput, document_tools.ingest_document, is_idempotent=True),
-    "prompt": _reader(session_inputs.ShowPromptInput, session_tools.show_prompt),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
     "note_exchange": McpTool(NoteExchangeInput, "adds", session_tools.note_exchange),
 }
 OWN_GROUPS = {
-    **dict.fromkeys(("prompt", "note_exchange"), "sessions"),
+    **dict.fromkeys(("note_exchange",), "sessions"),
     **dict.fromkeys(("context", "metrics"), "contexts"),
 }
 OWN_CORE = {

@@ -16,7 +16,6 @@ from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.view_models import ProposalView, RuleChangeView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_context import current_terminal
-from newton.runtime.cli.conversations.prompts import format_turn_prompts
 from newton.runtime.cli.options import check_strategy
 from newton.runtime.cli.printing import fit_lines, say
 from newton.runtime.cli.status_line import print_status
@@ -24,12 +23,10 @@ from newton.runtime.cli.talk.chat_conversation import ChatConversation
 from newton.runtime.cli.talk.tool_commands import SlashCommand, find_command, format_help, parse_arguments
 from newton.runtime.cli.talk.tool_commands import format_result as format_fields
 from newton.runtime.hint_names import rename_commands
-from newton.runtime.tools.prompt_views import TurnPromptsInfo
 
 HELP_TEXT = """\
 /context          show the context of the last answer, by layer, with scores
 /why NUMBER       explain an item of /context; /why TEXT finds a memory by its text, selected or not
-/prompt [TURN]    show exactly what the model received in the last turn, or in that of a message position
 /frame            show the frame of the last answer, its confidence and the reason
 /frame NAME       use this frame for the next inputs; /frame auto selects one for each input again
 /strategy         show how long conversations are compacted; /strategy NAME uses a preset or list of strategies for
@@ -121,13 +118,6 @@ async def explain_item(conversation: ChatConversation, item: str) -> None:
         raise InputError(what, hint="/context lists the items of the context of the last answer.")
     given = {"bundle_id": str(conversation.require_last_context().bundle_id), **({"item": item} if item else {})}
     tell(format_explanation(await _run(conversation.backend, "why", **given)))
-
-
-async def show_prompt(conversation: ChatConversation, turn: str) -> None:
-    """Print what the model received in a turn of this session: the last one, or that of a message position."""
-    arguments = {"session": conversation.name, **({"turn": turn} if turn else {})}
-    shown = await conversation.backend.call_tool("prompt", arguments)
-    say(format_turn_prompts(TurnPromptsInfo.model_validate(shown)))
 
 
 async def set_frame(conversation: ChatConversation, name: str) -> None:
@@ -298,7 +288,6 @@ BUILTIN_COMMANDS: Mapping[str, Callable[[ChatConversation, str], Awaitable[None]
     "/help": print_help,
     "/context": print_context,
     "/why": explain_item,
-    "/prompt": show_prompt,
     "/frame": set_frame,
     "/strategy": set_strategy,
     "/model": select_model,

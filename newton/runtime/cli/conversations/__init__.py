@@ -1,1 +1,0 @@
-"""Commands on sessions (conversations), their tasks and their working memory."""
