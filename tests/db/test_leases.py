@@ -23,19 +23,19 @@ async def test_a_turn_is_one_holder_s_until_it_lets_go_or_its_lease_ends(tx: Tx)
     session_id = await sessions.ensure_session(tx, agent_id=ANA, ref="s1", now=NOON)
     one, other = new_id(), new_id()
     of = {"agent_id": ANA, "session_id": session_id}
-    assert await holding.acquire(tx, one, "turn", **of, seconds=60)
-    assert await holding.acquire(tx, one, "turn", **of, seconds=60)
-    assert not await holding.acquire(tx, other, "turn", **of, seconds=60)
-    await holding.release(tx, other, "turn", **of)
-    assert not await holding.acquire(tx, other, "turn", **of, seconds=60)
-    await holding.release(tx, one, "turn", **of)
-    assert await holding.acquire(tx, other, "turn", **of, seconds=-1)
-    assert not await holding.renew(tx, one, "turn", **of, seconds=60)
-    assert await holding.renew(tx, other, "turn", **of, seconds=-1)
-    assert await holding.acquire(tx, one, "turn", **of, seconds=60)  # the other died
-    assert not await holding.renew(tx, other, "turn", **of, seconds=60)
-    await holding.release(tx, one, "turn", **of)
-    assert not await holding.renew(tx, one, "turn", **of, seconds=60)
+    assert await holding.acquire_lease(tx, one, "turn", **of, seconds=60)
+    assert await holding.acquire_lease(tx, one, "turn", **of, seconds=60)
+    assert not await holding.acquire_lease(tx, other, "turn", **of, seconds=60)
+    await holding.release_lease(tx, other, "turn", **of)
+    assert not await holding.acquire_lease(tx, other, "turn", **of, seconds=60)
+    await holding.release_lease(tx, one, "turn", **of)
+    assert await holding.acquire_lease(tx, other, "turn", **of, seconds=-1)
+    assert not await holding.renew_lease(tx, one, "turn", **of, seconds=60)
+    assert await holding.renew_lease(tx, other, "turn", **of, seconds=-1)
+    assert await holding.acquire_lease(tx, one, "turn", **of, seconds=60)  # the other died
+    assert not await holding.renew_lease(tx, other, "turn", **of, seconds=60)
+    await holding.release_lease(tx, one, "turn", **of)
+    assert not await holding.renew_lease(tx, one, "turn", **of, seconds=60)
 
 
 async def test_a_turn_that_is_called_off_again_and_again_keeps_what_it_keeps_and_then_lets_go(

@@ -14,7 +14,7 @@ from tests.unit.source_trees import trees as trees_of
 # The figures in comments are of the tree when the limit was set.
 MAX_SHARED_CLASS_NAMES = 0
 MAX_ONE_WORD_CLASSES = 0.02  # 16 of 904
-MAX_GERUND_MODULES = 13  # 13
+MAX_GERUND_MODULES = 11  # 11
 MAX_PARTICIPLE_FUNCTIONS = 10  # 10
 MAX_RELATIVE_DOCSTRINGS = 0.001  # 4 of 4,082
 MAX_MODULES_PER_PACKAGE = 20  # none has more
@@ -22,7 +22,7 @@ MAX_MODULES_PER_PACKAGE = 20  # none has more
 # Modules named after a process. A new one needs a noun: what it defines (`ranking` -> `rank_fusion`).
 GERUND_MODULES = {
     "cognition/frames/training",
-    *("heart/chunking", "heart/procedures", "memory/forgetting", "memory/ranking"),
+    *("heart/chunking", "memory/forgetting", "memory/ranking"),
     *("providers/embedding", "providers/openai/embedding", "runtime/cli/formatting", "runtime/cli/printing"),
     *("runtime/settings_mapping", "runtime/tracing", "runtime/wiring"),
 }
