@@ -73,8 +73,24 @@ class OperationMethods(DaemonConnection):
         "Rebuild a stored context and compare it with the original."
     async def diff(self, bundle_id: IdLike, other_id: IdLike) -> JsonDict:
         "Compare two stored contexts and explain the differences; without arguments, the last two."
+    async def frames(self, *, pack: str | None = None) -> JsonDict:
+        "List the frames (kinds of input) with their questions, priorities and token shares."
+    async def packs(self) -> JsonDict:
+        "List the packs."
+    async def choose_frame(self, input: str, *, idempotency_key: str | None = None) -> JsonDict:
+        "Show the frame that is selected for an input without a session, and why."
+    async def frame(self, name: str, *, pack: str | None = None) -> JsonDict:
+        "Show a frame in full: what it asks, its priorities and its shares of the tokens of a context."
     async def metrics(self, *, days: int = 7) -> JsonDict:
         "Report on the contexts of the last days: relevance, budget use, speed, and how much of them the replies used."
+    async def profiles(self) -> JsonDict:
+        "List the profiles."
+    async def profile(self, name: str) -> JsonDict:
+        "Show how a profile scores memories."
+    async def fit_relevance(self, *, dry_run: bool = False, idempotency_key: str | None = None) -> JsonDict:
+        "Correct the probability that a memory answers a question by the memories that replies used."
+    async def reset_relevance(self, *, idempotency_key: str | None = None) -> JsonDict:
+        "Remove the correction of relevance that was fitted to the replies of this agent."
     async def artifacts(
         self, *, name: str | None = None, session: str | None = None, all_versions: bool = False
     ) -> JsonDict:

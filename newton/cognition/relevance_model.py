@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, computed_field
 
 from newton.content.package_data import data_folder
 from newton.content.yaml_files import StrictModel
@@ -210,22 +210,24 @@ class CorrectionFit:
 
     The log losses are means over the items of the newer contexts: of the probabilities in use, and of those of the new
     correction. `gain_low` is the lower bound of the 95 % confidence interval of the reduction. With too few items,
-    there is no correction and no loss.
+    there is no correction and no loss. `is_stored` says whether the correction is in use from now on.
     """
 
     contexts: int
     items: int
     used: int
     correction: AnswerCorrection = NO_CORRECTION
-    validated: int = 0
+    validation_items: int = 0
     loss_before: float = 0.0
     loss_after: float = 0.0
-    gain_low: float = -math.inf
+    is_stored: bool = False
+    gain_low: Annotated[float, Field(exclude=True)] = -math.inf
 
+    @computed_field
     @property
     def verdict(self) -> Verdict:
         """Say whether the held-out contexts show a significantly lower log loss."""
-        if not self.validated:
+        if not self.validation_items:
             return "too few"
         return "better" if self.gain_low > 0 else "no better"
 
@@ -245,7 +247,7 @@ def fit_correction(contexts: Sequence[JudgedContext], current: AnswerCorrection)
         items=items,
         used=used,
         correction=_fit(ordered),
-        validated=count,
+        validation_items=count,
         loss_before=float(before.sum() / count),
         loss_after=float(after.sum() / count),
         gain_low=_find_lowest_gain(before - after, [one.session_id for one in newer]) / count,

@@ -15,7 +15,6 @@ from newton.agent.scope import AgentScope
 from newton.brain.pack_hooks import load_hooks
 from newton.clock import Clock, SystemClock
 from newton.cognition.assembly.render import count_header_tokens
-from newton.cognition.frames.selection import FrameChoice, choose_frame
 from newton.cognition.frames.training import load_or_train
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.scoring.score import check_expression
@@ -42,7 +41,6 @@ from newton.runtime.model_factory import build_structured_llm, build_web_source,
 from newton.runtime.settings_mapping import build_artifact_policy, build_storage_quota, build_thresholds, check_settings
 from newton.runtime.wiring import AgentServices
 from newton.settings import DEFAULT_AGENT, Settings
-from newton.text.greetings import strip_greeting
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
@@ -239,12 +237,3 @@ async def _load_embedder(
     async with db.transaction(agent_id) as tx:
         identity = await vectors.read_active_model(tx, agent_id=agent_id)
     return await asyncio.to_thread(embedder_for, identity, settings, configured)
-
-
-async def choose_frame_for(settings: Settings, text: str) -> FrameChoice:
-    """Return the frame (kind of input, such as `task` or `debug`) chosen for an input. Needs no database."""
-    frames = _load_frame_set(settings).frames
-    embedder, _ = await asyncio.to_thread(load_models, settings)
-    classifier = await load_or_train(frames, embedder, cache=settings.home / "cache")
-    vector = (await embedder.embed([strip_greeting(text)]))[0] if embedder else None
-    return choose_frame(frames, text, vector=vector, classifier=classifier, session_frame=None)

@@ -124,10 +124,14 @@ def list_doors(operation: Operation, doors: Mapping[str, PlacedDoor]) -> dict[st
     return {name: one.call for name, one in doors.items() if operation.is_at(one.interface)}
 
 
+UNCHANGING = {"fit_relevance"}  # the world has too few contexts for a fit
+
+
 def check(operation: Operation, answers: Mapping[str, Answer]) -> None:
     for one, answer in answers.items():
         assert answer.code is None, (operation.name, one, answer)
-        assert bool(answer.changes) == (operation.effect != "reads"), (operation.name, one, answer.changes)
+        writes = operation.effect != "reads" and operation.name not in UNCHANGING
+        assert bool(answer.changes) == writes, (operation.name, one, answer.changes)
     compare(answers)
 
 

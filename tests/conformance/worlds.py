@@ -11,6 +11,8 @@ from newton.agent.prompt_records.prompt_store import CallOutcome, insert_prompt
 from newton.agent.prompt_records.spans import PromptOrigin
 from newton.agent.services.memories import FactDraft
 from newton.brain.drafts import DecisionDraft, DecisionReason
+from newton.cognition import relevance_model
+from newton.cognition.relevance_model import AnswerCorrection, CorrectionFit
 from newton.cognition.request import ContextBuildRequest
 from newton.content.skills import SkillFile
 from newton.dialogue.compaction import entry_store
@@ -72,6 +74,11 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
         chunks = [TextChunk("", text, 5) for text in ("The boat is blue.", "It is on the shore.")]
         boat = DocumentSource(ref="boat.md", title="The boat", format="markdown")
         await documents.replace_passages(tx, boat, chunks, ctx=ctx)
+        fit = CorrectionFit(
+            contexts=50, items=300, used=60, correction=AnswerCorrection(0.9, -0.1), validation_items=90
+        )
+        model = relevance_model.load_relevance_model().answer_fingerprint
+        await relevance_model.add_correction(tx, fit, agent_id=ctx.agent_id, model=model, now=person.scope.now())
         value = {"leaf": "green", "from": "the mill"}
         await item_store.put_item(tx, ItemAddress(("kitchen",), "tea"), value, text="green tea", ctx=ctx)
     return {

@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from datetime import timedelta
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from prompt_toolkit.history import FileHistory
 
 from newton.agent.services.memories import FactDraft
 from newton.client import Client
-from newton.errors import DatabaseError
+from newton.errors import DatabaseError, NotFoundError
 from newton.memory.vectors import read_backlog
 from newton.providers.embedding import Vector
 from newton.providers.fakes import HashEmbedder, ScriptedChat
 from newton.runtime.chat_backend.local import LocalAgent
-from newton.runtime.chat_backend.protocol import ChatBackend
+from newton.runtime.chat_backend.protocol import ChatBackend, run_named
 from newton.runtime.chat_backend.remote import RemoteAgent
 from newton.runtime.cli.talk.chat import RedactingFileHistory
 from newton.runtime.cli.talk.chat_conversation import ChatConversation
@@ -65,7 +66,7 @@ async def titles(mind: Mind) -> list[str]:
 
 async def test_a_conversation_becomes_an_episode_when_it_ends(mind: Mind, meet: Meet) -> None:
     async with meet(None) as partner:
-        await partner.create_session("s1")
+        await run_named(partner, "create_session", session="s1")
         await conversation(mind, partner, *TOLD, "/quit", "Never said.").run()
     assert [content for role, content in await log(mind, await mind.session()) if role == "user"] == [*TOLD]
     assert await titles(mind) == [TOLD[0]]
@@ -92,7 +93,7 @@ async def test_what_is_private_is_answered_and_not_stored(
     secret = ("What is the ferry called? I fear it.", "What did I just ask?")
     said = ("When is tea?", "/private", *secret, "/context", "/why 1", "/private", "Thanks.")
     async with meet(model) as partner:
-        await partner.create_session("s1")
+        await run_named(partner, "create_session", session="s1")
         await conversation(mind, partner, *said, "/quit").run()
     spoken = [content for _, content in await log(mind, await mind.session())]
     assert spoken == ["When is tea?", "At nine.", "Thanks.", "Fine."]
@@ -125,7 +126,7 @@ async def test_context_says_whether_the_context_stood_and_why(
     await mind.know(*TOLD)
     said = ("What is the ferry called?", "/context", "Why?", "/context")
     async with meet(ScriptedChat("Artemis.", "It is her name.")) as partner:
-        await partner.create_session("s1")
+        await run_named(partner, "create_session", session="s1")
         await conversation(mind, partner, "/frame question", *said).run()
     shown = capsys.readouterr().out
     assert "\nbuilt: the session has no context yet\n" in shown
@@ -159,9 +160,10 @@ async def test_every_command_does_and_says_the_same_through_either_door(
         *("/recal ferry", "/supersede 000000", "/help"),
     ]
     async with meet(None) as partner:
-        await partner.create_session("s1")
+        await run_named(partner, "create_session", session="s1")
         await conversation(mind, partner, *said, "/quit").run()
-        assert not await partner.has_session("fourth")
+        with pytest.raises(NotFoundError):
+            await run_named(partner, "messages", session="fourth")
     out, err = capsys.readouterr()
     for part in (
         *(
@@ -214,7 +216,7 @@ async def test_a_daemon_that_goes_away_in_an_answer_ends_that_alone(
         wire.writer.transport.abort()
 
     async with (
-        endpoint(ends, breaks, lambda wire: wire.send(200, {"items": []})) as server,
+        endpoint(ends, breaks, lambda wire: wire.send(200, {"items": [], "session_id": str(UUID(int=1))})) as server,
         Client(server.url.removesuffix("/v1"), token="x") as client,
     ):
         there = RemoteAgent(client=client, token_info={"agent": "ana", "scope": "write", "model": None})
@@ -227,7 +229,7 @@ async def test_why_on_an_empty_context_says_that_it_is_empty(
     mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with meet(ScriptedChat("Hello.")) as partner:
-        await partner.create_session("s1")
+        await run_named(partner, "create_session", session="s1")
         await conversation(mind, partner, "Which alphabet does Georgian use?", "/why 1", "/quit").run()
     assert "This context has no memories: nothing was found for its input." in capsys.readouterr().err
 
@@ -236,7 +238,7 @@ async def test_a_memory_is_forgotten_in_two_steps(mind: Mind, meet: Meet, capsys
     stored = await mind.verbs.remember(FactDraft(content="The ferry is called Artemis."))
     short = stored.memory_id.hex[-8:]
     async with meet(None) as partner:
-        await partner.create_session("s1")
+        await run_named(partner, "create_session", session="s1")
         await conversation(mind, partner, f"/forget {short}").run()
         token = re.findall(r"--token (\w+)", capsys.readouterr().out)[0]
         assert await mind.verbs.recall("ferry"), "it is only shown"

@@ -193,7 +193,7 @@ def fitter(mind: Mind) -> RelevanceFitter:
 
 
 async def store_correction(mind: Mind, correction: AnswerCorrection) -> None:
-    fit = CorrectionFit(contexts=50, items=300, used=60, correction=correction, validated=90, loss_before=0.5)
+    fit = CorrectionFit(contexts=50, items=300, used=60, correction=correction, validation_items=90, loss_before=0.5)
     model = load_relevance_model().answer_fingerprint
     async with mind.scope.transaction() as tx:
         await relevance_model.add_correction(tx, fit, agent_id=mind.agent_id, model=model, now=mind.clock.now())
@@ -239,7 +239,7 @@ async def test_a_correction_is_of_one_agent_and_is_undone_by_reset(mind: Mind) -
 async def test_a_correction_of_another_shipped_model_is_not_used(mind: Mind) -> None:
     await mind.know("The ferry Artemis leaves from the pier", *HARBOURS)
     shipped = answers(await build(mind))
-    fit = CorrectionFit(contexts=50, items=300, used=60, correction=AnswerCorrection(0.6, -1.0), validated=90)
+    fit = CorrectionFit(contexts=50, items=300, used=60, correction=AnswerCorrection(0.6, -1.0), validation_items=90)
     async with mind.scope.transaction() as tx:
         await relevance_model.add_correction(
             tx, fit, agent_id=mind.agent_id, model="an earlier one", now=mind.clock.now()

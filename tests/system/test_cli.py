@@ -177,7 +177,7 @@ def test_import_takes_what_comes_through_a_pipe(home: Path) -> None:
         (["remember", "x", "--confidence", "7"], "from 0 to 1"),
         (["recall", "x", "--limit", "0"], "limit: "),
         (["import", "/nowhere/at/all"], "cannot be read"),
-        (["frames", "debgu"], "Did you mean 'debug'?"),
+        (["frames", "show", "debgu"], "Did you mean 'debug'?"),
         (["askk", "x"], "askk"),
     ],
 )
@@ -218,7 +218,7 @@ def test_a_frame_file_with_a_typo_names_file_and_line(home: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "what", "remedy"),
     [
-        ("frames show X", "does not accept 'X'", "`newton frames --help`"),
+        ("frames packs X", "does not accept 'X'", "`newton frames packs --help`"),
         ("identity rollback", "requires VERSION", "`newton identity rollback --help`"),
         ("identity rollback x", '"x" is not a whole number', "`newton identity rollback --help`"),
         ("remembr x", 'Unknown command "remembr"', 'Did you mean "remember"?'),
@@ -229,7 +229,7 @@ def test_a_frame_file_with_a_typo_names_file_and_line(home: Path, tmp_path: Path
         ("context x --max-tokns 1", "Unknown option: --max-tokns", "Did you mean --max-tokens?"),
         ("remember x --source own", "Unknown option: --source", "  See `newton remember --help`"),
         ("context x --max-tokens", "--max-tokens requires a value", "`newton context --help`"),
-        ("frames nope", "There is no frame 'nope'", "The frames are: "),
+        ("frames show nope", "There is no frame 'nope'", "The frames are: "),
     ],
 )
 def test_words_that_cannot_be_read_are_refused_with_a_remedy(home: Path, words: str, what: str, remedy: str) -> None:
@@ -240,7 +240,7 @@ def test_words_that_cannot_be_read_are_refused_with_a_remedy(home: Path, words: 
 
 
 def test_who_asked_for_json_is_told_of_a_failure_in_json(home: Path) -> None:
-    for words in ("frames nope", "context x --max-tokens x", "context x --kind y"):
+    for words in ("frames show nope", "context x --max-tokens x", "context x --kind y"):
         plain, as_json = typed(home, *words.split()), typed(home, *words.split(), "--json")
         failure = json.loads(as_json.stderr)
         error = failure["error"]

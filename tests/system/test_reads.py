@@ -85,7 +85,8 @@ REFUSED_OPTIONS: Mapping[tuple[str, str], set[str]] = {
     ("cli", "backup"): {"json"},  # the folder has the backup of the call before
     ("cli", "db requirements"): {"owner"},
     ("cli", "export"): {"markdown"},
-    ("cli", "frames"): {"pack"},
+    **{(door, name): {"pack"} for name in ("frames", "frame") for door in ("cli", "http")},
+    **{("cli", f"frames {name}"): {"pack"} for name in ("list", "show")},
     ("cli", "decisions preview"): {"frame", "reason", "review_due"},
     ("cli", "guard check"): {"frame", "reason", "review_due"},
     ("cli", "list"): {"cursor", "field", "source", "state"},

@@ -211,7 +211,7 @@ READING: Mapping[str, str] = {
     "/outcomes": "",
     "/calibration": "",
     "/guardrails": "",
-    "/sessions": "5",
+    "/sessions": "--limit 5",
     "/procedures": "",
     "/censors": "",
     "/identity": "",

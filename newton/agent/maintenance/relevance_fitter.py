@@ -1,6 +1,6 @@
 """Correction of the probability of an answer by what the agent's replies used, and how well it agrees with that."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from pydantic import computed_field
@@ -54,6 +54,7 @@ class RelevanceFitter:
             fit = fit_correction(contexts, current)
             if keep and fit.verdict == "better":
                 await relevance_model.add_correction(tx, fit, agent_id=agent_id, model=model, now=self.scope.now())
+                fit = replace(fit, is_stored=True)
         return fit
 
     async def reset(self) -> bool:

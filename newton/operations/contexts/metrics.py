@@ -95,7 +95,6 @@ def format_target(target: MetricTarget, unit: str) -> str:
 )
 async def measure_contexts(
     caller: "OperationCaller",
-    *,
     days: Annotated[int, Field(ge=1, le=MAX_DAYS, description="Length of the period in days.")] = 7,
 ) -> QualityReport:
     """Report on the contexts of the last days: relevance, budget use, speed, and how much of them the replies used.

@@ -26,7 +26,6 @@ from newton.runtime.api.routes import (
     context,
     dashboard,
     events,
-    frames,
     health,
     jobs,
     memories,
@@ -46,7 +45,7 @@ from newton.runtime.daemon_state import DaemonState
 ROUTE_MODULES = (
     *(health, agents, tokens, context, memories, documents),
     *(erasures, turns, sessions),
-    *(frames, transfer, jobs, events, dashboard),
+    *(transfer, jobs, events, dashboard),
     *(daemon, mcp_servers, models, chat_completions, responses, embeddings),
 )
 

@@ -15,7 +15,6 @@ from newton.agent.maintenance.service import BATCH_SIZE
 from newton.agent.services.fact_intake import RememberReport
 from newton.agent.services.memories import FactDraft
 from newton.agent.services.sessions import SessionService
-from newton.content.frames import get_frame
 from newton.deadline import RequestDeadline
 from newton.errors import error_from_code
 from newton.fault_isolation import run_part
@@ -118,26 +117,11 @@ class LocalAgent:
         learning = self.newton.maintenance(self.origin).learn_if_possible()
         await run_part("extraction", learning, default=None, missing={})
 
-    async def create_session(self, session: str) -> None:
-        await self._sessions.begin(session)
-
-    async def has_session(self, session: str) -> bool:
-        return await self._sessions.exists(session)
-
-    async def close_session(self, session: str) -> None:
-        await self._sessions.close(await self._sessions.begin(session))
-
-    async def resolve_frame(self, name: str) -> str:
-        return get_frame(self.newton.frames, name).name
-
     async def remember(self, content: str) -> RememberReport:
         return await self.newton.fact_intake(self.origin).store(FactDraft(content=content))
 
     async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:
         return to_undone_views(await self.newton.curation(self.origin).undo_changes(since))
-
-    async def list_frames(self) -> Sequence[str]:
-        return sorted(self.newton.frames)
 
     async def attach_file(self, session: str, name: str, raw: bytes, *, ref: str) -> None:
         ingest = self.newton.ingest(self.origin)

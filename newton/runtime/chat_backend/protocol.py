@@ -2,10 +2,10 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from newton.agent.services.fact_intake import RememberReport
-from newton.operations.declaration import Operation
+from newton.operations.declaration import Operation, load_operations
 from newton.providers.context_windows import ContextWindow
 from newton.runtime.chat_backend.view_models import (
     TurnView,
@@ -95,33 +95,12 @@ class ChatBackend(Protocol):
         """Store idle sessions as episodes, and extract memories from a few conversations."""
         ...
 
-    async def create_session(self, session: str) -> None:
-        """Create the session unless it exists."""
-        ...
-
-    async def has_session(self, session: str) -> bool: ...
-
-    async def close_session(self, session: str) -> None:
-        """Close the session and store its conversation as an episode."""
-        ...
-
-    async def resolve_frame(self, name: str) -> str:
-        """Return the full name of a frame.
-
-        Raises NotFoundError, which suggests a similar name, for an unknown frame.
-        """
-        ...
-
     async def remember(self, content: str) -> RememberReport:
         """Store a fact; return the result and the effects on other facts."""
         ...
 
     async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:
         """Undo what messages changed in the facts since a time; return this with what they changed in the rules."""
-        ...
-
-    async def list_frames(self) -> Sequence[str]:
-        """List the names of the frames."""
         ...
 
     async def attach_file(self, session: str, name: str, raw: bytes, *, ref: str) -> None:
@@ -138,3 +117,8 @@ class ChatBackend(Protocol):
     async def run_operation(self, operation: Operation, arguments: Mapping[str, object]) -> object:
         """Run an operation with the trust of a person, and return its result."""
         ...
+
+
+async def run_named(backend: ChatBackend, operation: str, /, **arguments: object) -> Any:
+    """Run the operation with this name."""
+    return await backend.run_operation(load_operations()[operation], arguments)

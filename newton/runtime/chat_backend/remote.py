@@ -1,5 +1,6 @@
 """The chat backend for an agent in a daemon, which is called over HTTP."""
 
+import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -13,16 +14,15 @@ from newton.agent.loop.turn_status import ProgressCallback, ProgressEvent, Tasks
 from newton.agent.maintenance.service import BATCH_SIZE
 from newton.agent.services.fact_intake import RememberReport
 from newton.agent.services.memories import RememberResult
-from newton.client import ApiError, Client, MemoryMentionDict, TokenInfoDict, TurnEvent
+from newton.client import Client, MemoryMentionDict, TokenInfoDict, TurnEvent
 from newton.client.http_messages import expect_newton_response
-from newton.content.yaml_files import get_by_name
 from newton.dialogue.compaction.progress_events import EVENT_TYPES, CompactionEvent, ignore_progress
-from newton.errors import NotFoundError
 from newton.memory.hygiene import clean_text
 from newton.memory.lookup import MemoryMention
 from newton.operations.conversations.task_records import TaskList, to_tree
 from newton.operations.declaration import Operation
 from newton.providers.context_windows import ContextWindow
+from newton.runtime.chat_backend.daemon_errors import convert_api_errors
 from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, PrivateMessage
 from newton.runtime.chat_backend.view_models import (
     TurnView,
@@ -109,27 +109,6 @@ class RemoteAgent:
     async def learn(self) -> None:
         """Do nothing, because a background job of the daemon learns from sessions."""
 
-    async def create_session(self, session: str) -> None:
-        await self.client.create_session(session)
-
-    async def has_session(self, session: str) -> bool:
-        try:
-            await self.client.messages(session, limit=1)
-        except ApiError as error:
-            if error.code != NotFoundError.code:
-                raise
-            return False
-        return True
-
-    async def close_session(self, session: str) -> None:
-        await self.client.close_session(session)
-
-    async def resolve_frame(self, name: str) -> str:
-        frames = await self.client.get("/v1/frames")
-        with expect_newton_response():
-            names = {one["name"]: one["name"] for one in frames["items"]}
-        return get_by_name(names, name, "frame")
-
     async def remember(self, content: str) -> RememberReport:
         response = await self.client.remember(content)
         with expect_newton_response():
@@ -145,11 +124,6 @@ class RemoteAgent:
         with expect_newton_response():
             return UNDONE.validate_python(undone["items"])
 
-    async def list_frames(self) -> Sequence[str]:
-        frames = await self.client.get("/v1/frames")
-        with expect_newton_response():
-            return sorted(one["name"] for one in frames["items"])
-
     async def attach_file(self, session: str, name: str, raw: bytes, *, ref: str) -> None:
         stored = await self.client.upload_document(name, raw, ref=ref, source="own")
         document = await self.client.document(stored["document_id"])
@@ -162,8 +136,9 @@ class RemoteAgent:
 
     async def run_operation(self, operation: Operation, arguments: Mapping[str, object]) -> object:
         in_path = {name: operation.parameters[name].default for name in operation.path_fields}
-        result = await self.client.run_operation(operation.name, {**in_path, **arguments})
-        return _parse(operation.result_type, result)
+        with convert_api_errors():
+            result = await self.client.run_operation(operation.name, {**in_path, **arguments})
+            return _parse(operation.result_type, result)
 
 
 def _parse_event(event: TurnEvent) -> str | DebugLines | TurnView | ProgressEvent | None:
@@ -191,7 +166,7 @@ def _parse_tasks(data: object) -> TasksChanged:
 
 def _parse(adapter: TypeAdapter[T], data: object) -> T:
     with expect_newton_response():
-        return adapter.validate_python(data)
+        return adapter.validate_json(json.dumps(data))  # models of files are strict, but read lists of JSON as tuples
 
 
 def _to_mention(mention: MemoryMentionDict) -> MemoryMention:

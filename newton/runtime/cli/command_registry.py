@@ -39,17 +39,6 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "talk.ask:show_context",
             "Show the context (the text from memory) that a model would get for an input.",
         ),
-        "frames": ("talk.frames:show_frames", "List the frames (kinds of input, such as debug), or show one."),
-        "profiles list": ("talk.profiles:list_profiles", "List the profiles."),
-        "profiles show": ("talk.profiles:show_profile", "Show how a profile scores memories."),
-        "profiles fit": (
-            "talk.profiles:fit_relevance",
-            "Correct the relevance of memories by those that replies used.",
-        ),
-        "profiles reset": (
-            "talk.profiles:reset_relevance",
-            "Remove the correction of relevance that was fitted to the replies.",
-        ),
     },
     "rules": {
         "guard add": ("judgement.guard:add_guardrail", "Add or replace a guardrail."),
@@ -127,7 +116,6 @@ COMMAND_GROUPS: Mapping[str, str] = {
     "hook": "Memory for the coding agents Claude Code and Codex, by their hooks.",
     "jobs": "Scheduled jobs that `newton serve` runs.",
     "mcp": "MCP: serve an agent, and the servers whose tools its model may call.",
-    "profiles": "Profiles: named ways to score memories.",
     "skills": "Skills: procedures from SKILL.md folders.",
     "tokens": "Access tokens for the API of the daemon.",
 }
@@ -142,7 +130,7 @@ HELP_WORDS = ("help", "--help", "-h")
 IN_PROCESS_COMMANDS = frozenset(
     (
         *("chat", "serve", "dashboard", "mcp", "doctor", "backup", "restore", "reembed"),
-        *("import", "export", "ingest", "frames", "profiles", "verbs", "hook"),
+        *("import", "export", "ingest", "verbs", "hook"),
     )
 )
 

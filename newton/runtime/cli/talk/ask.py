@@ -14,7 +14,7 @@ from newton.errors import InputError, ProviderError
 from newton.ids import new_id
 from newton.memory.hygiene import clean_text
 from newton.memory.lookup import short_id
-from newton.runtime.chat_backend.protocol import DebugLines
+from newton.runtime.chat_backend.protocol import DebugLines, run_named
 from newton.runtime.chat_backend.view_models import TurnView, to_context_view
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
@@ -78,7 +78,7 @@ async def ask(
     settings, session, text = load_settings(agent), check_session_name(session), clean_text(given, what="input")
     async with open_chat_backend(settings, daemon, token_file, is_agent_explicit=agent is not None) as backend:
         if frame:
-            await backend.resolve_frame(frame)
+            await run_named(backend, "frame", name=frame)
         if model:
             await backend.select_model(model)
         turn = backend.run_turn(

@@ -4,11 +4,11 @@ import asyncio
 import errno
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 from cyclopts import Parameter
 from prompt_toolkit import PromptSession
@@ -23,7 +23,7 @@ from newton.errors import NewtonError
 from newton.ids import new_id
 from newton.memory.hygiene import clean_model_text
 from newton.runtime.chat_backend.local import LocalAgent
-from newton.runtime.chat_backend.protocol import ChatBackend
+from newton.runtime.chat_backend.protocol import ChatBackend, run_named
 from newton.runtime.cli import formatting
 from newton.runtime.cli.connection import open_chat_backend
 from newton.runtime.cli.daemon_access import DaemonOption, TokenFileOption
@@ -74,7 +74,7 @@ async def chat(
     settings, session, strategy = load_settings(agent), check_session_name(session), check_strategy(strategy)
     async with open_chat_backend(settings, daemon, token_file, is_agent_explicit=agent is not None) as backend:
         if frame:
-            await backend.resolve_frame(frame)
+            await run_named(backend, "frame", name=frame)
         if model:
             await backend.select_model(model)
         if resume and session is None:
@@ -184,10 +184,8 @@ async def _ask_line(question: str) -> str:
 async def _load_names(backend: ChatBackend, completer: ChatCompleter) -> None:
     """Load the names that the input is completed with, while the user types. Without a connection there are none."""
     with suppress(NewtonError, ApiError):
-        completer.names["/frame"] = ["auto", *await backend.list_frames()]
-        listed = await backend.call_tool("sessions", {"limit": 100})
-        sessions = cast("Sequence[Mapping[str, object]]", listed["items"])
-        completer.names["/switch"] = [str(one["session"]) for one in sessions]
+        completer.names["/frame"] = ["auto", *(one.name for one in (await run_named(backend, "frames")).items)]
+        completer.names["/switch"] = [one.session for one in (await run_named(backend, "sessions", limit=100)).items]
 
 
 def _create_key_bindings() -> KeyBindings:

@@ -10,9 +10,9 @@ from typing import Any
 
 from newton.client import ApiError
 from newton.clock import SystemClock
-from newton.errors import InputError, NewtonError
+from newton.errors import InputError, NewtonError, NotFoundError
 from newton.memory.redaction.tally import redaction_tally
-from newton.runtime.chat_backend.protocol import ChatBackend, DebugLines, ImageInput, PrivateMessage
+from newton.runtime.chat_backend.protocol import ChatBackend, DebugLines, ImageInput, PrivateMessage, run_named
 from newton.runtime.chat_backend.view_models import ContextView, ProposalView, RuleChangeView, TurnView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.printing import say
@@ -90,8 +90,15 @@ class ChatConversation:
 
     async def close_session(self) -> None:
         """Close the session, if it has any message."""
-        if await self.backend.has_session(self.name):
-            await self.backend.close_session(self.name)
+        if await self.has_session(self.name):
+            await run_named(self.backend, "close_session", session=self.name)
+
+    async def has_session(self, name: str) -> bool:
+        try:
+            await run_named(self.backend, "messages", session=name, limit=1)
+        except NotFoundError:
+            return False
+        return True
 
     async def _read_inputs(self) -> None:
         while True:

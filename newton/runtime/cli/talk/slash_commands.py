@@ -2,17 +2,15 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
 
 from newton.errors import InputError
 from newton.memory.hygiene import clean_ref
 from newton.operations.contexts.bundle_text import format_explanation
 from newton.operations.contexts.context_text import format_frame, format_frame_features
 from newton.operations.conversations.task_records import format_tasks
-from newton.operations.declaration import load_operations
 from newton.operations.runner import TOKEN, format_result, list_notices
 from newton.operations.text_format import format_replaced
-from newton.runtime.chat_backend.protocol import ChatBackend
+from newton.runtime.chat_backend.protocol import ChatBackend, run_named
 from newton.runtime.chat_backend.view_models import ProposalView, RuleChangeView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_context import current_terminal
@@ -93,10 +91,6 @@ async def _call(backend: ChatBackend, command: SlashCommand, arguments: Mapping[
     return f"{text}\nMore: the same command with --cursor {following}" if following else text
 
 
-async def _run(backend: ChatBackend, name: str, **arguments: object) -> Any:
-    return await backend.run_operation(load_operations()[name], arguments)
-
-
 def print_help(conversation: ChatConversation, _: str) -> None:
     """Print the help of all slash commands."""
     tell(f"{HELP_TEXT}\n\n{format_help()}")
@@ -116,14 +110,17 @@ async def explain_item(conversation: ChatConversation, item: str) -> None:
     if not last_turn.remembered:
         what = "The items of a private answer's context cannot be explained, because the context is not stored."
         raise InputError(what, hint="/context lists the items of the context of the last answer.")
-    given = {"bundle_id": str(conversation.require_last_context().bundle_id), **({"item": item} if item else {})}
-    tell(format_explanation(await _run(conversation.backend, "why", **given)))
+    bundle_id = str(conversation.require_last_context().bundle_id)
+    if not item:
+        raise InputError("The command requires NUMBER or TEXT.", hint="/context lists the items with their numbers.")
+    tell(format_explanation(await run_named(conversation.backend, "why", bundle_id=bundle_id, item=item)))
 
 
 async def set_frame(conversation: ChatConversation, name: str) -> None:
     """Use a frame for the next inputs, "auto" for a selected one; without a name, print the current one."""
     if name:
-        conversation.frame = None if name == AUTO_FRAME else await conversation.backend.resolve_frame(name)
+        is_auto = name == AUTO_FRAME
+        conversation.frame = None if is_auto else (await run_named(conversation.backend, "frame", name=name)).name
     tell(f"Frame: {conversation.frame or 'selected for each input'}.")
     if not name and (context := conversation.last_context):
         frame = context.frame
@@ -181,11 +178,10 @@ async def undo(conversation: ChatConversation, _: str) -> None:
     undone = await conversation.backend.undo_changes(conversation.turn_began_at)
     since = conversation.turn_began_at.isoformat()
     filters = {"kinds": ["fact"], "states": ["current", "quarantined"], "created_since": since, "limit": 50}
-    listed = await conversation.backend.call_tool("list_memories", filters)
-    items = cast("Sequence[Mapping[str, object]]", listed["items"])
+    items = (await run_named(conversation.backend, "list_memories", **filters)).items
     for one in items:
-        await conversation.backend.call_tool("retract", {"memory_id": str(one["memory_id"])})
-        tell(f"Retracted: {one['text']}")
+        await run_named(conversation.backend, "retract", memory_id=str(one.memory_id))
+        tell(f"Retracted: {one.text}")
     for one in undone:
         if one.effect in HOLDS_AGAIN:
             tell(f"Holds again: {one.text}")
@@ -202,35 +198,35 @@ async def undo(conversation: ChatConversation, _: str) -> None:
 
 async def _undo_rule(backend: ChatBackend, change: RuleChangeView) -> None:
     """Undo a change of the user's rules: put those that it lifted in force again, and remove the new one."""
-    if change.can_roll_back((await _run(backend, "identity")).version):
-        await _run(backend, "roll_back_identity", version=change.version)
+    if change.can_roll_back((await run_named(backend, "identity")).version):
+        await run_named(backend, "roll_back_identity", version=change.version)
         return
     for line in change.removed:
-        await _run(backend, "add_line", section=line.section, text=line.text, allow_conflict=True)
+        await run_named(backend, "add_line", section=line.section, text=line.text, allow_conflict=True)
     if change.added:
-        await _run(backend, "remove_line", line_id=str(change.added.line_id))
+        await run_named(backend, "remove_line", line_id=str(change.added.line_id))
 
 
 async def run_task(conversation: ChatConversation, text: str) -> None:
     """Change the tasks of this session by an action and its text, and print all of them."""
     action, _, rest = text.partition(" ")
-    await conversation.backend.create_session(conversation.name)
+    await run_named(conversation.backend, "create_session", session=conversation.name)
     if action:
         if action not in TASK_ACTIONS:
             hint = f"Use /tasks {', '.join(TASK_ACTIONS)}, or nothing after it."
             raise InputError(f"Unknown command /tasks {action}.", hint=hint)
         first, *steps = map(str.strip, rest.split("|")) if action == "push" else (rest,)
         given: dict[str, object] = {TASK_ACTIONS[action]: first, **({"steps": steps} if steps else {})}
-        await _run(conversation.backend, f"{action}_task", session=conversation.name, **given)
-    tell(format_tasks(await _run(conversation.backend, "tasks", session=conversation.name)))
+        await run_named(conversation.backend, f"{action}_task", session=conversation.name, **given)
+    tell(format_tasks(await run_named(conversation.backend, "tasks", session=conversation.name)))
 
 
 async def create_branch(conversation: ChatConversation, text: str) -> None:
     """Create a session from a position of this one, and continue in it: "NAME [POSITION]"."""
     name, _, at = text.partition(" ")
-    await conversation.backend.create_session(conversation.name)
+    await run_named(conversation.backend, "create_session", session=conversation.name)
     given = {"branch": clean_ref(name, what="session"), **({"from_position": at.strip()} if at.strip() else {})}
-    await _run(conversation.backend, "create_branch", session=conversation.name, **given)
+    await run_named(conversation.backend, "create_branch", session=conversation.name, **given)
     await switch_session(conversation, name)
 
 
@@ -240,7 +236,7 @@ async def switch_session(conversation: ChatConversation, name: str) -> None:
     Without a name, only print the current one.
     """
     previous = conversation.name
-    exists = not name or await conversation.backend.has_session(clean_ref(name, what="session"))
+    exists = not name or await conversation.has_session(clean_ref(name, what="session"))
     if name:
         await conversation.close_session()
         conversation.name, conversation.last_turn = name, None
@@ -251,7 +247,7 @@ async def switch_session(conversation: ChatConversation, name: str) -> None:
 async def accept_proposals(conversation: ChatConversation, number: str) -> None:
     """Add a proposed line, by its number, or all proposed lines to the identity."""
     for proposal in await _select_proposals(conversation, number):
-        accepted = await _run(conversation.backend, "accept_proposal", line_id=str(proposal.line_id))
+        accepted = await run_named(conversation.backend, "accept_proposal", line_id=str(proposal.line_id))
         _drop_proposal(conversation, proposal)
         replaced = [one.text for one in proposal.conflicts_with if one.line_id in accepted.replaced]
         text = f"{proposal.text}{format_replaced(replaced)}"
@@ -261,7 +257,7 @@ async def accept_proposals(conversation: ChatConversation, number: str) -> None:
 async def reject_proposals(conversation: ChatConversation, number: str) -> None:
     """Reject a proposed line, by its number, or all proposed lines."""
     for proposal in await _select_proposals(conversation, number):
-        await _run(conversation.backend, "reject_proposal", line_id=str(proposal.line_id))
+        await run_named(conversation.backend, "reject_proposal", line_id=str(proposal.line_id))
         _drop_proposal(conversation, proposal)
         tell(f"Rejected: {proposal.text}")
 
@@ -269,7 +265,7 @@ async def reject_proposals(conversation: ChatConversation, number: str) -> None:
 async def _select_proposals(conversation: ChatConversation, number: str) -> Sequence[ProposalView]:
     """Return the proposed identity line with a number from 1, or all for an empty `number`. Raises InputError."""
     if not conversation.proposals:
-        pending = formatting.format_pending_proposals((await _run(conversation.backend, "proposals")).items)
+        pending = formatting.format_pending_proposals((await run_named(conversation.backend, "proposals")).items)
         raise InputError("There is no proposal in this conversation.", hint=pending)
     if not number:
         return conversation.proposals

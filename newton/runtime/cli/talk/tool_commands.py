@@ -122,6 +122,9 @@ def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[s
     rest, _, reason = text.partition(" because ") if command.has_reason else (text, "", "")
     if rest.strip() and command.parameters:
         arguments[command.parameters[-1]] = rest.strip()
+    elif rest.strip():
+        hint = f"Its options are {command.usage}." if command.usage else "Send it without further words."
+        raise InputError(f"The command does not accept {rest.strip()!r}.", hint=hint)
     if reason.strip():
         arguments[REASONS] = [{"text": reason.strip()}]
     fields = command.input_model.model_fields
