@@ -93,18 +93,7 @@ def test_instructions_and_preferences_are_recognized(text: str, standing: str | 
     assert bool(detect_instructions(text)) == (standing == "instruction")
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("Wie viele Kinder habe ich?", "list"),
-        ("¿En qué orden visitamos las ciudades?", "timeline"),
-        ("Résume nos conversations sur le projet.", "summary"),
-        ("Сколько раз я был в Праге?", "list"),
-        ("总结一下我们的项目。", "summary"),
-        ("Schreib einen Brief an Nora.", "standing"),
-        ("Dove abito?", "point"),
-    ],
-)
+@pytest.mark.parametrize(("text", "kind"), CASES["the_kind_of_a_question_is_read_in_its_language"])
 def test_the_kind_of_a_question_is_read_in_its_language(text: str, kind: str) -> None:
     assert read_question(text).kind == kind
 

@@ -22,6 +22,8 @@ from tests.endpoint import Respond, Wire, endpoint
 from tests.narrow_servers import Dialect, NarrowServer
 from tests.support import until
 
+CASES = load_cases(__file__)
+
 PREFIX = "This model's maximum context length is"
 TOO_LONG = "prompt is too long: 212000 tokens > 200000 maximum"
 QUOTED = "My context window of 4096 tokens is too long."  # a person's words, in a request that a server quotes
@@ -188,20 +190,7 @@ async def test_a_window_is_learnt_without_a_request() -> None:
         assert len(made.asked) == asked
 
 
-@pytest.mark.parametrize(
-    ("provider", "name", "tokens"),
-    [
-        ("openai", "gpt-4", 8_192),
-        ("openai", "gpt-4-0613", 8_192),
-        ("openai", "gpt-4o-mini-2024-07-18", 128_000),
-        ("openai", "gpt-4.1-nano", 1_047_576),
-        ("openai", "gpt-40", None),
-        ("openai", "ft:gpt-4", None),
-        ("anthropic", "claude-haiku-4-5-20251001", 200_000),
-        ("anthropic", "claude-haiku-5-5", 1_000_000),
-        ("anthropic", "mistral", None),
-    ],
-)
+@pytest.mark.parametrize(("provider", "name", "tokens"), CASES["a_window_is_published_for_the_beginning_of_a_name"])
 def test_a_window_is_published_for_the_beginning_of_a_name(provider: str, name: str, tokens: int | None) -> None:
     found = find_published_window(provider, name)
     assert (found and found.tokens) == tokens

@@ -223,17 +223,7 @@ def test_the_archetypes_weigh_as_published(
     assert profile.boosts.mentioned == 2.0
 
 
-@pytest.mark.parametrize(
-    ("frame", "chosen"),
-    [
-        ("conversation", "recent"),
-        ("decision", "important"),
-        ("planning", "important"),
-        ("debug", "balanced"),
-        ("a frame of my own", "balanced"),
-        (None, "balanced"),
-    ],
-)
+@pytest.mark.parametrize(("frame", "chosen"), CASES["auto_chooses_by_the_frame_alone"])
 def test_auto_chooses_by_the_frame_alone(
     profiles: dict[str, Profile], frame: str | None, chosen: str
 ) -> None:  # S000-F1

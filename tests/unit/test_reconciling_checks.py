@@ -19,6 +19,8 @@ from tests.lives.life import load_life
 from tests.unit.reconciling import FRIDAY, check, make_batch, propose, with_lines
 from tests.unit.source_trees import ROOT
 
+CASES = load_cases(__file__)
+
 DATA: dict[str, Any] = yaml.safe_load((ROOT / "tests/data/reconciling_items.yaml").read_text(encoding="utf-8"))
 KNOWN: list[str] = DATA["known"]
 SOLD = "Nora: I sold the Golf on Tuesday."
@@ -133,14 +135,7 @@ def test_rules_are_in_the_words_of_the_user_and_end_by_them() -> None:
 
 @pytest.mark.parametrize(
     ("line", "item"),
-    [
-        (
-            "They come later, Tuesday the 22nd, he is on the rig until the Monday.",
-            "Nora's guests come on Tuesday 22 December 2026, because he is on the rig until Monday 21 December 2026.",
-        ),
-        ("I want the boat in the water before spring.", "Nora wants her boat in the water before spring 2027."),
-        ("The total is now 43,500 and I signed.", "The total is now 43,500 euros and Nora signed."),
-    ],
+    CASES["a_model_completes_a_date_and_a_measure_though_pasted_text_has_the_same"],
 )
 def test_a_model_completes_a_date_and_a_measure_though_pasted_text_has_the_same(line: str, item: str) -> None:
     batch = make_batch(["foreign: Piano lessons, 20 euros an hour.", f"Nora: {line}"])
@@ -213,18 +208,7 @@ def test_what_a_person_asks_not_to_store_is_off_the_record(lines: list[str], hid
     assert find_off_record(make_batch(lines).lines) == hidden
 
 
-@pytest.mark.parametrize(
-    ("text", "topic"),
-    [
-        ("Forget what I said about the biopsy.", "the biopsy"),
-        ("Could you please forget everything I told you about my sister?", "my sister"),
-        ("Vergiss bitte, was ich über mein Gehalt gesagt habe.", "mein Gehalt"),
-        ("Olvida lo que te dije sobre mi hermana.", "mi hermana"),
-        ("Oublie ce que je t'ai dit sur le chalet.", "le chalet"),
-        ("The thing about Bea, please don't remember it.", "Bea"),
-        ("Please don't keep that.", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "topic"), CASES["a_request_names_what_was_said_earlier"])
 def test_a_request_names_what_was_said_earlier(text: str, topic: str | None) -> None:
     assert find_request(text) == "line" and find_topic(text) == topic
 
@@ -277,19 +261,7 @@ def test_read_lines_and_pasted_rules_are_no_items() -> None:
 
 
 LIST = "\n- Guests pay in cash\n- Never call before nine\n- The deposit is 400 euro"
-FOREIGN_HEADS = [
-    "here's my notes from the site:",
-    "my landlord's rules:",
-    "what I found:",
-    "my neighbour's notes for the cat:",
-    "what I read on the wiki:",
-    "Here's what the landlord sent:\n",
-    "From the site:\n- one thing\n\nand also:",
-    "Die Regeln meines Vermieters:",
-    "Lo que encontré:",
-    "Ce que j'ai trouvé :",
-    "Hausordnung:",
-]
+FOREIGN_HEADS = CASES["FOREIGN_HEADS"]
 UNCLEAR_HEADS = [
     "What the vet told me:",
     "They want us to:",

@@ -20,27 +20,16 @@ from newton.dialogue.session_summary import (
 from newton.dialogue.view import ViewMessage
 from newton.providers import token_counter
 from newton.text.sentences import MAX_WORDS, MIN_WORDS, central_sentences, classify_sentence, count_cues, find_names
+from tests.cases import load_cases
 from tests.support import count
 from tests.timing import assert_near_linear
+
+CASES = load_cases(__file__)
 
 FILLER = [f"step {n} of the build went on as it should and took {n} ms" for n in range(4_000)]
 
 
-@pytest.mark.parametrize(
-    ("sentence", "what"),
-    [
-        ("We decided to keep Postgres for the queue.", "decision"),
-        ("Let's use Redis for the cache.", "decision"),
-        ("The report has to be there on Friday.", "task"),
-        ("Migrations never run without a backup.", "constraint"),
-        ("The worker crashed with a KeyError again.", "error"),
-        ("The handler lives in src/api/orders.py now.", "path"),
-        ("Shall we use Redis for the cache?", None),
-        ("The weather in Lisbon was lovely.", None),
-        ("He mustered some courage there.", None),
-        ("Never mind.", None),
-    ],
-)
+@pytest.mark.parametrize(("sentence", "what"), CASES["a_sentence_that_lasts_is_known_by_whole_words"])
 def test_a_sentence_that_lasts_is_known_by_whole_words(sentence: str, what: str | None) -> None:
     # S004-3
     assert classify_lasting(sentence) == what
@@ -182,20 +171,7 @@ def test_a_long_output_is_cut_at_once() -> None:
     assert sum(counted) < 12 * len(dump), "no text is counted again and again"
 
 
-@pytest.mark.parametrize(
-    ("sentence", "what"),
-    [
-        ("That was a dead end.", "error"),
-        ("It raised a ValueError at once.", "error"),
-        ("We will keep Postgres.", "decision"),
-        ("Do not touch the schema.", "constraint"),
-        ("I do not know.", None),
-        ("We still need to migrate it.", "task"),
-        ("He ate 3/4 of it and/or more.", None),
-        ("It is written in main.c there.", "path"),
-        ("Look at https://example.org/a for it.", "path"),
-    ],
-)
+@pytest.mark.parametrize(("sentence", "what"), CASES["a_sentence_tells_of_the_first_that_it_shows"])
 def test_a_sentence_tells_of_the_first_that_it_shows(sentence: str, what: str | None) -> None:
     # S004-3, S003-A
     assert classify_sentence(sentence) == what

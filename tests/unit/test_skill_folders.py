@@ -8,7 +8,10 @@ import tiktoken
 
 from newton.content.frames import load_frames
 from newton.content.skills import SkillFile, find_skills, load_skills, read_skill
+from tests.cases import load_cases
 from tests.unit.test_skills import GOOD
+
+CASES = load_cases(__file__)
 
 
 def write(folder: Path, text: str, name: str = "mend-a-tap") -> Path:
@@ -40,16 +43,7 @@ def test_skills_are_found_in_inner_folders_and_each_once(tmp_path: Path) -> None
     assert (list(found.skills), found.errors) == (["mend-a-tap"], {})
 
 
-NAMES = {
-    "": "mend-a-tap",
-    "''": "mend-a-tap",
-    "Mend_a_tap": "mend-a-tap",
-    "mend-a-pipe": "mend-a-pipe",
-    "Mend a Pipe 🔧": "mend-a-pipe",
-    "3d-print": "3d-print",
-    "🔧": "mend-a-tap",
-    "'m\u200bend'": "m-end",
-}
+NAMES = CASES["NAMES"]
 
 
 @pytest.mark.parametrize(("written", "name"), NAMES.items())
@@ -145,19 +139,7 @@ def test_no_trigger_calls_two_procedures(shipped: dict[str, SkillFile]) -> None:
     assert all(trigger == trigger.lower() for trigger in triggers)
 
 
-SAID = {
-    "Should we switch to Kafka for the event bus?": ["architecture-decision"],
-    "What are the pros and cons of a monorepo?": ["architecture-decision"],
-    "The export is NOT WORKING, although it worked yesterday.": ["debugging"],
-    "My script doesn’t work any more": ["debugging"],
-    "Please review this pull request before noon": ["code-review"],
-    "Help, production is down!": ["incident-response"],
-    "Can you break this down and make a plan?": ["planning"],
-    "What went wrong with the launch, and what can we learn?": ["learning-from-failure"],
-    "Is it true that indexes slow down writes?": ["research-a-question"],
-    "Good morning, how are you?": [],
-    "Let us start the stack tracery": [],
-}
+SAID = CASES["SAID"]
 
 
 @pytest.mark.parametrize(("said", "called"), SAID.items())

@@ -20,7 +20,10 @@ from newton.heart.identity.tenets import IdentityPart
 from newton.heart.identity.wish_models import find_standing_by_vector
 from newton.heart.statements.change_detection import is_single_event
 from newton.providers.minilm import MiniLM
+from tests.cases import load_cases
 from tests.unit.local_models import load_minilm
+
+CASES = load_cases(__file__)
 
 Half = Literal["dev", "held"]
 
@@ -61,18 +64,7 @@ def test_a_wish_is_found_once_and_in_its_part(half: Half) -> None:
     assert found == {meant.text: [meant.part] for meant in DATA.standing[half]}
 
 
-@pytest.mark.parametrize(
-    ("said", "kept"),
-    [
-        ("Thanks! From now on write dates as 2026-03-01.", ["From now on write dates as 2026-03-01"]),
-        ("please call me max", ["Call me max"]),
-        ('Always end mails with "Best, Ana".', ['Always end mails with "Best, Ana"']),
-        ("Could you please always give me the short version first?", ["Always give me the short version first"]),
-        ("I prefer editing in short bursts, can you help me with that?", ["I prefer editing in short bursts"]),
-        ("I'm vegetarian, so never suggest meat.", ["Never suggest meat"]),
-        ("Never use emojis. Always cite the page. Never use emojis.", ["Never use emojis", "Always cite the page"]),
-    ],
-)
+@pytest.mark.parametrize(("said", "kept"), CASES["it_is_kept_in_the_words_of_the_person"])
 def test_it_is_kept_in_the_words_of_the_person(said: str, kept: list[str]) -> None:
     assert [wish.text for wish in detect_instructions(said)] == kept
 
@@ -126,18 +118,7 @@ def test_wishes_in_words_that_no_example_has_are_marked() -> None:
     assert found >= 0.6 * len(HELD["standing"]) and found / (found + false) >= 0.85, (found, false)
 
 
-@pytest.mark.parametrize(
-    ("text", "standing"),
-    [
-        ("Please keep answers short.", "manner"),
-        ("Answer in short sentences, please.", "manner"),
-        ("Please don't use emojis.", "manner"),
-        ("Ask before you book anything.", "instruction"),
-        ("Never write to my boss in English.", "instruction"),
-        ("Keep the answer short this time.", None),
-        ("He asked me not to use emojis in the report.", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "standing"), CASES["a_wish_on_answers_is_told_from_others"])
 def test_a_wish_on_answers_is_told_from_others(text: str, standing: str | None) -> None:
     assert find_standing_type(text) == standing
 

@@ -125,18 +125,7 @@ OTHERS = ["Ana reviews every migration before it is merged", "We chose Postgres 
 ID = UUID("01234567-89ab-7def-8123-456789abcdef")
 
 
-@pytest.mark.parametrize(
-    ("reply", "was"),
-    [
-        ("It is Monday: cron has restarted it at six.", True),
-        ("See 01234567-89ab-7def-8123-456789abcdef.", True),
-        ("As 89abcdef says, wait.", True),
-        ("The staging server does not answer. Is it the network?", False),  # all of it stands in the question
-        ("I do not know; it may be restarted.", False),
-        ("Let us look at the weather.", False),
-        ("", False),
-    ],
-)
+@pytest.mark.parametrize(("reply", "was"), CASES["a_reply_uses_what_it_cites_or_says_in_particular"])
 def test_a_reply_uses_what_it_cites_or_says_in_particular(reply: str, was: bool) -> None:  # S002-22
     assert is_used(reply, RESTART, OTHERS, input_text=QUESTION, memory_id=ID) is was
     items = {ID: RESTART, UUID(int=1): OTHERS[0], UUID(int=2): OTHERS[1]}
