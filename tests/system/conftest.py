@@ -5,9 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from newton.db.pool import Database
 from tests.conftest import database
 from tests.emptied import Lent
 from tests.system.daemons import Daemon, daemon
+from tests.system.served import Api
+from tests.system.served import served as serve_api
+
+
+@pytest.fixture
+async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
+    """An API of this process, on an empty database."""
+    async with serve_api(db, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -14,14 +14,11 @@ from newton.client import ApiError, MessageDict
 from newton.db.pool import Database
 from newton.runtime.api.middleware import request_limits
 from newton.runtime.api.middleware.request_limits import MAX_BODY_BYTES
+from tests.endpoint import endpoint, says
 from tests.support import has_code
+from tests.system.fuzzing import fuzz
 from tests.system.served import Api, served
-
-
-@pytest.fixture
-async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
-    async with served(db, tmp_path) as made:
-        yield made
+from tests.system.strangers import HALL, Street, at_once, echo
 
 
 async def test_a_large_body_is_refused_unread(api: Api) -> None:
@@ -148,3 +145,29 @@ async def test_a_preview_over_http_names_what_cannot_be_read_and_stores_nothing(
         assert await api.rows("ana", "heart.facts") == 0
         report = (await http.post("/v1/import", content=body)).json()
         assert (report["new"], report["rejected"][0]["place"], report["passed_over"]) == (2, "upload, entry 2", {})
+
+
+@pytest.mark.slow
+async def test_no_request_makes_it_fail_and_no_answer_is_otherwise_than_described(db: Database, tmp_path: Path) -> None:
+    # S2
+    async with (
+        endpoint(says(["Fine."])) as model,
+        served(db, tmp_path, openai_base_url=model.url, openai_model="echo") as api,
+    ):
+        assert await asyncio.to_thread(fuzz, api.url, await api.token("ana"), examples=2) > 80
+
+
+@pytest.mark.slow
+async def test_agents_that_call_at_random_see_nothing_of_each_other(db: Database, tmp_path: Path) -> None:
+    # S1, S9
+    street = Street()
+    async with (
+        endpoint(echo(street)) as model,
+        served(db, tmp_path, openai_base_url=model.url, openai_model="echo") as api,
+    ):
+        await at_once(api, street, agents=4, calls=30)
+        assert model.asked
+    assert street.faults == []
+    assert set(street.answered) == {*HALL, "events"}
+    assert street.answered.total() - street.answered["events"] == 120 + 2
+    assert street.refused.keys() - {429} == {401, 403, 404}, "429 only on a busy machine"

@@ -1,10 +1,8 @@
 """What is refused before anything is done with it, and who has to wait."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from contextvars import Context
-from pathlib import Path
 
 import pytest
 from starlette.requests import Request
@@ -13,7 +11,6 @@ from starlette.routing import Route
 from structlog.testing import capture_logs
 
 from newton.clock import SystemClock
-from newton.db.pool import Database
 from newton.errors import TimeoutExceededError
 from newton.ids import derive_agent_id
 from newton.memory import agents
@@ -25,14 +22,7 @@ from newton.runtime.api.middleware.admission import (
 )
 from newton.runtime.api.middleware.request_limits import MAX_JSON_DEPTH
 from newton.runtime.api.middleware.request_log import SECURITY_HEADERS
-from tests.system.served import Api, served
-
-
-@pytest.fixture
-async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
-    async with served(db, tmp_path) as made:
-        yield made
-
+from tests.system.served import Api
 
 NAMES = [
     ("Origin", "https://evil.example", 403),

@@ -2,28 +2,19 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import httpx2
 import pytest
 
 from newton.clock import SystemClock
-from newton.db.pool import Database
 from newton.ids import derive_agent_id
 from newton.runtime.access import browser_sessions, tokens
 from newton.runtime.access.browser_sessions import BrowserSessions, SignInGrant
 from newton.runtime.dashboard.routes import PAGES
 from tests.system.browsing import Browser, browser
-from tests.system.served import Api, served
+from tests.system.served import Api
 
 SCRIPT = "<script>alert('x')</script>"
-
-
-@pytest.fixture
-async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
-    async with served(db, tmp_path) as made:
-        yield made
 
 
 async def test_a_link_opens_the_dashboard_once_and_leaves_no_token_in_the_url(api: Api) -> None:

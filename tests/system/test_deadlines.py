@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -21,16 +21,10 @@ from tests.scenarios.test_sources import locked
 from tests.support import has_code
 from tests.system.lines import document, importer, written
 from tests.system.scripted import talking_within
-from tests.system.served import Api, served
+from tests.system.served import Api
 
 UNSEARCHED = "Not searched for this input"
 SOON = {"X-Newton-Timeout": "0.4"}
-
-
-@pytest.fixture
-async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
-    async with served(db, tmp_path) as made:
-        yield made
 
 
 async def test_a_context_and_a_search_are_refused_at_the_deadline(api: Api, dsn: str) -> None:

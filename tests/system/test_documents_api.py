@@ -2,22 +2,14 @@
 
 import base64
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import httpx2
 import pytest
 
 from newton.client import ApiError
-from newton.db.pool import Database
-from tests.system.served import Api, served
+from tests.system.served import Api
 
 PAGE = {"name": "kettle.md", "content": "# Kettles\n\nFill the kettle with water."}
-
-
-@pytest.fixture
-async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
-    async with served(db, tmp_path) as made:
-        yield made
 
 
 @pytest.fixture

@@ -1,15 +1,23 @@
-"""`newton erase` and `export`: of the agent that was looked at, and of no other."""
+"""Erasing a person and exporting an agent, by commands, over HTTP and by the client: of the chosen agent alone."""
 
 import json
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
+from newton.client import ApiError
+from newton.db.pool import Database
 from newton.db.server_paths import find_database_folder
+from newton.ids import derive_agent_id
 from newton.providers.embedding_providers import embedder_for
 from newton.providers.fakes import HashEmbedder
 from newton.providers.minilm import MiniLM
 from newton.settings import load
+from tests.support import has_code
+from tests.system.lines import everything
+from tests.system.served import Api, served
 from tests.system.typed import typed
 
 TOLD = "Ana Berg keeps the lighthouse of Matosinhos."
@@ -82,3 +90,47 @@ def test_after_a_scrub_no_file_of_a_table_holds_what_was_forgotten(home: Path) -
     assert typed(home, "erase", "--scrub", "--everything", *agent).returncode == 2
     done = typed(home, "erase", "--scrub")
     assert (done.returncode, holding()) == (0, []), done.stderr
+
+
+OF_OLA = ("Aleksandra Novak, everybody calls her Ola, has the key.", "Ola moves out in May.", "Olaf likes the park.")
+
+
+@pytest_asyncio.fixture
+async def api(db: Database, tmp_path: Path) -> AsyncGenerator[Api]:
+    async with served(db, tmp_path) as running:
+        yield running
+
+
+async def test_a_person_is_previewed_confirmed_and_gone_and_nobody_elses_is_touched(api: Api, db: Database) -> None:
+    # S8
+    for agent in ("ana", "ben"):
+        async with api.client(await api.token(agent)) as client:
+            for text in OF_OLA:
+                await client.remember(text)
+    async with api.client(await api.token("ana")) as ana:
+        preview = await ana.preview_erasure("aleksandra novák")
+        assert {"Ola", "Aleksandra Novak"} <= set(preview["names"]) and preview["counts"]["fact"] == 2
+        with pytest.raises(ApiError, check=has_code("conflict")):
+            await ana.erase_person("aleksandra novák", token="00000000")
+        done = await ana.erase_person("aleksandra novák", token=preview["token"])
+        assert done["remains"] == {} and "Ola" not in str(done)
+    dump = "\n".join(await everything(db, derive_agent_id("ana")))
+    async with db.transaction(derive_agent_id("ana")) as tx:  # the dump includes stored responses
+        assert await tx.fetchval("select count(*) from runtime.idempotency_keys") > len(OF_OLA)
+    assert "Ola " not in dump and "Novak" not in dump and "Olaf likes" in dump
+    assert "Ola moves out" in "\n".join(await everything(db, derive_agent_id("ben")))
+
+
+async def test_only_an_admin_of_the_agent_may_see_or_erase_what_is_known_of_a_person(api: Api) -> None:
+    # S9
+    async with api.client(await api.token("ben")) as ben:
+        await ben.remember(OF_OLA[0])
+        token = (await ben.preview_erasure("Aleksandra Novak"))["token"]
+    async with api.client(await api.token("ben", "write")) as writer:
+        with pytest.raises(ApiError, check=has_code("forbidden")):
+            await writer.preview_erasure("Aleksandra Novak")
+        with pytest.raises(ApiError, check=has_code("forbidden")):
+            await writer.erase_person("Aleksandra Novak", token=token)
+    async with api.client(await api.token("ana")) as ana:
+        with pytest.raises(ApiError, check=has_code("invalid_input"), match="Nothing is stored"):
+            await ana.erase_person("Aleksandra Novak", token=token)

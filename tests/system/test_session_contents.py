@@ -10,19 +10,12 @@ import pytest
 from mcp.client import Client as McpClient
 
 from newton.client import ApiError
-from newton.db.pool import Database
-from tests.system.served import Api, served
+from tests.system.served import Api
 from tests.system.test_mcp import refused, speaking, told
 from tests.system.typed import ok, typed
 
 RED = "The lighthouse is painted red."
 OUTPUT = "\n".join(f"row {n}: the value of the cell is {n * 7}" for n in range(80))
-
-
-@pytest.fixture
-async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
-    async with served(db, tmp_path) as made:
-        yield made
 
 
 @pytest.fixture

@@ -1,8 +1,5 @@
 """What an agent may store, and what happens when the disk is full."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from newton.agent.storage_quota import StorageQuota
@@ -11,15 +8,9 @@ from newton.errors import DiskFullError, StorageQuotaError
 from newton.runtime.jobs.queue import ClaimedRun
 from newton.runtime.jobs.worker import JobWorker
 from tests.support import ANA, BEN, NOON, agent_scope
-from tests.system.served import Api, served
+from tests.system.served import Api
 
 FULL_DISK = "do $$ begin raise exception using errcode = '53100', message = 'could not extend file'; end $$"
-
-
-@pytest.fixture
-async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
-    async with served(db, tmp_path) as made:
-        yield made
 
 
 async def test_an_agent_that_reaches_its_quota_is_refused_with_a_hint_and_may_still_read_and_forget(
