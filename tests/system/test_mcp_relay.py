@@ -8,16 +8,21 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from mcp import Client, StdioServerParameters
+from starlette.routing import Route
 
+from newton.db.pool import Database
+from newton.runtime.api.problems import MCP_PATH
 from newton.runtime.cli.operations.mcp import McpConnector
 from newton.runtime.cli.options import load_settings
 from newton.runtime.daemon_address import ADDRESS_FILE
 from newton.runtime.mcp.stdio_relay import StdioRelay
+from newton.runtime.mcp.streamable_http import HttpTransport
 from tests.system.daemons import Daemon, daemon
+from tests.system.served import served
 from tests.system.test_mcp import told
 
 # What only a process needs that opens an agent itself.
@@ -154,3 +159,13 @@ async def test_a_daemon_that_is_restarted_answers_the_same_client_again(home: Pa
             waiting = asyncio.create_task(told(client, "expand", memory_id=kept["memory_id"]))
             with daemon(home, NEWTON_EMBEDDING_PROVIDER="none"):
                 assert (await waiting)["text"] == "The kettle is blue."
+
+
+async def test_a_call_that_comes_while_the_daemon_ends_is_asked_to_retry(db: Database, tmp_path: Path) -> None:
+    async with served(db, tmp_path) as api:
+        token = await api.token("ana")
+        routes = [route for route in api.app.router.routes if isinstance(route, Route) and route.path == MCP_PATH]
+        await cast("HttpTransport", routes[0].endpoint).close()
+        async with api.http(token, Accept="application/json, text/event-stream") as http:
+            answer = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    assert answer.status_code == 503 and "shutting down" in answer.text

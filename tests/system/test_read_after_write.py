@@ -1,30 +1,30 @@
-"""A fact that is written through any interface is found at once, by a question in other words, as a minute later.
-
-The facts and questions are those of the small stores in `tests/data`. Each store is an agent that has all its facts. A
-fact is deleted, written again, and its question is asked with the next request. After a minute all questions are asked
-again of the same memories. `TEST_READS` is the number of pairs for each interface, and `TEST_CLI_READS` that of the
-command line.
-"""
+"""What is written through any interface can be read at once through it, without its secrets, which are counted."""
 
 import itertools
+import json
 import os
 import re
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import httpx2
 import pytest
 
 from newton.content.yaml_files import parse_trusted
+from newton.db.pool import Database
 from newton.heart.identity.standing_wishes import detect_instructions
+from tests.endpoint import endpoint, says
 from tests.system.daemons import Daemon, daemon
+from tests.system.served import Api, served
+from tests.system.typed import ok, typed
 
 DATA = Path(__file__).parents[1] / "data"
 READS = int(os.environ.get("TEST_READS", "24"))
@@ -197,3 +197,94 @@ def test_a_fact_is_found_at_once_as_a_minute_later(running: Daemon, home: Path) 
     missed = [(name, pair) for name, results in at_once.items() for pair, found in results if late[name][pair] > found]
     assert missed == []
     assert all(sum(found for _, found in results) >= len(results) / 2 for results in at_once.values())
+
+
+KEY = "AKIAIOSFODNN7EXAMPLE"
+SECRET = f"The bucket opens with {KEY}."
+HARMLESS = "The bucket stands in the garden, [REDACTED:aws-key]."  # a marker that somebody typed
+RPC = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+
+
+def tool_call(name: str, **arguments: str) -> tuple[str, Any]:
+    return "/mcp", {**RPC, "params": {"name": name, "arguments": arguments}}
+
+
+def said(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
+
+
+def writes(text: str) -> dict[str, tuple[str, Any]]:
+    return {
+        "a fact": ("/v1/memories", {"content": text}),
+        "messages": ("/v1/sessions/s/messages", {"messages": said(text)}),
+        "a turn": ("/v1/sessions/s/turns", {"input": text}),
+        "a chat completion": ("/v1/chat/completions", {"messages": said(text)}),
+        "a response": ("/v1/responses", {"input": text}),
+        "a fact by MCP": tool_call("remember", content=text, source="own"),
+        "an exchange by MCP": tool_call("note_exchange", session="s", user=text),
+    }
+
+
+OTHER_WRITES: dict[str, dict[str, Any]] = {
+    "/v1/censors": {"trigger": "TEXT", "reason": "because"},
+    "/v1/decisions": {
+        "description": "TEXT",
+        "confidence": 0.8,
+        "category": "storage",
+        "reasons": [{"kind": "analysis", "text": "it is"}],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+async def api(behind: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Api]:
+    db, home = await Database.open(behind, size=4), tmp_path_factory.mktemp("data")
+    async with (
+        endpoint(says(["Noted."])) as model,
+        served(db, home, openai_base_url=model.url, openai_model="scripted") as made,
+    ):
+        yield made
+    await db.close()
+
+
+@pytest.mark.parametrize("written", writes(""))
+async def test_an_answer_counts_the_secrets_that_were_removed(api: Api, written: str) -> None:
+    accept = {"Accept": "application/json, text/event-stream"}
+    async with api.http(await api.token(f"agent-{uuid4().hex[:8]}"), **accept) as http:
+        path, body = writes(HARMLESS)[written]
+        harmless = (await http.post(path, json=body)).text.replace("\\", "").replace(" ", "")
+        assert '"redacted":{}' in harmless or '"redacted"' not in harmless
+        path, body = writes(SECRET)[written]
+        answer = await http.post(path, json=body)
+        assert answer.is_success and KEY not in answer.text
+        assert '"redacted":{"aws-key":1}' in answer.text.replace("\\", "").replace(" ", "")
+
+
+async def test_a_header_counts_what_was_removed_on_every_other_path(api: Api) -> None:
+    async with api.http(await api.token(f"agent-{uuid4().hex[:8]}", "admin")) as http:
+        for path, body in OTHER_WRITES.items():
+            answer = await http.post(path, json=json.loads(json.dumps(body).replace("TEXT", SECRET)))
+            assert answer.is_success, answer.text
+            assert answer.headers["X-Newton-Redacted"] == "aws-key=1", path
+            harmless = await http.post(path, json=json.loads(json.dumps(body).replace("TEXT", "the bucket")))
+            assert "X-Newton-Redacted" not in harmless.headers, path
+
+
+async def test_nothing_is_said_of_a_private_request(api: Api) -> None:
+    async with api.http(await api.token(f"agent-{uuid4().hex[:8]}")) as http:
+        answer = await http.post("/v1/chat/completions", json={"messages": said(SECRET), "store": False})
+        assert answer.json()["newton"]["redacted"] == {}
+
+
+def test_the_commands_say_it(home: Path) -> None:
+    line = "Stored without 1 secret: 1 aws-key."
+    assert line in ok(typed(home, "remember", SECRET))
+    assert line in typed(home, "ask", SECRET).stderr
+    file = home / "lines.ndjson"
+    file.write_text(
+        json.dumps({"type": "fact", "ref": "f", "content": f"And with {KEY}.", "at": "2026-01-01T00:00:00Z"})
+    )
+    assert line in ok(typed(home, "import", str(file)))
+    note = home / "note.md"
+    note.write_text(f"# Buckets\n\nThis one opens with {KEY}.\n")
+    assert line in ok(typed(home, "ingest", str(note)))
