@@ -53,8 +53,7 @@ MIN_SHARE = 0.9
 
 @pytest.fixture
 async def recorded(mind: Mind) -> Recorded:
-    for fact in FACTS:
-        await mind.know(fact)
+    await mind.know(*FACTS)
     return Recorded(mind, conversation=20_000, window=60_000)
 
 

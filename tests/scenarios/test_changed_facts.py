@@ -221,8 +221,7 @@ async def test_a_retracted_restatement_confirms_nothing(mind: Mind) -> None:
     async with mind.scope.write() as (tx, ctx):
         await fact_store.retract(tx, wrong, ctx=ctx)
     await compare_all(mind)
-    async with mind.db.transaction(mind.agent_id) as tx:
-        assert (await read_states(tx))[kept] == "NEW"
+    assert (await read_states(mind))[kept] == "NEW"
 
 
 def test_a_long_text_is_not_compared_word_by_word() -> None:

@@ -56,14 +56,14 @@ async def test_frame_and_profile_can_be_forced_and_what_there_is_not_is_refused(
             await mind.context("Which ferry?", budget=budget)
 
 
-@pytest.mark.parametrize("budget", [1, 7, 20, 60, 150, 500, 2_000, 8_000, 50_000])
-async def test_no_context_is_one_token_over(mind: Mind, budget: int) -> None:
+async def test_no_context_is_one_token_over(mind: Mind) -> None:
     # S002-3
     await mind.know(*(f"Fact number {n} about ships: the vessel {n} sails on {n} May." for n in range(12)))
     await mind.hear(*(f"Line {n}: the harbour of ship {n} is «Ünïcode» 日本 {n}." for n in range(40)))
-    bundle = await mind.context("Which ship sails in May?", budget=budget)
-    assert token_counter.count(bundle.text) == bundle.tokens <= budget
-    assert all(layer.used <= layer.ceiling <= budget for layer in bundle.layers.values())
+    for budget in (1, 7, 20, 60, 150, 500, 2_000, 8_000, 50_000):
+        bundle = await mind.context("Which ship sails in May?", budget=budget)
+        assert token_counter.count(bundle.text) == bundle.tokens <= budget
+        assert all(layer.used <= layer.ceiling <= budget for layer in bundle.layers.values()), budget
 
 
 async def test_short_lines_are_shown_whole_and_long_ones_as_summaries(mind: Mind) -> None:

@@ -14,7 +14,7 @@ from newton.agent.services.curation import CurationService
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft
 from newton.content.yaml_files import parse_trusted
-from newton.db.pool import Database, Tx
+from newton.db.pool import Database
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.facts.conflicts import FactPair, Settlement
 from newton.heart.facts.fact_comparison import compare_facts
@@ -47,18 +47,15 @@ async def tell(mind: Mind, *facts: FactDraft) -> list[UUID]:
     return ids
 
 
-async def read_states(tx: Tx) -> dict[UUID, str]:
-    rows = await tx.fetch("select memory_id, state from memory.memories where kind = 'fact'")
+async def read_states(mind: Mind) -> dict[UUID, str]:
+    rows = await mind.fetch("select memory_id, state from memory.memories where kind = 'fact'")
     return {row["memory_id"]: row["state"] for row in rows}
 
 
 async def outcome(mind: Mind, older: UUID, newer: UUID) -> str:
     """Return update, unsure, same or compatible, from the stored states and links."""
-    async with mind.db.transaction(mind.agent_id) as tx:
-        states = await read_states(tx)
-        links = {
-            (row[0], row[1], row[2]) for row in await tx.fetch("select memory_id, link, other_id from memory.links")
-        }
+    states = await read_states(mind)
+    links = {tuple(row) for row in await mind.fetch("select memory_id, link, other_id from memory.links")}
     if (newer, "supersedes", older) in links:
         assert (states[older], states[newer]) == ("SUPERSEDED", "NEW")
         return "update"
@@ -149,8 +146,7 @@ async def test_a_statement_changes_one_thing_and_leaves_the_rest(mind: Mind) -> 
         "I upgraded the gateway server to Debian 12.",
     )
     debian, memory, backups, _ = await tell(mind, *(FactDraft(content=text) for text in texts))
-    async with mind.db.transaction(mind.agent_id) as tx:
-        states = await read_states(tx)
+    states = await read_states(mind)
     assert (states[debian], states[memory], states[backups]) == ("SUPERSEDED", "NEW", "NEW")
 
 
@@ -187,9 +183,8 @@ async def test_a_person_settles_a_conflict_with_one_word(mind: Mind, keep: Settl
     await contest(mind, older, newer)
     service = ConflictService(scope=mind.scope)
     assert len(await service.settle(newer.hex, keep)) == 1
-    async with mind.db.transaction(mind.agent_id) as tx:
-        found = await read_states(tx)
-        assert not await tx.fetchval("select bool_or(is_contested) from heart.facts")
+    found = await read_states(mind)
+    assert not await mind.fetchval("select bool_or(is_contested) from heart.facts")
     assert (found[older], found[newer]) == states
     assert await service.list_conflicts() == []
     with pytest.raises(NotFoundError, match="no open conflict"):
@@ -216,8 +211,7 @@ async def test_conflicts_are_listed_in_pages(mind: Mind) -> None:
 async def test_what_is_told_again_later_is_current_and_what_replaced_it_is_not(mind: Mind) -> None:
     texts = ("The rate limit is 100.", "The rate limit was raised to 250.", "The rate limit is 100.")
     first, second, _ = await tell(mind, *(FactDraft(content=text) for text in texts))
-    async with mind.db.transaction(mind.agent_id) as tx:
-        found = await read_states(tx)
+    found = await read_states(mind)
     assert (found[first], found[second]) == ("CONFIRMED", "SUPERSEDED")
 
 
@@ -265,8 +259,7 @@ async def test_of_six_weeks_of_statements_each_is_current_once_or_shown_with_wha
     told = parse_trusted((DATA / "everyday_statements.yaml").read_text(encoding="utf-8"))
     memory_ids = await tell(mind, *(FactDraft(content=one["fact"]) for one in told))
     ids = dict(zip([one["id"] for one in told], memory_ids, strict=True))
-    async with mind.db.transaction(mind.agent_id) as tx:
-        states = await read_states(tx)
+    states = await read_states(mind)
     conflicts = await ConflictService(scope=mind.scope).list_conflicts()
     contested = {frozenset((pair.newer.memory_id, pair.older.memory_id)) for pair in conflicts}
     replaced = [one for one in told if one.get("replaced_by")]
@@ -290,8 +283,7 @@ async def test_of_sixty_unrelated_facts_none_is_superseded(mind: Mind) -> None:
     store = parse_trusted((DATA / "unrelated_store.yaml").read_text(encoding="utf-8"))
     texts = [*store["person"], *store["project"]]
     await tell(mind, *(FactDraft(content=text) for text in texts))
-    async with mind.db.transaction(mind.agent_id) as tx:
-        states = await read_states(tx)
+    states = await read_states(mind)
     conflicts = await ConflictService(scope=mind.scope).list_conflicts()
     assert Counter(states.values()) == {"NEW": 60}
     assert len(conflicts) <= 2, [(pair.older.text, pair.newer.text) for pair in conflicts]

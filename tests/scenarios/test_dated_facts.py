@@ -109,18 +109,7 @@ async def test_an_unsettled_pair_is_one_item_though_only_one_of_them_was_found(m
     assert (await hindsight(mind).replay(str(bundle.bundle_id))).identical
 
 
-async def test_why_names_both_facts_of_an_unsettled_pair(mind: Mind) -> None:
-    (oslo,) = await tell(mind, "Carla lives in Oslo.", days=50)
-    (bergen,) = await tell(mind, "Carla lives in Bergen.", days=11)
-    await contest(mind, bergen, oslo)
-    bundle = await mind.context(QUESTION)
-    explanation = await hindsight(mind).explain(str(bundle.bundle_id))
-    for memory_id, other in ((oslo, "Carla lives in Bergen."), (bergen, "Carla lives in Oslo.")):
-        assert other in format_explanation(explanation.explain_item(str(memory_id)))
-    assert format_explanation(explanation).count("unsettled, contradicted by") == 2
-
-
-async def test_of_the_past_a_pair_is_two_facts_until_they_were_contested(mind: Mind) -> None:
+async def test_a_pair_is_two_facts_until_they_were_contested_and_then_each_is_explained_with_both(mind: Mind) -> None:
     (oslo,) = await tell(mind, "Carla lives in Oslo.", days=50)
     (bergen,) = await tell(mind, "Carla lives in Bergen.", days=11)
     await contest(mind, bergen, oslo, at=NOON - timedelta(days=5))
@@ -128,6 +117,10 @@ async def test_of_the_past_a_pair_is_two_facts_until_they_were_contested(mind: M
         past = await mind.context(QUESTION, as_of=NOON - timedelta(days=days))
         assert ("\nearlier " in past.text) == is_pair
         assert "Oslo" in past.text and "Bergen" in past.text
+    explanation = await hindsight(mind).explain(str((await mind.context(QUESTION)).bundle_id))
+    for memory_id, other in ((oslo, "Carla lives in Bergen."), (bergen, "Carla lives in Oslo.")):
+        assert other in format_explanation(explanation.explain_item(str(memory_id)))
+    assert format_explanation(explanation).count("unsettled, contradicted by") == 2
 
 
 async def test_a_conversation_learns_that_facts_were_contested_and_that_a_day_has_passed(talk: Talk) -> None:

@@ -1,7 +1,5 @@
 """A censor that blocks stops acts and requests to act. A question about the rule is answered."""
 
-import pytest
-
 from newton.agent.loop.turn import TurnInput
 from newton.heart.censors import CensorRule
 from newton.providers.fakes import HashEmbedder, ScriptedChat
@@ -19,41 +17,34 @@ async def said(mind: Mind, text: str, *, model: ScriptedChat | None) -> tuple[st
     return answer, result.forbidden
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "Why may we not deploy on Fridays?",
-        "why can't i deploy on fridays",
-        "Hi! Who forbids it to deploy on Fridays?",
-        "Explain the rule not to deploy on Fridays.",
-        "Is it allowed to deploy on Fridays?",
-    ],
+QUESTIONS = (
+    "Why may we not deploy on Fridays?",
+    "why can't i deploy on fridays",
+    "Hi! Who forbids it to deploy on Fridays?",
+    "Explain the rule not to deploy on Fridays.",
+    "Is it allowed to deploy on Fridays?",
 )
-async def test_a_question_about_a_rule_is_answered(mind: Mind, question: str) -> None:
+REQUESTS = (
+    "Deploy on Fridays from now on.",
+    "Can you deploy on Fridays too?",
+    "Why not deploy on Fridays?",
+    "Is it allowed? I will deploy on Fridays anyway.",
+)
+
+
+async def test_a_question_about_a_rule_is_answered_and_a_request_to_act_is_blocked(mind: Mind) -> None:
     await mind.censors.add(FRIDAYS)
-    assert await said(mind, question, model=ScriptedChat(EXPLAINED)) == (EXPLAINED, False)
+    await mind.know("We do not deploy on Fridays since the outage in March.")
+    for question in QUESTIONS:
+        assert await said(mind, question, model=ScriptedChat(EXPLAINED)) == (EXPLAINED, False), question
+        quoted, is_forbidden = await said(mind, question, model=None)
+        assert quoted.startswith("From memory:") and not is_forbidden, question
     (censor,) = await mind.censors.list_censors()
     assert censor.activations == 0
-    await mind.know("We do not deploy on Fridays since the outage in March.")
-    quoted, is_forbidden = await said(mind, question, model=None)
-    assert quoted.startswith("From memory:") and not is_forbidden
-
-
-@pytest.mark.parametrize(
-    "request_to_act",
-    [
-        "Deploy on Fridays from now on.",
-        "Can you deploy on Fridays too?",
-        "Why not deploy on Fridays?",
-        "Is it allowed? I will deploy on Fridays anyway.",
-    ],
-)
-async def test_a_request_to_act_is_blocked(mind: Mind, request_to_act: str) -> None:
-    await mind.censors.add(FRIDAYS)
-    model = ScriptedChat("Done.")
-    answer, is_forbidden = await said(mind, request_to_act, model=model)
-    assert is_forbidden and "nobody is there to help" in answer
-    assert model.received == []
+    for request in REQUESTS:
+        model = ScriptedChat("Done.")
+        answer, is_forbidden = await said(mind, request, model=model)
+        assert is_forbidden and "nobody is there to help" in answer and model.received == [], request
 
 
 async def test_a_question_does_not_open_what_a_reply_may_not_say(mind: Mind) -> None:

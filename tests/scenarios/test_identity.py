@@ -98,13 +98,13 @@ async def test_every_block_is_shown_while_there_is_room_and_a_triggered_one_in_a
     assert sum(one["reason"] == "no room left" for one in tight.as_json()["dropped"]) == len(tight.omitted_ids)
 
 
-@pytest.mark.parametrize("budget", [1, 9, 40, 160, 2_000])
-async def test_no_context_with_an_identity_is_one_token_over(mind: Mind, budget: int) -> None:
+async def test_no_context_with_an_identity_is_one_token_over(mind: Mind) -> None:
     for n in range(12):
         await bearing(mind).add("instruction", f"Rule {n}: «Ünïcode» 日本 {n}")
     await mind.know("The ferry is called Artemis.")
-    bundle = await mind.context("What is the ferry called?", budget=budget)
-    assert token_counter.count(bundle.text) == bundle.tokens <= budget
+    for budget in (1, 9, 40, 160, 2_000):
+        bundle = await mind.context("What is the ferry called?", budget=budget)
+        assert token_counter.count(bundle.text) == bundle.tokens <= budget
 
 
 async def test_a_context_of_the_past_has_the_identity_of_then(mind: Mind) -> None:

@@ -166,13 +166,9 @@ async def test_a_model_stores_reads_and_deletes_a_document(mind: Mind) -> None:
     assert (planned["passages"], len(cast("list[object]", deleted.fields["items"]))) == (1, 1)
     gone = await run_tool(services, "document", {"document_id": "winch.md"})
     assert gone.is_error
-
-
-async def test_a_document_of_a_tool_stays_in_quarantine(mind: Mind) -> None:
-    services = newton(mind, HashEmbedder())
-    await run_tool(services, "ingest_document", {"name": "winch.md", "content": "Haul the rope of the winch."})
+    await run_tool(services, "ingest_document", {"name": "of a tool.md", "content": "Haul the rope of the winch."})
     found = await run_tool(services, "recall", {"query": "rope of the winch"})
-    assert "Haul" not in str(found.fields)
+    assert "Haul" not in str(found.fields), "what a tool gave is in quarantine"
 
 
 SHIPPED = "incident-response"

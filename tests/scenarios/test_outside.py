@@ -31,9 +31,10 @@ from newton.providers.chat import ToolCall
 from newton.providers.fakes import ScriptedChat
 from newton.providers.web_search import WebSearch
 from tests.endpoint import Endpoint, Wire, endpoint
-from tests.scenarios.conftest import Mind, newton
+from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import Handy, able, call
 from tests.scenarios.reading import Reader, facts, read
+from tests.scenarios.test_replay import hindsight
 from tests.scenarios.test_session_contents import fact_id, injections
 from tests.scenarios.test_sources import happen, introduce
 from tests.support import ground, teller
@@ -210,15 +211,13 @@ async def test_a_tool_of_newton_that_fails_taints_nothing(mind: Mind) -> None:
 
 async def why(mind: Mind, bundle: Bundle, text: str) -> str:
     """The line that says why, as a person reads it."""
-    assert mind.embedder
-    explanation = await newton(mind, mind.embedder).bundles().explain(str(bundle.bundle_id))
+    explanation = await hindsight(mind).explain(str(bundle.bundle_id))
     shown = format_explanation(explanation.explain_item(text))
     return next(line for line in shown.splitlines() if line.startswith("why: "))
 
 
 async def sources(mind: Mind, bundle: Bundle) -> Mapping[str, str]:
-    assert mind.embedder
-    explanation = await newton(mind, mind.embedder).bundles().explain(str(bundle.bundle_id))
+    explanation = await hindsight(mind).explain(str(bundle.bundle_id))
     return {item.text: item.source for item in explanation.candidates}
 
 
@@ -246,8 +245,7 @@ async def test_a_standing_wish_is_not_explained_by_similarity(mind: Mind) -> Non
     said = await why(mind, bundle, "keep answers short")
     assert "a standing wish on the form of every answer" in said and "whatever its own similarity" in said
     assert [source for text, source in (await sources(mind, bundle)).items() if "short" in text] == ["standing"]
-    assert mind.embedder
-    explanation = await newton(mind, mind.embedder).bundles().explain(str(bundle.bundle_id))
+    explanation = await hindsight(mind).explain(str(bundle.bundle_id))
     shown = format_explanation(explanation.explain_item("keep answers short"))
     assert "similarity 1.000" not in shown and "as the best match 1.000" in shown
 
@@ -289,6 +287,5 @@ async def test_what_each_context_has_is_explained_although_nothing_selects_it(mi
     bundle = await mind.context("How do I boil dry pasta?")
     assert "a line of the identity, which each context has" in await why(mind, bundle, "Tea before")
     assert "a censor in force" in await why(mind, bundle, "boil dry")
-    assert mind.embedder
-    explanation = await newton(mind, mind.embedder).bundles().explain(str(bundle.bundle_id))
+    explanation = await hindsight(mind).explain(str(bundle.bundle_id))
     assert isinstance(explanation.explain_item("Tea before"), FixedLine), "nothing selected it"

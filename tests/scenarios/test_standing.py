@@ -86,8 +86,8 @@ async def bundles(mind: Mind) -> int:
     return await mind.fetchval("select count(*) from cognition.bundles")
 
 
-async def test_a_context_that_covers_the_input_stands_and_nothing_is_rebuilt(talk: Talk) -> None:
-    # S002-14
+async def test_a_context_stands_until_an_input_is_on_something_else_or_in_another_frame(talk: Talk) -> None:
+    # S002-14; S002-22: the refresh rate is the share of turns whose context was built
     first = await talk.given(ASKED)
     second = await talk.given(AGAIN)
     third = await talk.given("Why?")
@@ -98,31 +98,13 @@ async def test_a_context_that_covers_the_input_stands_and_nothing_is_rebuilt(tal
     assert first.reason == "the session has no context yet"
     assert second.reason.startswith("the context covers the input (cosine 0.")
     assert third.reason == "the input is a follow-up"
-
-
-async def test_each_turn_is_stored_with_how_its_context_came_about(talk: Talk) -> None:
-    # S002-22: the refresh rate is the share of turns whose context was built
-    first = await talk.given(ASKED)
-    await talk.given(AGAIN)
     other = await talk.given(ELSE)
-    ids = (first.bundle.bundle_id, other.bundle.bundle_id)
-    assert await stored(talk.mind) == [("built", ids[0]), ("stood", ids[0]), ("built", ids[1])]
-
-
-async def test_what_the_context_does_not_cover_has_it_made_anew(talk: Talk) -> None:
-    # S002-14
-    await talk.given(ASKED)
-    given = await talk.given(ELSE)
-    assert given.method == "built"
-    assert given.reason.startswith("the input is on another topic (cosine ")
-
-
-async def test_another_frame_has_it_made_anew(talk: Talk) -> None:
-    # S002-14
-    await talk.given(ASKED)
-    given = await talk.given(AGAIN, frame="debug")
-    assert (given.method, given.reason) == ("built", "the frame changed from question to debug")
+    assert other.method == "built" and other.reason.startswith("the input is on another topic (cosine ")
+    debug = await talk.given(ELSE, frame="debug")
+    assert (debug.method, debug.reason) == ("built", "the frame changed from question to debug")
     assert "## Current Approach: debug" in talk.told
+    ids = [one.bundle.bundle_id for one in (first, second, third, other, debug)]
+    assert await stored(talk.mind) == list(zip(["built", "stood", "stood", "built", "built"], ids, strict=True))
 
 
 async def test_a_decision_point_has_it_made_anew(talk: Talk) -> None:

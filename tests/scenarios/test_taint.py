@@ -256,33 +256,25 @@ async def work(mind: Mind) -> None:
     await mind.settle()
 
 
-@pytest.mark.parametrize(("session", "is_found"), [("s1", True), ("after", True), ("before", False), ("s2", False)])
-async def test_a_reply_after_the_result_of_a_tool_is_found_in_its_session_only(
-    mind: Mind, session: str, *, is_found: bool
-) -> None:
+async def test_a_reply_after_the_result_of_a_tool_is_found_in_its_session_only(mind: Mind) -> None:
     # S003-16, S003-F1: found by words and meaning, by its time, and as of a moment; it keeps its trust
     await work(mind)
-    session_id = await mind.session(session)
-    for question in ("Which revert did the sink need?", "What happened on 21 November 2026?"):
-        bundle = await mind.context(question, session_id=session_id, filters=MESSAGES_ONLY)
-        assert (REPLY in bundle.text) == is_found, question
-        assert bundle.min_external_trust == ("tool" if is_found else None)
-    for as_of in (None, mind.clock.now()):
-        found = (
-            await mind.verbs.recall("Which revert did the sink need?", session_id=session_id, as_of=as_of)
-        ).memories
-        quarantined = [one for one in found if one.quarantined]
-        assert {one.trust for one in quarantined} == ({"tool"} if is_found else set())
-        assert any(REPLY in one.summary for one in quarantined) == is_found
-        assert not any("reverted lines" in one.summary for one in found), "what a tool said is no reply"
+    asked = "Which revert did the sink need?"
+    for session, is_found in (("s1", True), ("after", True), ("before", False), ("s2", False)):
+        session_id = await mind.session(session)
+        for question in (asked, "What happened on 21 November 2026?"):
+            bundle = await mind.context(question, session_id=session_id, filters=MESSAGES_ONLY)
+            assert (REPLY in bundle.text) == is_found, (session, question)
+            assert bundle.min_external_trust == ("tool" if is_found else None), (session, question)
+        for as_of in (None, mind.clock.now()):
+            found = (await mind.verbs.recall(asked, session_id=session_id, as_of=as_of)).memories
+            quarantined = [one for one in found if one.quarantined]
+            assert {one.trust for one in quarantined} == ({"tool"} if is_found else set()), session
+            assert any(REPLY in one.summary for one in quarantined) == is_found, session
+            assert not any("reverted lines" in one.summary for one in found), "what a tool said is no reply"
     assert not any(one.quarantined for one in (await mind.verbs.recall("revert of the sink")).memories)
-
-
-async def test_a_context_with_a_quarantined_reply_stands_until_memory_changes(mind: Mind) -> None:
-    # S002-14
-    await work(mind)
+    # S002-14: a context with such a reply stands until memory changes
     service, session_id = SessionContextService(builder=mind.contexts), await mind.session("s1")
-    question = "Which revert did the sink need?"
-    request = ContextBuildRequest(agent_id=mind.agent_id, input=question, tokens=2_000, session_id=session_id)
+    request = ContextBuildRequest(agent_id=mind.agent_id, input=asked, tokens=2_000, session_id=session_id)
     first, second = await service.get_for_turn(request), await service.get_for_turn(request)
     assert REPLY in first.bundle.text and (first.method, second.method) == ("built", "stood"), second.reason

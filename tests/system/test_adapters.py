@@ -6,24 +6,16 @@ import json
 import random
 import sys
 from collections.abc import AsyncGenerator, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import pytest_asyncio
 
-from newton.db.pool import Database
 from newton.providers.fakes import HashEmbedder
 from tests.system.client_package import lay_out
-from tests.system.served import Api, served
+from tests.system.served import Api
 
 MESSAGES = [{"role": "user", "content": "Where is the key?"}, {"role": "assistant", "content": "In the blue jar."}]
-
-
-@pytest_asyncio.fixture
-async def api(db: Database, tmp_path: Path) -> AsyncGenerator[Api]:
-    async with served(db, tmp_path) as running:
-        yield running
 
 
 @pytest.fixture(scope="session")

@@ -6,12 +6,10 @@ import os
 import re
 import sys
 import zipfile
-from collections.abc import AsyncGenerator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from newton.client import ApiError, Client, SyncClient
 from newton.db.pool import Database
@@ -26,12 +24,6 @@ ADAPTERS = {
     "pydantic_ai": "pydantic_ai",
 }  # by the module of the framework
 USAGE = Path(__file__).with_name("client_usage.py")
-
-
-@pytest_asyncio.fixture
-async def api(db: Database, tmp_path: Path) -> AsyncGenerator[Api]:
-    async with served(db, tmp_path) as running:
-        yield running
 
 
 def wheel_in(folder: Path) -> Path:

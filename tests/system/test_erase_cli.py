@@ -1,11 +1,9 @@
 """Erasing a person and exporting an agent, by commands, over HTTP and by the client: of the chosen agent alone."""
 
 import json
-from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from newton.client import ApiError
 from newton.db.pool import Database
@@ -17,7 +15,7 @@ from newton.providers.minilm import MiniLM
 from newton.settings import load
 from tests.support import has_code
 from tests.system.lines import everything
-from tests.system.served import Api, served
+from tests.system.served import Api
 from tests.system.typed import typed
 
 TOLD = "Ana Berg keeps the lighthouse of Matosinhos."
@@ -93,12 +91,6 @@ def test_after_a_scrub_no_file_of_a_table_holds_what_was_forgotten(home: Path) -
 
 
 OF_OLA = ("Aleksandra Novak, everybody calls her Ola, has the key.", "Ola moves out in May.", "Olaf likes the park.")
-
-
-@pytest_asyncio.fixture
-async def api(db: Database, tmp_path: Path) -> AsyncGenerator[Api]:
-    async with served(db, tmp_path) as running:
-        yield running
 
 
 async def test_a_person_is_previewed_confirmed_and_gone_and_nobody_elses_is_touched(api: Api, db: Database) -> None:

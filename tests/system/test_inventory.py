@@ -1,24 +1,16 @@
 """What is stored can be seen and edited over HTTP and by the client, each agent's by nobody else."""
 
 from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from newton.client import ApiError, Client
-from newton.db.pool import Database
 from newton.ids import derive_agent_id
 from newton.runtime import agent_registry
 from tests.support import has_code
-from tests.system.served import OPERATOR, Api, served
-
-
-@pytest_asyncio.fixture
-async def api(db: Database, tmp_path: Path) -> AsyncGenerator[Api]:
-    async with served(db, tmp_path) as running:
-        yield running
+from tests.system.served import OPERATOR, Api
 
 
 @pytest_asyncio.fixture

@@ -2,28 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from newton.client import ApiError, Client
-from newton.db.pool import Database
 from newton.heart.items.item_value import MAX_NAMESPACE_PARTS, MAX_VALUE_CHARACTERS, MAX_VALUE_DEPTH
 from newton.ids import derive_agent_id
 from tests.support import has_code
 from tests.system.lines import everything
-from tests.system.served import Api, served
+from tests.system.served import Api
 
 ANA = ("users", "ana")
 SECRET = "sk-4eC39HqLyjWDarjtT1zdp7dc"
-
-
-@pytest_asyncio.fixture
-async def api(db: Database, tmp_path: Path) -> AsyncGenerator[Api]:
-    async with served(db, tmp_path) as running:
-        yield running
 
 
 @pytest_asyncio.fixture

@@ -12,20 +12,13 @@ import pytest
 import pytest_asyncio
 
 from newton.client import ApiError, Client, SyncClient
-from newton.db.pool import Database
 from tests.support import has_code
-from tests.system.served import Api, served
+from tests.system.served import Api
 from tests.system.typed import ok, typed
 
 LINES = [f"item {n} answered in {n % 90} ms" for n in range(1, 1_501)]
 LINES[1_199] = "the scanner refused the red crate"
 OUTPUT = "\n".join(LINES)
-
-
-@pytest_asyncio.fixture
-async def api(db: Database, tmp_path: Path) -> AsyncGenerator[Api]:
-    async with served(db, tmp_path) as running:
-        yield running
 
 
 @pytest_asyncio.fixture

@@ -8,23 +8,15 @@ from typing import Any
 
 import httpx2
 import pytest
-import pytest_asyncio
 from mcp import MCPError
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import INVALID_PARAMS, Resource, TextContent, TextResourceContents
 
-from newton.db.pool import Database
 from newton.runtime.mcp.resources import PAGE_SIZE, PROMPTS, RESOURCES, TEMPLATES
-from tests.system.served import Api, served
+from tests.system.served import Api
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients" / "mcp.md"
-
-
-@pytest_asyncio.fixture
-async def api(db: Database, tmp_path: Path) -> AsyncGenerator[Api]:
-    async with served(db, tmp_path) as running:
-        yield running
 
 
 @asynccontextmanager

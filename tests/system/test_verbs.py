@@ -1,26 +1,18 @@
 """The same verbs do the same by every interface: MCP, the client over HTTP, and the chat."""
 
 from collections.abc import AsyncGenerator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from newton.client import ApiError, Client
-from newton.db.pool import Database
 from newton.runtime.cli.talk.tool_commands import TOOL_COMMANDS, format_result, parse_arguments
 from tests.support import has_code
-from tests.system.served import OPERATOR, Api, served
+from tests.system.served import OPERATOR, Api
 
 REASON = {"kind": "empirical", "text": "It held last winter."}
 LONG = " ".join(f"On day {n} the river rose by {n} centimetres." for n in range(400))
-
-
-@pytest_asyncio.fixture
-async def api(db: Database, tmp_path: Path) -> AsyncGenerator[Api]:
-    async with served(db, tmp_path) as running:
-        yield running
 
 
 @pytest_asyncio.fixture
