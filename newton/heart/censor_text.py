@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from newton.text.stems import stem_word
+from newton.text.stems import TERM, stem_word
 
 _MAX_DEPTH = 2  # of encodings within encodings
 _MIN_ENCODED_CHARS = 12
@@ -35,7 +35,6 @@ _INVISIBLE_FORMATS = re.compile(
     "[\u00ad\u034f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
 _GAP_MARKS = re.compile(r"[\s!-/:-@\[-`{-~\u00a0-\u00bf\u2000-\u206f\u3000-\u303f\uff00-\uff0f·]+")
-_WORD = re.compile(r"[^\W_]+")
 _FOREIGN_LETTER = re.compile("[\u0370-\u03ff\u0400-\u052f\u0530-\u058f]")
 _LATIN_LETTER = re.compile("[a-z]")
 # Scripts that write no spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, Japanese and Chinese.
@@ -180,7 +179,7 @@ def _decode_utf8(raw: bytes) -> Iterator[str]:
 
 
 def _iter_words(folded: str) -> Iterator[str]:
-    words = _WORD.findall(folded)
+    words = TERM.findall(folded)
     return map(_repair_word, words) if not folded.isascii() else iter(words)
 
 

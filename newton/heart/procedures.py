@@ -1,7 +1,6 @@
 """Procedures, read from a folder or learnt from conversations, versioned, and matched with inputs by word stems."""
 
 import json
-import re
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -21,13 +20,13 @@ from newton.memory import store
 from newton.memory.memory import NewMemory, ShortForms, TokenCounter, digest
 from newton.memory.representations import make_short_forms, one_line, to_bullet
 from newton.memory.store import PlannedTransition, apply_transitions
+from newton.text.stems import WORD
 from newton.text.words import CACHED_TEXTS, MAX_COMPARED_CHARACTERS, extract_stems
 
 SQL = load("newton.heart", "procedures.sql")
 
 # The minimum number of stems of a phrase that matches in any order, for procedures of the current frame and others.
 MIN_WORDS_IN_FRAME, MIN_WORDS = 2, 3
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +72,7 @@ def match_triggers(
 
 @lru_cache(maxsize=CACHED_TEXTS)
 def _to_padded_words(text: str) -> str:
-    return f" {' '.join(_WORD.findall(text.casefold()))} "
+    return f" {' '.join(WORD.findall(text.casefold()))} "
 
 
 def _matches_phrase(procedure: ProcedureTriggers, input_stems: Set[str], min_words: int) -> bool:

@@ -1,6 +1,5 @@
 """Ranking of memories by their relevance to an input: cosine, BM25, speaker and neighbouring messages. Pure."""
 
-import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -9,6 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.memory.memory import Kind
+from newton.text.stems import WORD
 
 # A long text matches many words by its length alone, so its lexical evidence counts half.
 LONG_TEXT_WORDS = 80
@@ -24,7 +24,6 @@ MAX_NEIGHBOUR_SOURCES = 60
 
 ROLE_NAMES = frozenset({"User", "Assistant", "Program", "Tool"})  # speakers without a name
 
-_WORD = re.compile(r"\w+")
 
 ThreadPosition = tuple[UUID | None, int | None]
 
@@ -97,8 +96,8 @@ def find_named_speakers(text: str, speakers: Iterable[str | None]) -> frozenset[
     >>> sorted(find_named_speakers("Will Ana come?", ["Ana Lima", "Will", "Marta", "User", None]))
     ['Ana Lima', 'Will']
     """
-    words = set(_WORD.findall(text))
-    known = {speaker: _WORD.findall(speaker) for speaker in speakers if speaker and speaker not in ROLE_NAMES}
+    words = set(WORD.findall(text))
+    known = {speaker: WORD.findall(speaker) for speaker in speakers if speaker and speaker not in ROLE_NAMES}
     return frozenset(speaker for speaker, parts in known.items() if parts and parts[0] in words)
 
 

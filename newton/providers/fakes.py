@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from newton.errors import ProviderError
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.embedding import Vector, normalize_rows
+from newton.text.stems import WORD
 
-_WORD = re.compile(r"\w+")
 _PIECE = re.compile(r"\S+\s*|\s+")
 _PAIR_WEIGHT = 0.5  # relative to a word
 
@@ -29,7 +29,7 @@ class HashEmbedder:
 
     def _counts(self, text: str) -> Vector:
         row = np.zeros(self.dimensions, dtype=np.float32)
-        words = _WORD.findall(text.lower())
+        words = WORD.findall(text.lower())
         pairs = [" ".join(pair) for pair in pairwise(words)]
         for gram, weight in (*((word, 1.0) for word in words), *((pair, _PAIR_WEIGHT) for pair in pairs)):
             digest = hashlib.blake2b(gram.encode("utf-8", "replace"), digest_size=4).digest()

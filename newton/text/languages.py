@@ -17,6 +17,8 @@ from typing import Any
 
 import yaml
 
+from newton.text.stems import LETTERS
+
 ENGLISH = "en"
 LANGUAGES = ("en", "de", "es", "fr", "it", "pt", "nl", "ru", "zh", "ja")
 SCRIPT_LANGUAGES = frozenset({"ru", "zh", "ja"})  # whose script identifies them
@@ -86,7 +88,6 @@ MIN_WORDS = 4  # a shorter text without known words is taken for English: a name
 MIN_EVIDENCE = 0.75  # of the one language of a text, if it is not English: less than one word of no other language
 MIN_ADVANTAGE = 1.25  # over the score of English
 
-_WORD = re.compile(r"[^\W\d_]+")
 _KANA = re.compile(r"[\u3040-\u30ff\uff66-\uff9d]")
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _CYRILLIC = re.compile(r"[\u0400-\u04ff]")
@@ -171,7 +172,7 @@ def _detect_script(text: str) -> tuple[str, ...] | None:
 def _weigh(text: str) -> LanguageEvidence:
     """Add the weights of the words and letters of a text, each of them once."""
     words, letters, scores = _word_weights(), _letter_weights(), defaultdict[str, float](float)
-    found = dict.fromkeys(_WORD.findall(text))
+    found = dict.fromkeys(LETTERS.findall(text))
     for n, written in enumerate(found):
         factor = NAME_FACTOR if n and not written.islower() else 1.0
         for code, weight in words.get(written.lower(), {}).items():

@@ -6,6 +6,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from newton.text.languages import ENGLISH, load_language
+from newton.text.stems import LETTERS
 
 _UNITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
@@ -189,7 +190,6 @@ _DIGITS = re.compile(
     r"|(?P<plain>\d+(?:[.,]\d+)*)"
 )
 _THOUSANDS = re.compile(r" ?k(?:m\b)?", re.IGNORECASE)
-_WORD = re.compile(r"[^\W\d_]+")
 _ORDINAL_ENDING = re.compile(r"ste[nrms]?$")
 _COMPOUNDING = frozenset({"de", "nl", "it", "es"})  # languages that write numbers in one word
 _JOINTS = ("und", "en", "ën")
@@ -266,7 +266,7 @@ def _find_chinese(text: str) -> Iterator[NumberMention]:
 
 def _find_words(text: str, code: str) -> Iterator[NumberMention]:
     run: list[tuple[int, re.Match[str]]] = []
-    for match in _WORD.finditer(text):
+    for match in LETTERS.finditer(text):
         if run and match[0] in _JOINING_WORDS:
             continue
         value = _read_word(match[0], code)

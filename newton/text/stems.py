@@ -1,10 +1,14 @@
-"""Stems of words in English, German, Spanish, French and Russian, by their suffixes. Pure.
+"""Words of a text, and their stems in English, German, Spanish, French and Russian, by their suffixes. Pure.
 
 Text of any language is stemmed alike, because a phrase does not say its language. So only suffixes that seldom make one
 word of two are removed.
 """
 
 import re
+
+WORD = re.compile(r"\w+")  # with digits and underscores, as identifiers have them
+TERM = re.compile(r"[^\W_]+")  # with digits
+LETTERS = re.compile(r"[^\W\d_]+")
 
 _MIN_STEM = 3
 _VOWEL = re.compile("[aeiouyäöüáéíóúàèìòùâêîôûаеёиоуыэюя]")

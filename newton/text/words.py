@@ -14,7 +14,7 @@ from newton.text.english import lemmatize
 from newton.text.greetings import is_small_talk
 from newton.text.languages import ENGLISH, detect_language, load_language
 from newton.text.sentences import STOP_WORDS
-from newton.text.stems import stem_word, strip_ending
+from newton.text.stems import TERM, WORD, stem_word, strip_ending
 
 
 def split_words(text: str) -> frozenset[str]:
@@ -119,10 +119,7 @@ def list_terms(text: str) -> list[str]:
     >>> list_terms("Der Zug nach 東京")
     ['der', 'zug', 'nach', '東', '京', '東京']
     """
-    return _WORD.findall(_segment(unicodedata.normalize("NFKC", text)).casefold())
-
-
-_WORD = re.compile(r"[^\W_]+")
+    return TERM.findall(_segment(unicodedata.normalize("NFKC", text)).casefold())
 
 
 def _segment(text: str) -> str:
@@ -273,7 +270,6 @@ def _lemmatize(word: str) -> str:
 
 MAX_COMPARED_CHARACTERS = 2_000  # of an input; the rest is not compared by stems
 CACHED_TEXTS = 8_192
-_RUN = re.compile(r"\w+")
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
@@ -285,7 +281,7 @@ def extract_stems(text: str) -> frozenset[str]:
     >>> sorted(extract_stems("Where does Ana work? Ana works at Acme."))
     ['acm', 'ana', 'work']
     """
-    words = _RUN.findall(text[:MAX_COMPARED_CHARACTERS].casefold())
+    words = WORD.findall(text[:MAX_COMPARED_CHARACTERS].casefold())
     return frozenset(strip_ending(word) for word in words if word not in NEVER_NAMES)
 
 

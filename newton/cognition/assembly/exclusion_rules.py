@@ -15,6 +15,7 @@ from newton.dialogue.task_tree import is_in_ranges
 from newton.heart.identity.tenets import reduce_wish
 from newton.memory.memory import past_reason
 from newton.memory.search_types import ASSISTANT, RetrievedMemory
+from newton.text.stems import TERM
 from newton.text.words import extract_content_words, is_empty_remark
 
 REPEATS_STATED_FACT = "its fact says the same"
@@ -32,7 +33,6 @@ _OPENING = re.compile(
     r"|yes|yeah|no)\b(?: that\b)?[\s,:;!.–—-]+)+",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"[^\W_]+")
 
 
 class MemoryDeduplicator:
@@ -94,7 +94,7 @@ def _is_stated(message: RetrievedMemory, stating: Set[tuple[UUID | None, int | N
 
 @lru_cache(maxsize=4_096)
 def _reduce(text: str) -> str:
-    return " ".join(_WORD.findall(_OPENING.sub("", text).casefold()))
+    return " ".join(TERM.findall(_OPENING.sub("", text).casefold()))
 
 
 # Minimum cosine or lexical evidence of a procedure; without it, procedures would be in every context.

@@ -1,7 +1,6 @@
 """Scoring of memories: the features of each one, combined to a score by the profile. Pure."""
 
 import math
-import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from newton.content.frames import Frame
 from newton.content.profiles import DecayClock, Profile, ScoreBoosts
 from newton.memory.memory import Outcome
 from newton.memory.search_types import RetrievedMemory
+from newton.text.stems import WORD
 
 # Layer of each kind.
 LAYER_BY_KIND: Mapping[str, str] = {
@@ -70,7 +70,6 @@ NEUTRAL_FEATURES: Mapping[str, float] = {
     "answers": 0.0,
 }
 _SECONDS_PER_HOUR = 3_600
-_WORD = re.compile(r"\w+")
 
 Combine = Callable[[Sequence[float]], float]
 
@@ -209,7 +208,7 @@ def compute_contributions(features: Sequence[float], profile: Profile) -> dict[s
 def _compute_ablations(features: Sequence[float], profile: Profile) -> dict[str, float]:
     combine = create_combiner(profile)
     values: dict[str, float] = dict(zip(FEATURE_NAMES, features, strict=True))
-    used = [name for name in FEATURE_NAMES if name in _WORD.findall(profile.expression or "")]
+    used = [name for name in FEATURE_NAMES if name in WORD.findall(profile.expression or "")]
     ablated = {name: combine([*(values | {name: NEUTRAL_FEATURES[name]}).values()]) for name in used}
     return {name: combine(features) - score for name, score in ablated.items()}
 
@@ -220,7 +219,7 @@ def _create_boost(boosts: ScoreBoosts, signals: QuerySignals) -> Callable[[Retri
         return lambda found, _: found.relevance
 
     def boosted(found: RetrievedMemory, hours: float) -> float:
-        hits = len(signals.keywords.intersection(_WORD.findall(found.summary.lower()))) if signals.keywords else 0
+        hits = len(signals.keywords.intersection(WORD.findall(found.summary.lower()))) if signals.keywords else 0
         return found.relevance * (1 + boosts.keyword * hits) * (boosts.fresh if hours < boosts.fresh_hours else 1.0)
 
     return boosted

@@ -25,12 +25,12 @@ from newton.heart.reconciliation.text_evidence import (
 )
 from newton.heart.statements.clauses import split_clauses
 from newton.text.languages import ENGLISH, detect_language
+from newton.text.stems import WORD
 
 MIN_CONTAINED = 0.6  # of the words of a statement
 MIN_COVERED, MIN_COVERED_REFERENCE = 0.75, 0.6  # of the words of a stated fact; of one with a pronoun, or a named one
 MIN_SAID = 0.5  # of the words of a clause
 
-_WORD = re.compile(r"\w+")
 # A first word that only answers ("Aye she's four", "Shortbread, course! He's on the 38"), capital as it may be.
 _OPENING = re.compile(r"^\W*\w+(?:[,!]\s+|\s+(?=(?:no|yes|she|he|it|they|we|I|nein|ja|sie|er|es)\b))")
 # Between clauses, before one that only adds to the clause before it.
@@ -56,7 +56,7 @@ def restore_case(stated: str, line: str) -> str:
     >>> restore_case("Sis has moved to Graz.", "evening. sis has moved to Graz")
     'sis has moved to Graz.'
     """
-    words, first = set(_WORD.findall(line)), _WORD.match(stated)
+    words, first = set(WORD.findall(line)), WORD.match(stated)
     plain = f"{stated[:1].lower()}{stated[1:]}"
     return plain if first and first[0] not in words and plain[: first.end()] in words else stated
 

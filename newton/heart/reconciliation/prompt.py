@@ -21,6 +21,7 @@ from newton.memory.memory import TokenCounter
 from newton.memory.representations import one_line
 from newton.text.questions import is_only_question
 from newton.text.sentences import split_sentences
+from newton.text.stems import WORD
 
 MAX_FOREIGN_CHARACTERS = 300
 MAX_ASSISTANT_CHARACTERS = 160  # of the last question of a line that no person may confirm with the next one
@@ -48,7 +49,6 @@ _HEADINGS: Mapping[KnownKind, str] = {
     "open": "Open questions",
 }
 _SHOWN_STATES: Mapping[str, str] = {"CONFIRMED": "confirmed", "UNSETTLED": "unsettled"}
-_WORD = re.compile(r"\w+")
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -157,7 +157,7 @@ def mark_draft(line: str, label: str, draft: str) -> str | None:
 def _mark(line: str, label: str, sentences: Sequence[str]) -> str | None:
     parts, start = list[str](), 0
     for sentence in sentences:
-        words = r"[^\w<>]+".join(_WORD.findall(sentence))
+        words = r"[^\w<>]+".join(WORD.findall(sentence))
         found = re.compile(rf"(?<!\w){words}(?!\w)[.!?…]?", re.IGNORECASE).search(line, start) if words else None
         if found is None or line.rfind("<", 0, found.start()) > line.rfind(">", 0, found.start()):
             return None
