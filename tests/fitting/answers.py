@@ -18,7 +18,7 @@ from newton.cognition.relevance_model import (
     TreeSplit,
     to_log_odds,
 )
-from newton.cognition.scoring.answers import MEMORY_FEATURES, extract_evidence
+from newton.cognition.scoring.relevance import MEMORY_FEATURES, extract_answer_evidence
 from newton.memory.search_types import RecallResult
 
 ensemble, linear_model = (  # scikit-learn has no type stubs
@@ -110,7 +110,7 @@ def fit_answers(cases: Sequence[AnswerCase]) -> AnswerCoefficients:
 
 
 def _extract(case: AnswerCase) -> _Rows:
-    evidence = extract_evidence(case.result)
+    evidence = extract_answer_evidence(case.result)
     found = [one for one in case.result.memories if one.memory_id in evidence.memories]  # without earlier questions
     shared = [evidence.shared[name] for name in FITTED_FEATURES if name in evidence.shared]
     table = [[*map(float, evidence.memories[one.memory_id]), *shared] for one in found]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from newton.cognition.relevance_model import RelevanceModel
-from newton.cognition.scoring.answers import estimate_answers
+from newton.cognition.scoring.relevance import estimate_answers
 from tests.fitting.answers import AnswerCase, Floats
 from tests.fitting.relevance_data import LONG_TEXTS, STORES, Folder
 

@@ -8,7 +8,7 @@ from newton.cognition.assembly.relevance_floor import RelevanceFloor, select_ans
 from newton.cognition.questions.question_kinds import read_question
 from newton.cognition.questions.question_rules import StandingStatement, choose_standing
 from newton.cognition.relevance_model import load_relevance_model
-from newton.cognition.scoring.answers import estimate_answers, estimate_sufficiency
+from newton.cognition.scoring.relevance import estimate_answers, estimate_sufficiency
 from newton.ids import derive_model_id
 from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory
 from tests.unit.assembling import found

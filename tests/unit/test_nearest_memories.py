@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from newton.cognition.questions.question_kinds import read_question
-from newton.cognition.scoring.answers import NO_ESTIMATE, AnswerEstimate
 from newton.cognition.scoring.candidates import MESSAGE_TOKENS, OTHER_TOKENS, OWN_TOKENS, UNLIKELY_FACTS, select_nearest
+from newton.cognition.scoring.relevance import NO_ESTIMATE, AnswerEstimate
 from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory
 from tests.unit.assembling import found
 

@@ -11,7 +11,7 @@ from newton.cognition.assembly.exclusion_rules import find_repeated_messages, is
 from newton.cognition.assembly.relevance_floor import select_answers
 from newton.cognition.questions.question_kinds import demote_echoes
 from newton.cognition.relevance_model import find_correction, load_relevance_model
-from newton.cognition.scoring.answers import AnswerEstimate, estimate_answers
+from newton.cognition.scoring.relevance import AnswerEstimate, estimate_answers
 from newton.deadline import RequestDeadline
 from newton.dialogue import log
 from newton.dialogue.compaction import entry_store

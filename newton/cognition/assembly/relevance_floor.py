@@ -9,8 +9,8 @@ from newton.cognition.questions.question_kinds import QuestionKind
 from newton.cognition.questions.question_rules import ANSWERED_KINDS
 from newton.cognition.relevance_model import NO_CORRECTION, AnswerCorrection, RelevanceModel
 from newton.cognition.request import ContextBuildRequest
-from newton.cognition.scoring.answers import MIN_QUESTION, AnswerEstimate, estimate_sufficiency
 from newton.cognition.scoring.candidates import CandidateSet
+from newton.cognition.scoring.relevance import MIN_QUESTION, AnswerEstimate, estimate_sufficiency
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.gathered_data import GatheredSources
 from newton.content.frames import Frame

@@ -17,8 +17,15 @@ from newton.cognition.questions.question_rules import (
 )
 from newton.cognition.relevance_model import RelevanceModel
 from newton.cognition.request import ContextBuildRequest
-from newton.cognition.scoring.answers import MIN_QUESTION, NO_ESTIMATE, AnswerEstimate, estimate_answers, read_words
-from newton.cognition.scoring.relevance import create_estimator, list_telling
+from newton.cognition.scoring.relevance import (
+    MIN_QUESTION,
+    NO_ESTIMATE,
+    AnswerEstimate,
+    create_estimator,
+    estimate_answers,
+    list_telling,
+    read_words,
+)
 from newton.cognition.scoring.reply_usage import extract_keywords
 from newton.cognition.scoring.score import NO_SIGNALS, QuerySignals, ScoredMemory, TrialCounts, create_scorer
 from newton.cognition.sources.gathered_data import GatheredSources
