@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
+from uuid import UUID
 
 from newton.agent.prompt_records.prompt_store import CallOutcome, insert_prompt
 from newton.agent.prompt_records.spans import PromptOrigin
@@ -66,21 +67,7 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
     await model.identity.propose("value", "Tea before talk.")
     (line, _), (proposal,) = (await person.identity.get()).tenets, await person.identity.list_proposals()
     proposals = ("accept_proposal", "reject_proposal")
-    async with newton.scope.write() as (tx, ctx):
-        await engine.record_activations(tx, "censor", [censors["open the sluice"]], stage="action", ctx=ctx)
-        await store.add_links(tx, "contradicts", [(facts[1], facts[0])], ctx=ctx)
-        bond = RelationDeclaration(ref="b", source="Bob", type="helps", target="Robert Smith")
-        await entity_changes.declare_relations(tx, [bond], ctx=ctx)
-        chunks = [TextChunk("", text, 5) for text in ("The boat is blue.", "It is on the shore.")]
-        boat = DocumentSource(ref="boat.md", title="The boat", format="markdown")
-        await documents.replace_passages(tx, boat, chunks, ctx=ctx)
-        fit = CorrectionFit(
-            contexts=50, items=300, used=60, correction=AnswerCorrection(0.9, -0.1), validation_items=90
-        )
-        model = relevance_model.load_relevance_model().answer_fingerprint
-        await relevance_model.add_correction(tx, fit, agent_id=ctx.agent_id, model=model, now=person.scope.now())
-        value = {"leaf": "green", "from": "the mill"}
-        await item_store.put_item(tx, ItemAddress(("kitchen",), "tea"), value, text="green tea", ctx=ctx)
+    await _store_rows(newton, censors["open the sluice"], facts)
     return {
         **await _talk(person),
         "censor_id": str(censors["open the sluice"]),
@@ -95,6 +82,25 @@ async def begin_world(newton: AgentServices) -> dict[str, str]:
         **dict.fromkeys((f"{one}.line_id" for one in proposals), str(proposal.tenet_id)),
         "set_outcome.memory_id": str(episode.memory_id),
     }
+
+
+async def _store_rows(newton: AgentServices, censor_id: UUID, facts: Sequence[UUID]) -> None:
+    """Store what no operation stores: uses, links, relations, a document, a correction and an item."""
+    async with newton.scope.write() as (tx, ctx):
+        await engine.record_activations(tx, "censor", [censor_id], stage="action", ctx=ctx)
+        await store.add_links(tx, "contradicts", [(facts[1], facts[0])], ctx=ctx)
+        bond = RelationDeclaration(ref="b", source="Bob", type="helps", target="Robert Smith")
+        await entity_changes.declare_relations(tx, [bond], ctx=ctx)
+        chunks = [TextChunk("", text, 5) for text in ("The boat is blue.", "It is on the shore.")]
+        boat = DocumentSource(ref="boat.md", title="The boat", format="markdown")
+        await documents.replace_passages(tx, boat, chunks, ctx=ctx)
+        fit = CorrectionFit(
+            contexts=50, items=300, used=60, correction=AnswerCorrection(0.9, -0.1), validation_items=90
+        )
+        model = relevance_model.load_relevance_model().answer_fingerprint
+        await relevance_model.add_correction(tx, fit, agent_id=ctx.agent_id, model=model, now=ctx.now)
+        value = {"leaf": "green", "from": "the mill"}
+        await item_store.put_item(tx, ItemAddress(("kitchen",), "tea"), value, text="green tea", ctx=ctx)
 
 
 async def build_contexts(newton: AgentServices) -> None:
