@@ -1,4 +1,4 @@
-"""The steps of one context, and the input of its assembly from parts of which each may fail by itself."""
+"""Data of the steps that build one context, and the builder of the input of its assembly."""
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -95,7 +95,7 @@ class InputParts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssemblyInputBuilder:
-    """Creates inputs of assemblies. `rank_focus` ranks the messages of Current Focus."""
+    """Builds the input of an assembly. `rank_focus` ranks the messages of the section Current Focus."""
 
     header_tokens: Mapping[str, int]
     count_tokens: TokenCounter
@@ -112,7 +112,7 @@ class AssemblyInputBuilder:
         *,
         missing: MutableMapping[str, str],
     ) -> AssemblyInput:
-        """Return the input of the assembly. Parts that fail are entered in `missing`, and have no lines."""
+        """Return the input of the assembly. A part that fails is left empty, and its reason entered in `missing`."""
         count_tokens, state, ids = self.count_tokens, gathered.session_state, {f.memory_id for f in found.memories}
         parts = self._compute_parts(request, gathered, plan, found, missing)
         return AssemblyInput(
@@ -154,7 +154,7 @@ class AssemblyInputBuilder:
         )
 
     def update_incomplete_note(self, inputs: AssemblyInput, missing: Mapping[str, str]) -> AssemblyInput:
-        """Return the input with a note of all that is missing, also of what failed after the plan was made."""
+        """Return the input with a note that names everything in `missing`, also what failed after planning."""
         before, note = inputs.incomplete_note, render_incomplete_note(missing, self.count_tokens)
         if note is None or note == before:
             return inputs

@@ -16,7 +16,7 @@ MAX_TEXT_CHARACTERS = 160
 
 
 class ApprovalCommands(NamedTuple):
-    """The noun for items of a kind, and the commands and the route that decide on one; `{}` is its id or name."""
+    """The noun for a kind of pending item, and the commands and the route that decide on it; `{}` is its id or name."""
 
     noun: str
     approve: str
@@ -35,7 +35,7 @@ MORE = "{} more wait for the user's approval: `newton censors`, `newton identity
 
 
 class PendingApproval(NamedTuple):
-    """Something that waits for approval. `trust` is that of its author; a procedure is approved by its `name`."""
+    """A censor, rule or procedure that waits for approval, with its author's `trust`; only a procedure has a `name`."""
 
     item_id: UUID
     kind: ApprovalKind
@@ -45,7 +45,7 @@ class PendingApproval(NamedTuple):
 
     @property
     def line(self) -> str:
-        """Return a sentence that quotes it as data, and says that it is not in force and how to decide about it."""
+        """Return a sentence that quotes the item as data, says that it is not in force, and how to decide about it."""
         commands, ref = COMMANDS[self.kind], self.name or short_id(self.item_id)
         text = one_line(self.text)
         text = text if len(text) <= MAX_TEXT_CHARACTERS else f"{text[: MAX_TEXT_CHARACTERS - 1]}…"
@@ -58,12 +58,12 @@ class PendingApproval(NamedTuple):
 
 
 def select_shown(pending: Sequence[PendingApproval]) -> list[PendingApproval]:
-    """Return the latest ones, oldest first."""
+    """Return the latest `MAX_SHOWN` items, oldest first."""
     return sorted(pending)[-MAX_SHOWN:]
 
 
 def list_lines(pending: Sequence[PendingApproval]) -> list[str]:
-    """Return the lines of the latest ones, oldest first, and a line that counts the others."""
+    """Return the lines of the latest `MAX_SHOWN` items, oldest first, and a line that counts the others."""
     shown = select_shown(pending)
     others = len(pending) - len(shown)
     return [*(one.line for one in shown), *([MORE.format(others)] if others else [])]

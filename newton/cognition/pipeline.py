@@ -164,7 +164,7 @@ class ContextBuilder:
         frame_choice: FrameChoice | None,
         failed: dict[str, str],
     ) -> CachedContext:
-        """Build a context. Parts that fail are entered in `failed`; if no source can be read, only from the request."""
+        """Build a context, from the request alone if no source can be read. Parts that fail are entered in `failed`."""
         timer, now = StageTimer(), request.as_of or self.clock.now()
         hooks_before = await run_before_assembly(self.hooks, request)
         request = apply_hook_effects(request, hooks_before, self.frames)
@@ -197,7 +197,7 @@ class ContextBuilder:
         gathered: GatheredSources,
         failed: dict[str, str],
     ) -> AssembledContext:
-        """Assemble a context from what was gathered, or, if that fails, from the most with which it succeeds."""
+        """Assemble a context from all sources, else without search results, else from identity and censors only."""
         for available in (gathered, gathered.without_found()):
             work = partial(self._assemble, request, frame_choice, now, available, failed)
             if assembled := compute_part("context", work, default=None, missing=failed):

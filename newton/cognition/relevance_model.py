@@ -78,7 +78,7 @@ class LogisticCoefficients(StrictModel):
 
 
 class RelevanceCoefficients(StrictModel):
-    """Two regressions: `query` for whether any memory is relevant to an input, `memory` for whether a given one is.
+    """Two regressions: `query` for whether any memory is relevant to an input, `memory` for whether a given memory is.
 
     If `query` is None, every input is taken to have relevant memories.
     """
@@ -111,9 +111,9 @@ class BoostedTrees(StrictModel):
 
 
 class AnswerCoefficients(StrictModel):
-    """Two models: `question` for whether memory answers a question at all, `memory` for whether a given one does.
+    """Two models: `question` for whether any memory answers a question, `memory` for whether a given memory does.
 
-    `sufficiency` turns the first into the probability that memory has everything that the question needs.
+    `sufficiency` maps the result of `question` to the probability that memory has all that the question needs.
     """
 
     question: BoostedTrees

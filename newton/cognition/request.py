@@ -35,7 +35,7 @@ class WeightOverrides(StrictModel):
 
 
 class ReachOverrides(StrictModel):
-    """Limits of the memories to consider in addition to the results of the search; one that is left out stays."""
+    """Limits of the memories to consider besides search results; a limit that is left out stays unchanged."""
 
     depth: int | None = Field(None, ge=0, le=5, description="Relation steps from the entities in the input.")
     salient: int | None = Field(None, ge=0, le=100, description="Most salient entities to add.")
@@ -195,9 +195,9 @@ class SentMessages:
     """The messages of a session that the model is sent: from `first_position` on, except `unsent_positions`.
 
     For a branch, `inherited_ranges` are the messages of its parent sessions that it includes, as (session, first,
-    last). `has_events` means that the model has the events of the session too, as a program's own model does.
-    `quoted_tokens` are those of the messages of other sessions that were sent with earlier inputs; None if they are not
-    sent again.
+    last). `has_events` means that the model also has the events of the session, as a program's own model does.
+    `quoted_tokens` counts the messages of other sessions that were sent with earlier inputs; None if they are not sent
+    again.
     """
 
     session_id: UUID
@@ -233,8 +233,8 @@ class ContextBuildRequest:
     `input_memory_id` is the memory of the input itself, which the search excludes. `item_ids` adds its id to the line
     of each memory, for a caller that can call `expand`. Nothing of a request that `is_private` is stored. Messages and
     events of `related_sessions` rank higher than others. `whole_input` is the input, if `input` is an excerpt of it;
-    censors are matched against it. `deadline` is the moment until which memory is waited for; None means that the
-    builder of the context sets it, and that the context has what was found by then.
+    censors are matched against it. `deadline` limits the wait for memory; with None, the builder of the context sets
+    one and uses what was found by then.
     """
 
     agent_id: UUID
@@ -263,11 +263,11 @@ class ContextBuildRequest:
         return self.whole_input or self.input
 
     def find_deadline(self, seconds: float) -> RequestDeadline:
-        """Return the deadline; without one, that in so many seconds of a request that accepts a partial result."""
+        """Return the request's deadline, else one in `seconds` that accepts a partial result."""
         return self.deadline or RequestDeadline.after(seconds, accepts_partial=True)
 
     def start_deadline(self, seconds: float) -> "ContextBuildRequest":
-        """Return the request with its deadline; without one, with that of `find_deadline`."""
+        """Return the request with the deadline from `find_deadline` set."""
         return self if self.deadline else replace(self, deadline=self.find_deadline(seconds))
 
     def shorten_input(self) -> "ContextBuildRequest":

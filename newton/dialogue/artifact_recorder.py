@@ -1,4 +1,4 @@
-"""Artifacts of new messages (long outputs, pasted texts, written files): how they are found, stored and shortened."""
+"""Recorder of artifacts: finds, stores and shortens long outputs, pasted texts and written files in new messages."""
 
 import heapq
 import json
@@ -107,7 +107,7 @@ def _take(
 
 
 def _rank_lines(digest: DigestInput, between: range, *, limit: int) -> list[int]:
-    """Return the lines that may matter: in turn one with words of the request or an error, and an unusual one."""
+    """Return up to 2 * `limit` line indexes to show: alternately a line relevant to the request and an unusual one."""
     relevant = _rank_relevant(digest, between, limit=limit)
     unusual = [number - 1 for number in rank_unusual_lines(digest.lines)[:limit] if number - 1 in between]
     pairs = chain.from_iterable(zip_longest(relevant, unusual))
@@ -115,7 +115,7 @@ def _rank_lines(digest: DigestInput, between: range, *, limit: int) -> list[int]
 
 
 def _rank_relevant(digest: DigestInput, between: range, *, limit: int) -> list[int]:
-    """Return the lines with words of the request, rare ones first, and with errors."""
+    """Return the indexes of lines with errors or words of the request, best first; rare words count more."""
     wanted = content_stems(digest.request)
     templates = [mask_variables(line) for line in digest.lines]
     counts = Counter(templates)
@@ -157,7 +157,7 @@ _COMMENT_NAME = re.compile(
 
 
 class WrittenFile(NamedTuple):
-    """A file with its new text, or with the edit of its last version: `new` in place of the only `old`."""
+    """A file with its new `text`, or (if None) an edit that replaces the only occurrence of `old` by `new`."""
 
     name: str
     text: str | None = None
@@ -315,7 +315,7 @@ class ArtifactRecorder:
         earlier: Sequence[NewArtifact],
         calls: Mapping[str, ToolCall],
     ) -> NewArtifact | None:
-        """Return the artifact of a written file; None for an edit whose earlier version is not known.
+        """Return the artifact of a written file; None for an empty text and for an edit of an unknown version.
 
         `earlier` are artifacts that are stored in the same step.
         """

@@ -1,4 +1,4 @@
-"""Storage of artifacts: versions of long texts in chunks, lists, reads of some lines, and searches, ranked."""
+"""Storage of artifacts (versions of long texts, in chunks): lists, reads of ranges, and ranked searches of lines."""
 
 import json
 from collections import defaultdict
@@ -97,8 +97,8 @@ class LineMatch(NamedTuple):
 class SimilarLine(NamedTuple):
     """A line whose vector is similar to that of a query.
 
-    `similarity` is their cosine, `contrast` the cosine after what the lines of the artifact have in common is removed
-    from both.
+    `similarity` is the cosine, `contrast` the cosine of both vectors without the part that all lines of the artifact
+    share.
     """
 
     artifact_id: UUID
@@ -300,7 +300,8 @@ def _score_by_words(matches: Sequence[LineMatch]) -> dict[LineKey, float]:
 def group_lines(ranked: Iterable[LineKey], line_counts: Mapping[UUID, int]) -> list[LineSpan]:
     """Return ranges of lines around the found lines, the best first.
 
-    Ranges that overlap or adjoin are merged, up to MAX_SPAN_LINES. A line that belongs to no range then has its own.
+    Ranges that overlap or adjoin are merged, up to MAX_SPAN_LINES. A found line outside of all of them gets a range of
+    its own.
     """
     ranges: list[LineSpan] = []
     for rank, (artifact_id, line) in enumerate(ranked):

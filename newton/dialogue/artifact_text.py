@@ -23,10 +23,10 @@ MIN_ROWS_PER_VALUE = 10  # on average
 
 
 def find_first_values(lines: Sequence[str], *, delimiter: str) -> dict[int, str]:
-    """Return the values that a row shows first, by the number of the row's line, from 1; the header is line 1.
+    """Return the values that occur for the first time in a row, by line number (the header is line 1).
 
-    Only columns with few different values count, and only values with a letter. In the vector of a whole row such a
-    value hardly shows beside names and addresses.
+    Only columns with few different values count, and only values with a letter. They are embedded separately, because
+    they hardly affect the vector of a whole row.
 
     >>> rows = [f"{n},paid" for n in range(40)] + ["40,lost in transit"]
     >>> find_first_values(["order,state", *rows], delimiter=",")
@@ -206,7 +206,7 @@ def guess_media_type(name: str, text: str) -> str:
 
 
 def is_binary(data: bytes) -> bool:
-    """Return whether the beginning of a file shows that it is not UTF-8 text."""
+    """Return whether a file is not UTF-8 text, judged by its beginning."""
     sample = data[:NUL_SAMPLE]
     if b"\0" in sample:
         return True
@@ -245,7 +245,7 @@ def content_stems(text: str) -> frozenset[str]:
 
 
 def rank_unusual_lines(lines: Sequence[str]) -> list[int]:
-    """Return the numbers of the lines, from 1, whose words are rarest in the text first; one line of each template."""
+    """Return line numbers, from 1, one for each template of lines; lines with the rarest words come first."""
     first_of: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         if len(_WORD.findall(line)) >= MIN_PASSAGE_WORDS:

@@ -1,4 +1,4 @@
-"""The message log of a session, which may continue others; blocks of prompts beside it; leases for turns on it."""
+"""The message log of a session, with the stored blocks of its prompts and the leases that serialize its turns."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class PromptBlock:
 
 
 async def insert_block(tx: Tx, block: PromptBlock, *, session_id: UUID, agent_id: UUID, now: datetime) -> None:
-    """Store a block, unless its place has one: a later call of the same turn sends the same."""
+    """Store a block, unless one is stored for its kind and position by an earlier model call of the turn."""
     await SQL["insert_block"].execute(
         tx,
         agent_id=agent_id,
@@ -67,7 +67,7 @@ async def insert_block(tx: Tx, block: PromptBlock, *, session_id: UUID, agent_id
 
 
 async def find_system_block(tx: Tx, *, session_id: UUID, agent_id: UUID) -> tuple[datetime, PromptBlock | None]:
-    """Return when a session began, and its latest system message; None without one, or if a part was forgotten."""
+    """Return the time when a session began, and its latest system message; None if none or a part was forgotten."""
     row = await SQL["get_system_block"].fetch_one(tx, agent_id=agent_id, session_id=session_id)
     assert row is not None
     if row["text"] in (None, FORGOTTEN):
@@ -130,7 +130,7 @@ class InjectedRange(NamedTuple):
 
 
 class ViewSources(NamedTuple):
-    """The data that determine a view: compaction entries that no other covers, and the number of forgotten memories."""
+    """The data that determine a view: the outermost compaction entries, and the number of forgotten memories."""
 
     entries: Sequence[CompactionEntry]
     forgotten_count: int
@@ -215,7 +215,7 @@ async def find_quarantined_trust(
 async def list_quarantined_replies(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[UUID]:
     """Return the memories of the quarantined replies of a session, also of those that a branch inherits.
 
-    Searches of the session find them: they repeat only what its model has read.
+    Searches in the session include them, because they repeat only texts that its model has read.
     """
     rows = await SQL["list_quarantined_replies"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     return [row["memory_id"] for row in rows]
@@ -229,7 +229,7 @@ async def get_last_position(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
 
 
 async def has_later_messages(tx: Tx, *, agent_id: UUID, session_id: UUID, position: int) -> bool:
-    """Return whether messages follow a position; a notice that says why a message has no reply is none."""
+    """Return whether messages follow a position. Notices that say why a message has no reply do not count."""
     key = {"agent_id": agent_id, "session_id": session_id, "position": position}
     row = await SQL["has_later_messages"].fetch_one(tx, **key, failure_prefix=FAILURE_PREFIX)
     assert row is not None
@@ -350,7 +350,7 @@ async def release_lease(tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id
 
 
 async def read_turn_start(tx: Tx, *, agent_id: UUID, session_id: UUID) -> TurnStart:
-    """Return what a turn of a session begins with."""
+    """Return the open tool calls and the ancestors of a session, read at the start of a turn."""
     rows = await SQL["read_turn_start"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     return TurnStart(
         open_calls=[ToolCall(*row[:3]) for row in rows if row["ancestor_id"] is None],

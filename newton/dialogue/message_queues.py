@@ -79,7 +79,7 @@ class OpenLines:
 async def find_unread(
     tx: Tx, *, agent_id: UUID, limit: int, ended_before: datetime | None = None, only_unparsed: bool = False
 ) -> list[EpisodeLines]:
-    """Return the oldest conversations from which nothing was extracted yet; those that the classifier read are last.
+    """Return the oldest conversations without extracted facts; those that the classifier has read come last.
 
     With `ended_before`, return only those that ended by then, and also episodes without a session. With
     `only_unparsed`, return only those that the classifier has not read.
@@ -106,7 +106,7 @@ async def mark_parsed(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> bool:
 
 
 async def find_open(tx: Tx, *, agent_id: UUID, limit: int, only_recent: bool = False) -> list[OpenLines]:
-    """Return the unread messages of up to `limit` sessions that go on, MAX_MESSAGES of each.
+    """Return up to MAX_MESSAGES unread messages of each of up to `limit` sessions that have not ended.
 
     With `only_recent`, only sessions of the RECENT_MEMORIES latest memories are looked at.
     """
@@ -185,9 +185,9 @@ NO_MEMORY = UUID(int=0)
 class DueSession:
     """A session with unread messages of users, from `first_position` on.
 
-    `reconciled_position` is the stored position, by which a worker notices that another one was faster.
-    `failed_readings` counts the calls in a row for its next messages that failed or had an unreadable answer.
-    `recorded_at` is the time at which the newest of its unread messages that were counted was stored.
+    `reconciled_position` is the stored position; if it has changed, another worker was faster. `failed_readings` counts
+    the consecutive model calls for its next messages that failed or had an unreadable answer. `recorded_at` is the time
+    at which the newest counted unread message was stored.
     """
 
     session_id: UUID
@@ -214,8 +214,8 @@ async def list_due_sessions(
 ) -> list[DueSession]:
     """Return the sessions with at least `min_lines` unread messages of users, or whose newest is from `idle_since`.
 
-    Sessions that were closed since their first unread message are also returned. With `recent`, only the sessions of so
-    many latest memories are looked at.
+    Sessions that were closed since their first unread message are also returned. With `recent`, only sessions of the
+    `recent` latest memories are searched.
     """
     rows = await SQL["list_due_sessions"].fetch_all(
         tx, agent_id=agent_id, recent=recent, min_lines=min_lines, idle_since=idle_since, max_rows=limit
@@ -266,7 +266,7 @@ async def find_episode(tx: Tx, session_id: UUID, position: int, *, agent_id: UUI
 async def list_told_episodes(
     tx: Tx, *, agent_id: UUID, ended_before: datetime, user_name: str, limit: int
 ) -> Sequence[NewLine]:
-    """Return unread episodes without a session as lines of those who told them. `memory_id` is that of the episode."""
+    """Return unread episodes without a session, each as a line to reconcile with the memory id of the episode."""
     rows = await SQL["list_told_episodes"].fetch_all(tx, agent_id=agent_id, ended_before=ended_before, max_rows=limit)
     return [
         NewLine(
@@ -310,7 +310,7 @@ def _to_line(row: Record, user_name: str, *, is_alone: bool, is_read: bool) -> N
 
 
 def _find_source(row: Record) -> tuple[LineSource, str]:
-    """Return whose text a message is, and what it is if it is foreign. A reply after foreign text is foreign."""
+    """Return the source of a message, and for a foreign text a description. A reply after foreign text is foreign."""
     is_foreign = row["trust"] in UNTRUSTED_TIERS
     if row["role"] == "user" and row["memory_id"] and not is_foreign:
         return "person", ""
@@ -340,7 +340,7 @@ class LongMessage(NamedTuple):
 
 
 async def find(tx: Tx, *, agent_id: UUID, limit: int) -> list[LongMessage]:
-    """Return messages that are often shown, too long for that, and without a summary, the most shown ones first."""
+    """Return messages that contexts often show, longer than a short form and without a summary, most shown first."""
     limits = {"max_rows": limit, "form_tokens": SUMMARY_TOKENS, "min_uses": MIN_USES}
     return [LongMessage(*row) for row in await SQL["list_long_messages"].fetch_all(tx, agent_id=agent_id, **limits)]
 

@@ -63,7 +63,7 @@ class Message:
 
     @property
     def speaker(self) -> str:
-        """Return who said it, as a context names them: never "System", which a model would obey."""
+        """Return the speaker as named in a context: never "System", which a model would obey."""
         if self.name:
             return guard_name(self.name)
         return PROGRAM_SPEAKER if self.role == "system" else self.role.capitalize()
@@ -94,12 +94,12 @@ class StoredMessage:
 
 
 def guard_name(name: str) -> str:
-    """Return the name of a speaker in a form that a model does not take for a role that it obeys."""
+    """Return the name of a speaker, prefixed with "Participant" if it is that of a role that models obey."""
     return f"Participant {name}" if name.strip().casefold() in AUTHORITIES else name
 
 
 def derive_failure_ref(*parts: str) -> str:
-    """Return the ref of a notice that says why a message has no reply."""
+    """Return the ref of a notice that says why a message has no reply, computed from `parts`."""
     return FAILURE_PREFIX + digest(*parts).hex()
 
 

@@ -28,7 +28,7 @@ SUMMARY_SENTENCES = 3
 class UncoveredMessage:
     """A message that no episode includes yet, with id and trust of the memory created from it; None without one.
 
-    `is_hidden` means that a person asked not to keep it.
+    `is_hidden` means that a person asked not to keep it in memory.
     """
 
     position: int
@@ -67,7 +67,7 @@ def _is_episode(uncovered: Sequence[UncoveredMessage]) -> bool:
 
 
 def _spoken(uncovered: Sequence[UncoveredMessage]) -> Sequence[UncoveredMessage]:
-    """Return the messages with memories; without any, and none that is hidden, all: notices may quote a hidden one."""
+    """Return the visible messages with memories. If there are none, return all, or none if any message is hidden."""
     spoken = [item for item in uncovered if item.memory_id and not item.is_hidden]
     return spoken or ([] if any(item.is_hidden for item in uncovered) else uncovered)
 

@@ -96,10 +96,10 @@ async def append(
 ) -> list[StoredMessage]:
     """Append the messages that are new to the session, in order, and return them with their positions.
 
-    A message with a known ref is skipped. A reply whose `min_trust` is not known gets that of the text of tools and the
-    web before it. What is derived from the messages, such as the brief, is recorded in parts; one that fails is entered
-    in `missing`. Raises ConflictError if the content of a message with a known ref differs,
-    and InputError for a tool result whose call is unknown or has a result already.
+    A message with a known ref is skipped. A reply with unknown `min_trust` gets the lowest trust of the tool and web
+    text before it. Records derived from the messages, such as the brief, are stored too; one that fails is entered in
+    `missing`. Raises ConflictError if the content of a message with a known ref differs, and InputError for a tool
+    result whose call is unknown or has a result already.
     """
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
     new_messages, last_position = await _filter_new(tx, messages, session_id=session_id, ctx=ctx)
@@ -127,10 +127,10 @@ async def append(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DerivedRecords:
-    """The records derived from new messages beside their memories: outputs, brief, observations, artifacts, digests.
+    """Stores the records derived from new messages: outputs, brief, observations, artifacts and digests.
 
-    An error in the computation of one of them costs this one. An error of a statement or of what stores the result
-    aborts the transaction, so that nothing is stored in part.
+    If the computation of one kind of record fails, only this kind is lost. An error of a database statement aborts the
+    transaction.
     """
 
     tx: Tx
@@ -193,7 +193,7 @@ async def _filter_new(
 
 
 async def _mark_replies(tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext) -> list[Message]:
-    """Return the messages; a reply whose `min_trust` is not known has that of the foreign text before it, if any."""
+    """Return the messages, where replies with unknown `min_trust` have that of the foreign text before them, if any."""
     if not any(map(_is_unmarked_reply, messages)):
         return list(messages)
     rows = await SQL["list_foreign_trusts"].fetch_all(tx, agent_id=ctx.agent_id, session_id=session_id)
@@ -234,7 +234,7 @@ async def _match_tool_results(
 async def _find_open_calls(
     tx: Tx, messages: Sequence[Message], *, session_id: UUID, agent_id: UUID
 ) -> dict[str, ToolCall]:
-    """Return the calls of the session without a result to which a message has the id of the result."""
+    """Return the calls of the session that have no result yet and to which one of the messages is the result, by id."""
     call_ids = [line.tool_call_id for line in messages if line.tool_call_id]
     if not call_ids:
         return {}
@@ -243,9 +243,9 @@ async def _find_open_calls(
 
 
 async def detach_results(tx: Tx, messages: Sequence[Message], *, session_id: UUID, agent_id: UUID) -> list[Message]:
-    """Return the messages; each tool result that has no open call is a text of the tool, without the id of a call.
+    """Return the messages, without the call ids of tool results that have no open call.
 
-    The client has cut its call away, or the call has a result already.
+    Such results occur if the client has cut the call away, or if the call has a result already.
     """
     open_calls = {*await _find_open_calls(tx, messages, session_id=session_id, agent_id=agent_id)}
     detached: list[Message] = []

@@ -68,7 +68,7 @@ class Task:
 
     @property
     def has_begun(self) -> bool:
-        """Return whether the work on the task has begun: that on a step of a plan may not have."""
+        """Return False for a planned or skipped step of a plan, else True."""
         return self.status not in ("planned", "skipped")
 
     @property
@@ -253,5 +253,5 @@ def subtract_ranges(whole: tuple[int, int], holes: Iterable[tuple[int, int]]) ->
 
 
 def is_in_ranges(position: int | None, ranges: Iterable[tuple[int, int]]) -> bool:
-    """Return True if one of the ranges has the position; False for None, which no message has."""
+    """Return True if one of the ranges contains the position; False for None (not a message)."""
     return position is not None and any(first <= position <= last for first, last in ranges)

@@ -1,7 +1,4 @@
-"""Storage of the task stack of a session, whose finished tasks become one line. Steps of a plan follow each other.
-
-One line replaces the messages of an ended task.
-"""
+"""Storage of the task stack of a session. In the view, one line replaces the messages of an ended task."""
 
 import functools
 from bisect import bisect_left, bisect_right

@@ -40,7 +40,7 @@ class ArtifactSelector:
         memories: Sequence[RetrievedMemory],
         sent_messages: SentMessages | None,
     ) -> ContextBudget:
-        """Return the budget with the layers of session artifacts and of passages of documents, if any were found."""
+        """Return the budget with tokens reserved for session artifacts and document passages, where any were found."""
         has_passages = self.policy.max_selected and any(found.kind == "passage" for found in memories)
         documents = self.policy.max_passage_tokens if has_passages else 0
         budget = reserve_layer(budget, SESSION_LAYER, self.reserve_tokens(artifacts, sent_messages))

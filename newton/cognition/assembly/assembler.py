@@ -166,10 +166,10 @@ def compose(
 
 
 def _is_insufficient(candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput) -> bool:
-    """Return True if the memories shown probably lack what the input needs.
+    """Return True if the selected memories probably do not answer the input; False if this cannot be judged.
 
-    Without minimums this is not judged. Memories that were selected by their topic are judged together: whether memory
-    knows the subject. What was not found by the search, such as a result of a tool, may answer all the same.
+    If each memory was judged as an answer, the sufficiency decides. Else memory must hardly know the topic of the
+    input, and no artifact or tool result of the session is shown, which may answer it all the same.
     """
     floor = assembly_input.relevance_floor
     if not floor.judges_answers:
@@ -183,27 +183,27 @@ def _is_insufficient(candidates: Sequence[ScoredCandidate], assembly_input: Asse
 
 
 def _is_unknown_topic(assembly_input: AssemblyInput) -> bool:
-    """Return True if memories are selected by their topic, and memory hardly knows the subject of the input."""
+    """Return True if memories are selected by topic, not as answers, and memory hardly knows the topic of the input."""
     floor = assembly_input.relevance_floor
     return floor.minimum > 0 and floor.is_hardly_known and not floor.judges_answers
 
 
 def is_of_other_session(scored: ScoredMemory, assembly_input: AssemblyInput) -> bool:
-    """Return True for a message or summary of another session that nobody put into this one."""
+    """Return True for a message or summary of another session that was not injected into this one."""
     found = scored.found
     is_added = found.memory_id in assembly_input.injected or found.memory_id in assembly_input.observations
     return scored.layer == EPISODE_LAYER and found.thread_id != assembly_input.session_id and not is_added
 
 
 def _is_from_session(scored: ScoredMemory, assembly_input: AssemblyInput) -> bool:
-    """Return True for an artifact or a tool result of the session, and for what was put into it."""
+    """Return True for an artifact or a tool result of the session, and for a memory injected into it."""
     memory_id = scored.found.memory_id
     is_added = memory_id in assembly_input.injected or memory_id in assembly_input.observations
     return is_added or scored.layer == SESSION_LAYER
 
 
 def _reserve_note(assembly_input: AssemblyInput) -> int:
-    """Return the tokens of the note on an unknown topic: memories that are near to the topic can fill the context."""
+    """Return the tokens to reserve for the note on an unknown topic, because similar memories can fill the context."""
     note = assembly_input.uncertain_note
     if note is None or not _is_unknown_topic(assembly_input) or not _takes_note(assembly_input):
         return 0
@@ -211,7 +211,7 @@ def _reserve_note(assembly_input: AssemblyInput) -> int:
 
 
 def _takes_note(assembly_input: AssemblyInput) -> bool:
-    """Return True if the input asks for what memory has, and no other note says what it lacks."""
+    """Return True if the input asks a question, and no other note says what is missing from memory."""
     is_asked = assembly_input.gathering.is_chronological or contains_question(assembly_input.input)
     return is_asked and not (assembly_input.empty_range_note or assembly_input.incomplete_note)
 
@@ -219,7 +219,7 @@ def _takes_note(assembly_input: AssemblyInput) -> bool:
 def _add_note(
     sections: Mapping[str, Sequence[TextBlock]], note: TextBlock | None, assembly_input: AssemblyInput
 ) -> Mapping[str, Sequence[TextBlock]]:
-    """Add a note on what memory has about a question, if it fits and no other note says so."""
+    """Add the note if the input is a question without another note, and the context still fits its budget."""
     if note is None or not _takes_note(assembly_input):
         return sections
     extended = {**sections, "note": [*sections["note"], note]}
@@ -245,7 +245,7 @@ def _build_fixed_sections(
 
 
 def _rank_score(scored: ScoredMemory) -> float:
-    """Return the score for placing a memory; ineffective procedures get one below all other memories."""
+    """Return the score that orders memories for placement. Ineffective procedures rank below all other memories."""
     return scored.score - INEFFECTIVE_PENALTY * (scored.found.state == "INEFFECTIVE")
 
 
@@ -270,7 +270,7 @@ def to_fill_candidate(scored: ScoredMemory, assembly_input: AssemblyInput) -> Fi
 def _reject_candidates(
     ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput, *, focus: Sequence[RetrievedMemory]
 ) -> dict[UUID, FillPlacement]:
-    """Return the candidates that are left out even if they would fit, with the reasons."""
+    """Return the candidates that are excluded even if they would fit, with the reasons."""
     focus_ids = {found.memory_id for found in focus}
     excluded = {s.found.memory_id: find_exclusion_reason(s.found, assembly_input, focus_ids=focus_ids) for s in ordered}
     # procedures do not count for the best evidence: they may be built-in
@@ -336,7 +336,7 @@ def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozen
 
 
 def _add_choice_reason(placed: FillPlacement, assembly_input: AssemblyInput) -> FillPlacement:
-    """Add to the reason of a placed memory why it was chosen, if rules of its own did that."""
+    """Add to the reason of a placed memory why it was chosen as an observation or for its kind of question."""
     verdict = assembly_input.observations.get(placed.memory_id)
     reason = verdict.reason if verdict else assembly_input.gathering.reasons.get(placed.memory_id)
     return placed._replace(reason=f"{placed.reason}: {reason}") if reason and placed.detail else placed

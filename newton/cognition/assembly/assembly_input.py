@@ -36,9 +36,9 @@ class AssemblyInput:
     id in a line, 0 without ids, and `cut_id_tokens` those in the line of a long text that is cut, which always has its
     id. `renewals` maps facts to the time of their last repetition, by which they are ordered. `relation_evidence` maps
     relations to candidate facts that state them. `injected` memories were put into the session and are placed first.
-    `observations` says of events whether they are chosen, and why; other events are judged like other memories.
-    `gathering` says how the memories were gathered for the kind of
-    question. Messages of `related_sessions` rank higher, also than facts made of them.
+    `observations` maps events to the decision whether they are shown; other events are judged like other memories.
+    `gathering` describes how memories were gathered for the kind of question. Messages of `related_sessions` rank
+    higher, even above facts extracted from them.
     """
 
     input: str
@@ -83,5 +83,5 @@ class AssemblyInput:
 
     @property
     def section_profile(self) -> Profile:
-        """The profile that orders the items of a section: in time if the question asks for a timeline or a summary."""
+        """The profile that orders items within a section; by time for a question for a timeline or a summary."""
         return self.profile.model_copy(update={"order": "chronological"} if self.gathering.is_chronological else {})

@@ -170,10 +170,10 @@ def allocate_budget(
 
 
 def limit_other_sessions(request: ContextBuildRequest) -> int | None:
-    """Return the maximum tokens of messages of other sessions for an input; None if there is none.
+    """Return the maximum tokens that messages of other sessions may use in a context; None for no limit.
 
-    In a conversation, what is quoted before one input is sent again with all later ones. Facts say most of it in fewer
-    words, so that only an input that asks memory gets as many messages as fit.
+    The text that memory adds before an input is sent again with all later inputs, and facts say most of it in fewer
+    words. So only an input that asks about stored memories gets as many messages as fit.
     """
     sent = request.sent_messages
     if sent is None or sent.quoted_tokens is None or asks_memory(request.input, read_question(request.input)):
@@ -197,7 +197,7 @@ def reserve_layer(budget: ContextBudget, layer: str, tokens: int) -> ContextBudg
 
 
 def reserve_note(budget: ContextBudget, tokens: int) -> ContextBudget:
-    """Return the budget with so many tokens more for the notes, as `reserve_layer` does; 0 changes nothing."""
+    """Return the budget with `tokens` more for the layer of notes, limited as in `reserve_layer`; 0 changes nothing."""
     return reserve_layer(budget, "note", tokens and tokens + budget.layers["note"])
 
 

@@ -1,4 +1,4 @@
-"""Reasons to leave a candidate out of a context whatever the room in it: state, evidence, repetition. Pure."""
+"""Rules that exclude a candidate from a context even if it fits: its state, weak evidence, repetition. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence, Set
@@ -45,9 +45,9 @@ class MemoryDeduplicator:
         self._shown_texts = {found.dedup_text for found in shown}
 
     def find_duplicate_reason(self, found: RetrievedMemory, *, other_reason: str | None = None) -> str | None:
-        """Return why the memory is a duplicate, else `other_reason`, why it is rejected anyway.
+        """Return why the memory is a duplicate, else `other_reason` (another reason to reject it, or None).
 
-        If there is no reason to reject it, remember its text, so that later memories with the same text are rejected.
+        If there is no reason at all, its text is recorded, so that later memories with the same text are rejected.
         """
         if self._identity_reasons and (reason := self._identity_reasons.get(reduce_wish(found.spoken_text))):
             return reason
@@ -61,9 +61,9 @@ class MemoryDeduplicator:
 
 
 def find_repeated_messages(memories: Iterable[RetrievedMemory]) -> Set[UUID]:
-    """Return the ids of the messages that say only what a fact among the memories says, which was made of them.
+    """Return the ids of the messages that say no more than a fact among the memories that was extracted from them.
 
-    A message with a relative time is none of them: its date belongs to it.
+    A message with a relative time, such as "yesterday", is not among them, because it needs its own date.
     """
     found = list(memories)
     messages = [one for one in found if one.kind == "exchange"]
@@ -76,7 +76,7 @@ def find_repeated_messages(memories: Iterable[RetrievedMemory]) -> Set[UUID]:
 
 
 def find_fact_sources(memories: Sequence[RetrievedMemory]) -> Set[UUID]:
-    """Return the ids of the messages of which facts among the memories were made, whatever else they say."""
+    """Return the ids of the messages from which facts among the memories were extracted, even if they say more."""
     sources = {(f.stated_thread_id, f.stated_position) for f in memories if f.kind == "fact" and f.stated_thread_id}
     return {one.memory_id for one in memories if one.kind == "exchange" and (one.thread_id, one.position) in sources}
 
@@ -178,8 +178,8 @@ def is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evide
 def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput, best_fact: float) -> str | None:
     """Return why the memory's probability of being relevant is too low, or None.
 
-    The minimum does not apply to memories found by name, time or trigger, or to messages of the session. It applies to
-    those of its ended tasks, because their results stand for them.
+    The minimum does not apply to memories found by name, time or trigger, or to messages of the session, except those
+    of ended tasks, because the context shows the results of these tasks.
     """
     found = scored.found
     is_of_session = assembly_input.session_id is not None and found.thread_id == assembly_input.session_id
@@ -190,7 +190,7 @@ def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput, best_
 
 
 def is_near_procedure(found: RetrievedMemory) -> bool:
-    """Return whether a procedure is similar to the input, or has its words and is not far from its meaning."""
+    """Return whether a procedure is similar to the input by vector, or by words without a low cosine similarity."""
     if found.similarity >= MIN_PROCEDURE_EVIDENCE:
         return True
     has_words = found.lexical >= MIN_PROCEDURE_EVIDENCE

@@ -1,6 +1,6 @@
 """Labels of facts in a context: when each was stated, whether it is in doubt, and what contradicts it. Pure.
 
-A message gets a label with what it states that has changed since, and so does the reply to it.
+A message, and the reply to it, get a label that names the facts stated in the message that have changed since.
 
 A label stands between the bullet and the text ("- 12 Nov: Ana lives in Oslo"). No token spans its borders, so the token
 counts of label and stored line add up, and nothing is tokenized while a context is built.
@@ -115,7 +115,7 @@ def label_facts(memories: Iterable[RetrievedMemory], *, now: datetime, tokens: L
 
 
 def _label_messages(memories: Sequence[RetrievedMemory], tokens: LabelTokens) -> dict[UUID, FactLabel]:
-    """Return the labels of messages that state something that has changed since, and of replies with its words."""
+    """Return the labels of messages that state a fact that has changed since, and of replies that repeat its words."""
     changed = {(found.thread_id, found.position): found.changed for found in memories if found.changed}
     labels = dict[UUID, FactLabel]()
     for found in memories:
@@ -190,7 +190,7 @@ def _measure_item(members: Sequence[RetrievedMemory], now: datetime, tokens: Lab
 def _choose_alternative(group: Sequence[RetrievedMemory]) -> str:
     """Return `or`, or `earlier` if a person stated one after the other, so that the latest statement holds.
 
-    What concerns safety stays in doubt until a person decides.
+    Facts about safety always get `or`: they stay in doubt until a person decides.
     """
     times = {found.told_at for found in group}
     is_told = len(times) == len(group) and all(found.trust in ("user", "operator") for found in group)

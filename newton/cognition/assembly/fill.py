@@ -131,7 +131,7 @@ def _order_turns(
 
 
 def _turn_key(turn: _LayerTurn) -> tuple[bool, bool, float, bool, tuple[float, UUID]]:
-    """Sort what is placed first before all else; of it, each text enters before any of them grows."""
+    """Return the sort key of a turn: candidates marked `is_first` come first; all of them enter before any grows."""
     is_first = turn.candidate.is_first
     return not is_first, is_first and turn.grows, turn.shares, turn.grows, _sort_key(turn.candidate)
 

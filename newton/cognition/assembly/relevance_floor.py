@@ -33,16 +33,17 @@ WHOLE_KINDS: frozenset[Kind] = frozenset({"fact", "episode"})
 
 @dataclass(frozen=True, slots=True)
 class RelevanceFloor:
-    """The minimums of a frame: of the probability of a memory, and of a fact's share of the best fact's probability.
+    """The minimum probabilities that a memory needs to enter a context with this frame; 0 means no minimum.
 
-    One statement usually answers a question; where a fact clearly answers, weak ones beside it are noise. With a
-    `fact_share` the `minimum` is lower for facts, because a question in other words often reaches its answer with
-    little evidence. 0 stands for no minimum.
+    `minimum` applies to the probability of being relevant. A fact also needs `fact_share` of the best fact's
+    probability, since beside a clear answer weak facts are noise; with a `fact_share`, `minimum` is lower for facts,
+    because a paraphrased question often finds its answer with little evidence.
 
-    `question` is the probability that memory answers the input at all, None if it is unknown, and `subject` the minimum
-    of it. With an `answer` minimum, messages, facts and passages are selected by the probability that they answer, if
-    it is known. `sufficiency` has the coefficients of the probability that a context has all that the input needs, for
-    inputs that single memories answer. `correction` is the agent's, which the probabilities of an answer contain.
+    `question` is the probability that memory answers the input at all (None if unknown); below `subject`, the topic
+    counts as hardly known. With an `answer` minimum and a known `question`, messages, facts and passages are selected
+    by their probability of being an answer. `sufficiency` are the coefficients of the probability that a context has
+    all that the input needs, None if no single memory answers such an input. `correction` is the agent's correction,
+    which the probabilities of an answer already include.
     """
 
     minimum: float = 0.0
@@ -82,7 +83,7 @@ class RelevanceFloor:
         return max(self.minimum * FACT_FLOOR_FACTOR, self.fact_share * best_fact)
 
     def get_probability(self, scored: ScoredMemory) -> float:
-        """Return the probability of a memory that is compared with its minimum."""
+        """Return the probability that is compared with the minimum: of being an answer, or of being relevant."""
         is_answer = scored.found.kind in ANSWER_KINDS and self.judges_answers
         return scored.features[ANSWER_INDEX if is_answer else PROBABILITY_INDEX]
 
@@ -119,9 +120,9 @@ RECALL_FLOOR = RelevanceFloor(fact_share=0.3, answer=0.0015)  # as the frames of
 
 
 def find_least_question(answers: AnswerEstimate, kind: QuestionKind = "point") -> float:
-    """Return the probability of an answer at all below which memory hardly knows the subject of a question.
+    """Return the minimum of `AnswerEstimate.question`; below it, memory counts as hardly knowing the topic.
 
-    It is 0 if one memory has all names of the question: then memory knows the subject.
+    Return 0 if one memory contains all names of the question, because memory then knows the topic.
     """
     if answers.knows_names:
         return 0.0
@@ -165,9 +166,9 @@ def format_probability(probability: float) -> str:
 def create_floor(
     request: ContextBuildRequest, frame: Frame, found: CandidateSet, gathered: GatheredSources, model: RelevanceModel
 ) -> RelevanceFloor:
-    """Return the minimum relevance of the frame; without minimums if the whole budget is to be used.
+    """Return the minimums of the frame; none if the request asks to fill the whole budget.
 
-    Single memories answer only a question for a fact or a list; what others need is a matter of their topic.
+    Only for a question for a fact or a list are memories judged as answers; for other inputs they are judged by topic.
     """
     kind = gathered.gathering.reading.kind
     is_answered = kind in ANSWERED_KINDS

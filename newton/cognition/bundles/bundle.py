@@ -1,4 +1,4 @@
-"""A bundle: one assembled context, with all that explains and replays it, and the hooks of a pack on it."""
+"""A bundle: one assembled context with the data to explain and replay it, and the hooks that packs run on it."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -123,7 +123,7 @@ class Bundle:
 
     @property
     def stated_ids(self) -> tuple[UUID, ...]:
-        """Return the ids of all that the text states, also of rules, tasks, approvals and items of the brief."""
+        """Return the ids of all that the text states: memories, rules, tasks, approvals and items of the brief."""
         inputs = self.assembly_input
         return (
             *(c.memory_id for c in self.items),
@@ -147,7 +147,7 @@ class Bundle:
 
     @property
     def has_nothing_relevant(self) -> bool:
-        """Return True when all was searched, and the sections that depend on the search contain no memory."""
+        """Return True when every source was searched, and no memory was selected."""
         return not self.items and not self.is_incomplete
 
     @property
@@ -196,7 +196,7 @@ class Bundle:
         return (*self.assembly_input.censors.omitted, *tenets)
 
     def find_source(self, c: ScoredCandidate) -> str:
-        """Return the source of the candidate, as `find_source`."""
+        """Return how the candidate was found; see the function `find_source`."""
         return find_source(c.memory_id, c.kind, self.assembly_input, self.recent_ids)
 
     @property

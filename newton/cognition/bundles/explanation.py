@@ -1,4 +1,4 @@
-"""Explanation of a stored context: why each candidate was included or left out, and what brought it there. Pure."""
+"""Explanation of a stored context: why each candidate was considered, and included or left out. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -85,13 +85,13 @@ def list_fixed_lines(assembly_input: AssemblyInput) -> list[FixedLine]:
 
 
 class MessageEvidence(NamedTuple):
-    """The evidence that the candidates of a context have for its input, by their place in a thread."""
+    """How well each message among the candidates matches the input, by its position in its session."""
 
     by_position: Mapping[ThreadPosition, float]
 
     @classmethod
     def of(cls, memories: Iterable[tuple[RetrievedMemory, float, float]]) -> "MessageEvidence":
-        """Return the evidence of memories, each with its cosine similarity and its share of the words."""
+        """Compute the evidence of messages from (memory, cosine similarity, share of the input's words)."""
         return cls({
             (found.thread_id, found.position): evidence_score(found.kind, cosine, lexical, found.word_count)
             for found, cosine, lexical in memories
@@ -99,14 +99,14 @@ class MessageEvidence(NamedTuple):
         })  # fmt: skip
 
     def from_neighbours(self, found: RetrievedMemory) -> float:
-        """Return the evidence that a message has from those beside it in its session, as the ranking adds it."""
+        """Return the evidence that the ranking adds to a message from its neighbours; 0 for other memories."""
         return neighbour_score((found.thread_id, found.position), self.by_position) if found.kind == "exchange" else 0.0
 
 
 def describe_origin(
     found: RetrievedMemory, assembly_input: AssemblyInput, evidence: MessageEvidence, *, cosine: float, lexical: float
 ) -> str:
-    """Return why a memory is a candidate of a context: what brought it, or by what the search found it."""
+    """Return as text why a memory was considered for a context, such as the words by which the search found it."""
     origin = assembly_input.gathering.origins.get(found.memory_id)
     if origin == "standing":
         reason = assembly_input.gathering.reasons.get(found.memory_id, TEXTS[origin])

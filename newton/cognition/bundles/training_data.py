@@ -36,10 +36,10 @@ def _decode_answered(row: Record) -> _AnsweredContext:
 
 
 async def load_judged_contexts(tx: Tx, *, agent_id: UUID) -> list[JudgedContext]:
-    """Return the latest answered contexts of which the reply used an item, with the items that were judged as answers.
+    """Return the latest contexts whose reply used at least one item, with the items that were judged as answers.
 
-    The probabilities are those of the shipped model, without the correction that was in use. A reply that used
-    nothing is left out: it may be a nod, which says nothing about the items.
+    The probabilities are those of the shipped model, without the correction that was in use. Replies that used no item
+    are skipped, because a short acknowledgement says nothing about the items.
     """
     rows = await SQL["list_judged"].fetch_all(tx, agent_id=agent_id, max_rows=MAX_CONTEXTS)
     answered = [context for row in rows if (context := _decode_answered(row)).floor.judges_answers]

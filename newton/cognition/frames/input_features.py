@@ -1,4 +1,4 @@
-"""What the frame classifier reads from an input besides its embedding: language, n-grams, cues and form. Pure."""
+"""Features that the frame classifier extracts from an input: language, n-grams, cue phrases and form. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

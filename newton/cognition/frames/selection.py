@@ -173,7 +173,7 @@ def choose_frame(
 
 
 def keep_session_frame(choice: FrameChoice, session_frame: str, *, pending_frame: str | None) -> FrameChoice:
-    """Return the choice with the session's frame, for an input on the same topic.
+    """Replace the chosen frame by the session's frame, for an input on the same topic.
 
     The choice is returned unchanged if the evidence for its frame exceeds that for the session's frame by
     `CLEAR_MARGIN`, or if the previous input suggested the same frame (`pending_frame`).

@@ -124,8 +124,8 @@ async def _embed_examples(examples: Sequence[FrameExample], embedder: "Embedder 
 def _find_shipped(texts: FrameTexts, identity: str) -> ShippedClassifier:
     """Return the examples, the name of the file for their classifier, and this classifier if Newton ships it.
 
-    It is called for each agent that is opened, with the same texts. To make and hash thousands of examples takes longer
-    than the rest of that.
+    Cached, because it is called with the same texts for each agent that is opened, and hashing thousands of examples
+    is slow.
     """
     examples = _build_examples(texts)
     name = build_file_name(examples, identity)

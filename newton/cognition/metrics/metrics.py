@@ -79,9 +79,10 @@ class RatedUseCounts(NamedTuple):
 
 
 class PrefixSample(NamedTuple):
-    """First prompts of turns that differ for the same reason from the one before; an empty one if they continue it.
+    """First prompts of turns, grouped by why they differ from the previous prompt of the session (`difference`).
 
-    `identical_chars` of the `message_chars` of their messages are those at their start that the prompt before had too.
+    `difference` is empty for prompts that repeat the whole previous prompt and extend it. `identical_chars` counts the
+    characters at the start of their messages that are the same as in the previous prompt, of `message_chars` in all.
     """
 
     difference: str
@@ -129,7 +130,7 @@ class QualityMetric(BaseModel):
     @computed_field
     @property
     def advice(self) -> str | None:
-        """What helps if the target is missed."""
+        """Advice for a missed target; None if the target is met or there is no advice."""
         return ADVICE_BY_VERDICT.get((self.name, self.verdict or ""))
 
 
@@ -160,7 +161,7 @@ class MetricPeriod:
 
     @property
     def prompt_differences(self) -> Mapping[str, int]:
-        """Return the number of prompts that did not repeat the one before to its end, by reason."""
+        """Return the number of prompts that did not repeat the whole previous prompt, by reason."""
         return {one.difference: one.prompts for one in self.prefixes if one.difference}
 
     @property
@@ -172,7 +173,7 @@ class MetricPeriod:
 class QualityReport:
     """All metrics of a period, in total and by frame, profile and day.
 
-    `prompt_differences` counts the prompts that did not repeat the one before to its end, by reason, `memories` the new
+    `prompt_differences` counts the prompts that did not repeat the whole previous prompt, by reason, `memories` the new
     memories by day and kind.
     """
 
@@ -307,7 +308,7 @@ def measure_token_share(turns: Sequence[TurnSample], *, model_tokens: int) -> Qu
 
 
 def measure_identical_prefix(prefixes: Sequence[PrefixSample]) -> QualityMetric:
-    """Return the share of the messages of a turn's first prompt that the prompt before in the session had too."""
+    """Return the share of the characters of first prompts that repeat the start of the session's previous prompt."""
     chars, count = sum(one.message_chars for one in prefixes), sum(one.prompts for one in prefixes)
     share = sum(one.identical_chars for one in prefixes) / chars if chars else None
     return QualityMetric(

@@ -1,4 +1,4 @@
-"""Kinds of questions, by the memories that answer them, and earlier questions that say the same. Pure."""
+"""Classification of questions by the memories that answer them, and detection of earlier equal questions. Pure."""
 
 import functools
 import re
@@ -25,10 +25,10 @@ _FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|we|our)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class QuestionReading:
-    """The kind of a question, and the words of it that decided; no words for a `point`, which is the default.
+    """The kind of a question, and the words in it that decided; no words for the default kind `point`.
 
-    `asks_own_words` means that it asks what the person has said, `is_first_person` that it is about the person. Both
-    are False if it asks what the agent has said (`asks_agent_words`).
+    `asks_own_words` means that the question asks what the person has said, `is_first_person` that it is about the
+    person. Both are False if it asks what the agent has said (`asks_agent_words`).
     """
 
     kind: QuestionKind = "point"
@@ -42,7 +42,7 @@ POINT = QuestionReading()
 
 
 class _KindPatterns(NamedTuple):
-    """The patterns of the kinds, in the order in which they are tried, and those of an input about what was said."""
+    """The pattern of each kind, in the order of the tests, and those of questions for words of the person or agent."""
 
     kinds: Sequence[tuple[QuestionKind, re.Pattern[str]]]
     own_words: re.Pattern[str]
@@ -116,10 +116,10 @@ _INTERROGATIVE = re.compile(r"\b(?:where|when|who|whom|whose|which|what|why|how)
 
 
 def is_echo(found: RetrievedMemory, text: str) -> bool:
-    """Return True if a message only asks, and has at most one content word that the text lacks.
+    """Return True if a message is an earlier question with the same words as the text, so it cannot answer it.
 
-    Most of its words must be in the text, or half of them if both ask with the same word, such as "where". The words
-    decide and not the cosine: a long question often says something that answers another one.
+    At most one of its content words may be absent from the text, and most of them must be in it, or half if both begin
+    with the same interrogative. Words decide, not the cosine: a long question often answers a different one.
     """
     if found.kind != "exchange" or not found.is_only_question:
         return False
@@ -139,7 +139,7 @@ def find_echoes(text: str, memories: Sequence[RetrievedMemory]) -> Set[UUID]:
 def demote_echoes(text: str, memories: Sequence[RetrievedMemory]) -> Sequence[RetrievedMemory]:
     """Lower the relevance of earlier questions that say the same as the text, and scale that of all other memories.
 
-    The best memory that can answer has relevance 1 then, as without the questions.
+    The best of the other memories then has relevance 1.
     """
     echoes = find_echoes(text, memories)
     best = max((f.relevance for f in memories if f.memory_id not in echoes), default=0.0)

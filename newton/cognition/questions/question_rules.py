@@ -89,7 +89,7 @@ def _applies(found: RetrievedMemory, standing: StandingType, text: str, is_reque
 
 
 def _is_on_form(statement: str, text: str) -> bool:
-    """Return True if an instruction is on the form of what the input asks for, such as how dates are written.
+    """Return True if an instruction is about the form of the requested answer, such as how to write dates.
 
     >>> _is_on_form("Always write dates with the month first.", "When is the fair?")
     True
@@ -109,12 +109,11 @@ BROAD_KINDS: frozenset[QuestionKind] = frozenset({"list", "timeline", "summary"}
 
 
 class QuestionRules(NamedTuple):
-    """The factors of relevance for a kind of question.
+    """Factors that a kind of question applies to the relevance of memories; 1.0 changes nothing.
 
-    `spread` applies to each further memory of the same session, once more for each. `reply_factor` applies to replies
-    if the question is about the person, `own_words_factor` if it asks what the person has said. With
-    `later_turn_factor`, a message and the reply to it rank together, and the factor applies to all turns of a session
-    but the best one.
+    `spread` multiplies a memory once for every better memory of its session. `reply_factor` applies to replies if the
+    question is about the person, `own_words_factor` if it asks what the person has said. With `later_turn_factor`, a
+    message and the reply to it rank together, and the factor applies to all turns of a session except the best.
     """
 
     spread: float = 1.0
@@ -141,10 +140,10 @@ MemoryOrigin = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionGathering:
-    """The gathering of the memories for an input: its kind, the rules applied, and reasons for single memories.
+    """How memories were gathered for an input: the kind of question, the rules applied, and reasons by memory.
 
-    The `standing` ones are instructions and preferences that apply to the input. `origins` says of memories that the
-    search did not find, or that need no search, what brought them into the context.
+    `standing` are instructions and preferences that apply to the input. `origins` says how each memory that the search
+    did not find, or that needs no search, became a candidate.
     """
 
     reading: QuestionReading = POINT
@@ -230,7 +229,7 @@ def _select_reply_factor(reading: QuestionReading, rules: QuestionRules) -> floa
 
 
 def _rank_turns(memories: Sequence[RetrievedMemory]) -> list[RetrievedMemory]:
-    """Give a message and the reply to it, the next message of the session, the higher relevance of both."""
+    """Give a message and its reply (the next message of the session) the higher relevance of the two."""
     by_place = {(f.thread_id, f.position): f for f in memories if f.kind == "exchange" and f.position is not None}
 
     def find_partner(found: RetrievedMemory) -> RetrievedMemory | None:

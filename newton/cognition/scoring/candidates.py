@@ -61,10 +61,10 @@ _METHOD = re.compile(
 
 
 def select_nearest(result: RecallResult, reading: QuestionReading, answers: AnswerEstimate) -> frozenset[UUID]:
-    """Return the memories nearest to a question that single memories answer; none if all are too far from it.
+    """Return the ids of the memories nearest to a question that one memory can answer.
 
-    They are current facts, and messages of the person if memory hardly answers the question. Without the probabilities
-    of an answer, and for a question with names that no memory has, none is selected.
+    They are current facts, and messages of the person if memory hardly answers the question. None is selected if all
+    are too far, if probabilities of an answer are unknown, or if no memory contains the names in the question.
     """
     question = result.query.question
     if answers.question is None or reading.kind not in ANSWERED_KINDS:
@@ -109,7 +109,7 @@ def _select_messages(result: RecallResult, answers: AnswerEstimate) -> Iterator[
 def _rank(
     memories: Sequence[RetrievedMemory], result: RecallResult, answers: AnswerEstimate
 ) -> Sequence[RetrievedMemory]:
-    """Return memories, best first, by their ranks by cosine and by the probability that they answer."""
+    """Sort memories, best first, by reciprocal rank fusion of their cosine and their probability of being an answer."""
 
     def place(key: Callable[[RetrievedMemory], float]) -> dict[UUID, int]:
         ordered = sorted(memories, key=lambda f: (-key(f), f.memory_id))
@@ -129,14 +129,13 @@ def _fit(memories: Sequence[RetrievedMemory], max_tokens: int) -> Iterator[UUID]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateSet:
-    """The candidates of a context, and what is known of them from the input.
+    """The candidates of a context, and how they relate to the input.
 
     `recent_ids` are candidates from recent events. `triggered` are procedures that the input asks for. `unranked` were
-    found by name, time or trigger, or are nearest to the question, and need no minimum similarity. `injected`
-    were put into the context of the session by a caller. `is_range_empty` means that memory has nothing from
-    `time_ranges`. `relation_evidence` maps relations to the candidate facts that state them. `observations` says of
-    events whether they are chosen, and why. `answers` says with which probabilities the candidates answer the input,
-    `gathering` what brought each of them here.
+    found by name, time or trigger, or are nearest to the question, and need no minimum similarity. `injected` were put
+    into the context of the session by a caller. `is_range_empty` means that memory has nothing from `time_ranges`.
+    `relation_evidence` maps relations to the candidate facts that state them, `observations` events to the decision
+    whether they are shown. `answers` are the probabilities that candidates answer the input.
     """
 
     memories: Sequence[RetrievedMemory]
@@ -165,7 +164,7 @@ def collect_candidates(
     """Merge the memories from all sources, each once, as far as `reach` (the profile's limits) allows.
 
     A memory that the search also found keeps the evidence of the search. Facts that contradict a found fact are added.
-    What is known of the candidates is computed in parts; one that fails is entered in `missing`.
+    A part of the computation that fails is entered in `missing`.
     """
     text, result = request.input, gathered.recall_result
     other_sessions = chain.from_iterable(gathered.recent_events.other_sessions[: reach.sessions])
@@ -227,7 +226,7 @@ def _compute_signals(
     model: RelevanceModel,
     missing: MutableMapping[str, str],
 ) -> tuple[QuerySignals, AnswerEstimate]:
-    """Return what is known of the memories from the input, and the probabilities that they answer it."""
+    """Return how the memories relate to the input, and the probabilities that they answer it."""
     result, matches = gathered.recall_result, gathered.input_matches
     entities, correction = matches.entity_matches, gathered.session_state.answer_correction
     telling = compute_part("earlier questions", partial(list_telling, result), default=result.memories, missing=missing)
@@ -262,7 +261,7 @@ def _find_origins(
     triggered: Set[UUID],
     searched: Mapping[UUID, RetrievedMemory],
 ) -> dict[UUID, MemoryOrigin]:
-    """Return what brought each memory here, without those that only the search found; the strongest reason counts."""
+    """Return why each memory is a candidate, by id; the strongest reason counts. Search results are left out."""
     entities, own = gathered.input_matches.entity_matches, gathered.recent_events.current_session
     own_ids, related = {f.memory_id for f in own}, [f.memory_id for f in entities.memories]
     other_origins: Sequence[tuple[MemoryOrigin, Iterable[UUID]]] = (
@@ -290,10 +289,10 @@ def _find_origins(
 def _judge_observations(
     gathered: GatheredSources, request: ContextBuildRequest, *, reach: GatherOptions
 ) -> Mapping[UUID, ObservationVerdict]:
-    """Return the verdicts on the events that were found, without those that the other rules decide about.
+    """Return the verdicts on the found events, except rejections of events that are judged like other memories.
 
-    Those are trusted events: the last ones of the session under a profile that reaches to other sessions, and those of
-    other sessions that the search found. To fill the budget, all events of the session are taken.
+    Those are trusted events: the last ones of the session, if the profile includes other sessions, and those of other
+    sessions that the search found. A request to fill the budget selects all events of the session.
     """
     found, recent = gathered.observations, gathered.recent_events.current_session
     verdicts = choose_observations(

@@ -84,13 +84,13 @@ def create_estimator(
 
 
 def list_telling(result: RecallResult) -> Sequence[RetrievedMemory]:
-    """Return the found memories that can answer. A question that was asked before is no evidence of its answer."""
+    """Return the found memories that can answer the query: all but questions, and texts that repeat the query."""
     text = result.query.question
     return [found for found in result.memories if not (found.is_only_question or found.repeats_query(text))]
 
 
 def find_known_share(result: RecallResult, telling: Sequence[RetrievedMemory]) -> float:
-    """Return the share of the query's words that the memories contain, without words that only questions contain."""
+    """Return the share of the query's words that memory contains; words that occur only in questions do not count."""
     if len(telling) == len(result.memories):
         return result.known_share
     # in a text of mean length that has each word once, the score of a word is 1 / (1 + K1) of its maximum
@@ -178,7 +178,7 @@ def _cut_ending(word: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerEvidence:
-    """The features of a question: those that are the same for all found memories, and of each by id, as a tuple."""
+    """The features for a question: `shared` by all found memories, and a tuple for each memory by id."""
 
     shared: Features
     memories: Mapping[UUID, tuple[float, ...]]
@@ -260,10 +260,10 @@ MAX_LOG_ODDS = 30.0  # more is certainty, and would overflow
 
 @dataclass(frozen=True, slots=True)
 class AnswerEstimate:
-    """The probability that memory answers a question at all, and that each found memory does, by id.
+    """The probability that any memory answers a question (`question`), and that each found memory does, by id.
 
-    `knows_names` means that one memory has all names of the question: then it is not on another subject. Without a
-    model for the search there are no probabilities, and `question` is None.
+    `knows_names` means that one memory contains all names of the question, so memory knows the topic. Without a model
+    fitted to the search there are no probabilities, and `question` is None.
     """
 
     question: float | None = None
@@ -345,7 +345,7 @@ def estimate_sufficiency(
 
 
 def _combine(regression: AnswerRegression, evidence: AnswerEvidence) -> dict[UUID, float]:
-    """Return the log-odds of each memory. What all memories share is added up once: there are hundreds of them."""
+    """Return the log-odds of each memory. The sum of the shared features is computed once, for speed."""
     weights, shared = regression.coefficients, evidence.shared
     base = regression.intercept + sum(weight * shared[name] for name, weight in weights.items() if name in shared)
     own = [weights.get(name, 0.0) for name in MEMORY_FEATURES]

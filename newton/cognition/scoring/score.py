@@ -88,7 +88,7 @@ class TrialCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuerySignals:
-    """Relations of memories to the input, as far as known. A missing value has no influence on scores.
+    """Relations of memories to the input. A value that is missing does not change scores.
 
     `keywords` are lower-case words of the input. `mentioned_ids` are memories that it names, `hops` the number of
     relations from those to another memory. `timely_ids` are memories from the times that it asks for, `task_ids` those

@@ -1,4 +1,4 @@
-"""Rules that decide by the state of memory and session whether a context is reused, updated or rebuilt. Pure."""
+"""Rules that decide whether a context is reused, updated or rebuilt for an input. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Queries that find whether a cached context is stale, what was sent, and which new memories match an input."""
+"""Queries that find whether a cached context is stale, new memories that match an input, and replaced facts."""
 
 from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any, NamedTuple
@@ -99,7 +99,7 @@ async def read_changes(tx: Tx, cached: CachedContext, sent: SentMessages | None)
 
 
 def _describe_sent(sent: SentMessages | None) -> Mapping[str, Any]:
-    """Return the position of the first message sent, and those after it that are not; all are without `sent`."""
+    """Return the query parameters for the sent messages; None means that all messages are sent."""
     return {"first_sent": sent.first_position if sent else 0, "unsent": list(sent.unsent_positions) if sent else []}
 
 
@@ -177,9 +177,9 @@ async def _find_nearest(
 
 
 def _drop_left_out(cached: CachedContext, memories: Sequence[RetrievedMemory]) -> Sequence[RetrievedMemory]:
-    """Return the memories that are no mere questions, and that the context did not leave out.
+    """Return the memories without mere questions and without those that the context considered and left out.
 
-    A memory that it left out is returned if it is nearer to this input.
+    A memory that was left out is returned if its similarity to this input is higher by at least `MIN_GAIN`.
     """
     left_out = {c.memory_id: c.scored.found.similarity + MIN_GAIN for c in cached.bundle.candidates if not c.detail}
     return [m for m in memories if not m.is_only_question and m.similarity >= left_out.get(m.memory_id, 0.0)]
@@ -197,7 +197,7 @@ def _add_similarity(found: RetrievedMemory, cosine: float) -> RetrievedMemory:
 
 
 def list_changed_sections(before: SessionContextData, now: SessionContextData) -> list[str]:
-    """Return a text for each changed section, of those that need no search, such as the identity."""
+    """Return a text for each section that needs no search, such as the identity, and has changed."""
     old, new = before.session_state, now.session_state
     pairs = {
         "identity": (before.always_on.identity, now.always_on.identity),
@@ -217,7 +217,7 @@ def _index_texts(memories: Sequence[RetrievedMemory]) -> Mapping[UUID, str]:
 
 
 class ReplacedMemory(NamedTuple):
-    """A fact that was sent and is not current any more, and the facts that took its place, the latest first."""
+    """A fact that was sent and is no longer current, and the facts that replaced it, the latest first."""
 
     memory_id: UUID
     text: str

@@ -1,6 +1,6 @@
 """Finds the memories that belong to a task of a session, and those that the filters of a request exclude.
 
-The latter are excluded before the search, so that they do not use up the limited number of results.
+Excluded memories are passed to the search, so that they do not use up its limited number of results.
 """
 
 from collections.abc import Iterable, Sequence

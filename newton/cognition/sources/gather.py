@@ -83,10 +83,10 @@ class SourceRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSources:
-    """The sources of a context. All of them are waited for until the `deadline`.
+    """Reads the sources of a context until the `deadline`.
 
     If the input asks for current events, `web` is searched before the sources are read. `known_vectors` are embeddings
-    of texts that need not be computed again, `known_session_data` is what the same turn has read already.
+    of texts that need not be computed again, `known_session_data` the session data that this turn has already read.
     """
 
     db: Database
@@ -179,7 +179,7 @@ class ContextSources:
     async def read_observations(
         self, request: ContextBuildRequest, *, now: datetime
     ) -> tuple[Sequence[FoundObservation], Mapping[str, str]]:
-        """Read the events of the session, and those of others that match the input; or why they could not be read."""
+        """Return the events of the session and matching ones of other sessions, and the reasons of failed reads."""
         source_request = SourceRequest(
             request=request,
             now=now,

@@ -44,8 +44,8 @@ class InputMatches:
 class TaskData(NamedTuple):
     """The task stack of a session, and the scope of its current task with the ids of the memories of this task.
 
-    The messages of the task are not among `memory_ids`. `ended_ranges` are the messages of the ended tasks of the
-    session: their results stand for them, unless the caller asks for the memories of a task.
+    The messages of the task are not among `memory_ids`. `ended_ranges` are the messages of the session's ended tasks:
+    a context shows the results of these tasks instead, unless the caller asks for the memories of a task.
     """
 
     stack: TaskStack = EMPTY_STACK
@@ -135,7 +135,7 @@ class GatheredSources:
         return frozenset(one.memory_id for one in self.session_state.injections if one.memory_id)
 
     def without_found(self) -> "GatheredSources":
-        """Return the identity, the censors and the data of the session, without what was found for the input."""
+        """Return a copy with only the identity, the censors and the data of the session, without search results."""
         return GatheredSources(
             recall_result=RecallResult(query=self.recall_result.query, memories=(), missing={}),
             session_data=self.session_data,
@@ -145,7 +145,7 @@ class GatheredSources:
         )
 
     def only_always_on(self) -> "GatheredSources":
-        """Return only the identity and the censors."""
+        """Return a copy with only the identity and the censors; session and tasks are entered as missing."""
         session_data = SessionContextData(always_on=self.always_on)
         missing = {**self.missing, **dict.fromkeys(("session", "tasks"), "the context could not be built with it")}
         return replace(self.without_found(), session_data=session_data, missing=missing)

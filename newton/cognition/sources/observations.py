@@ -1,8 +1,7 @@
-"""Observations as a source of contexts: what the tools of the agent did, and the choice of them for an input.
+"""Search and selection of observations (events with tool output) for the context of an input.
 
-The result of a tool is evidence of the session in which the tool ran. It is chosen by its similarity to the input, by
-the words that it shares with it, and by what the input asks for: a failure, or the result of a command. Without a
-reason it is left out, also in its own session.
+An observation is selected by its similarity to the input, by words that both contain, and by what the input asks for: a
+failure, or the result of a command. Without such a reason it is left out, even in the session where the tool ran.
 """
 
 import re
@@ -133,7 +132,7 @@ class ObservationVerdict(NamedTuple):
 
 
 class _InputCues(NamedTuple):
-    """The request of an input: the repair of something, a failure, or any result of a tool."""
+    """Whether an input asks for a repair (`is_fix`), for a failure, or for any result of a tool."""
 
     is_fix: bool
     asks_failure: bool
@@ -167,7 +166,7 @@ def choose_observations(
 ) -> dict[UUID, ObservationVerdict]:
     """Choose or reject each observation for an input, with a reason.
 
-    Those whose message the model is `sent` are left out. With `takes_own`, all others of the session are chosen.
+    Observations whose message is `sent` to the model are rejected; `takes_own` chooses all others of the session.
     """
     cues = _InputCues.of(text)
     known = [one for one in found if _is_sent(one, sent)]
@@ -197,7 +196,7 @@ def _is_sent(one: FoundObservation, sent: SentMessages | None) -> bool:
 def _rank(found: Sequence[FoundObservation], *, asks_failure: bool) -> list[_Candidate]:
     """Return the observations, best first. Of equal ones, the latest comes first.
 
-    The bonus of a failure is only for one that has some evidence.
+    A failure gets its bonus only if it matches the input at least weakly.
     """
     has_vectors = any(one.memory.similarity for one in found)
     candidates: list[_Candidate] = []
@@ -231,7 +230,7 @@ def _find_timely(
 
 
 def _add_failure(own: Sequence[_Candidate], reasons: Mapping[UUID, str], cues: _InputCues) -> dict[UUID, str]:
-    """Add the last failure of the session, if the input asks for one and none of the best is one."""
+    """Add the last failure of the session if the input asks for a failure and none is among the best observations."""
     failed = [c for c in own if c.found.memory.outcome == "failure"]
     if not (reasons and failed and cues.asks_failure) or any(c.memory_id in reasons for c in failed):
         return dict(reasons)
@@ -240,9 +239,9 @@ def _add_failure(own: Sequence[_Candidate], reasons: Mapping[UUID, str], cues: _
 
 
 def _find_last(own: Sequence[_Candidate], text: str, cues: _InputCues) -> dict[UUID, str]:
-    """Return the observation that is meant by an input which names none: the last failure, or what was done last.
+    """Return the observation that an input without specific words means: the last failure, command or action.
 
-    An input without a request for a result, such as "Go on", gets no text of a tool.
+    An input that does not ask for a result, such as "Go on", gets only an action that is not quarantined.
     """
     words, latest = extract_content_words(text), sorted(own, key=lambda c: c.found.hit.age or 0)
     failed = [c for c in latest if c.found.memory.outcome == "failure"]
@@ -258,7 +257,7 @@ def _find_last(own: Sequence[_Candidate], text: str, cues: _InputCues) -> dict[U
 def _judge(
     ranked: Sequence[_Candidate], reasons: Mapping[UUID, str], *, where: str, takes_all: bool = False
 ) -> dict[UUID, ObservationVerdict]:
-    """Choose the best observations that have a reason, each text once."""
+    """Choose the best observations that have a reason; reject all others and repeated texts."""
     verdicts, texts = dict[UUID, ObservationVerdict](), set[str]()
     for candidate in ranked:
         text = candidate.found.memory.dedup_text
@@ -283,7 +282,7 @@ def _reject(reason: str) -> ObservationVerdict:
 def _choose_repairs(
     others: Sequence[_Candidate], verdicts: Mapping[UUID, ObservationVerdict]
 ) -> dict[UUID, ObservationVerdict]:
-    """Choose what was done after the best chosen failure of another session, up to the success of the same action."""
+    """Choose the events after the best chosen failure of another session, up to the success of the same action."""
     chosen = [c.found for c in others if verdicts[c.memory_id].is_chosen and c.found.memory.outcome == "failure"]
     verdict = ObservationVerdict(is_chosen=True, reason=f"{OF_ANOTHER_SESSION}: done after a failure, until it worked")
     for cause in chosen:
@@ -297,5 +296,5 @@ def _choose_repairs(
 
 
 def _name_action(line: str) -> str:
-    """Return what an event did, without its time and its result, to find another try of the same action."""
+    """Return the action in the line of an event, without time and result, to find other attempts at it."""
     return line.partition("] ")[2].partition(" · ")[0]

@@ -1,4 +1,4 @@
-"""Search for the memories that the question in an input needs, by its kind, with standing wishes and limits."""
+"""Search of memory for an input: the search limits by kind of question, and the standing instructions that apply."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -49,7 +49,7 @@ MAX_FOUND = 12
 async def find_standing(
     tx: Tx, query: RecallQuery, request: ContextBuildRequest, hidden_ids: Sequence[UUID]
 ) -> tuple[StandingStatement, ...]:
-    """Return the statements most similar to the input, the most similar first; without a vector, the latest ones."""
+    """Return the instructions and preferences most similar to the input; without a vector, the latest ones."""
     kinds = [kind for kind in KINDS if request.filters.allows_kind(kind)]
     rows = await SQL["find_standing"].fetch_all(
         tx,
@@ -126,7 +126,7 @@ class FoundMemories(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionSource:
-    """The search of memory for an input. Embedding and searches share the time until the `deadline`."""
+    """Searches memory for an input. Embedding and searches share the time until the `deadline`."""
 
     db: Database
     embedder: "Embedder | None"
@@ -188,7 +188,7 @@ class QuestionSource:
     ) -> tuple[Sequence[StandingStatement], dict[str, str]]:
         """Return the instructions and preferences that are similar to the input, or why they could not be read.
 
-        A late embedding is reported by the search of memory; here the words of the input are compared then.
+        Without an embedding in time, words are compared; the search of memory reports that the embedding is late.
         """
         query = RecallQuery(text=request.input)
         with suppress(TimeoutError):

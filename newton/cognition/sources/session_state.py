@@ -36,8 +36,8 @@ class SessionState:
     `brief` are the open items of its brief whose messages are not sent.
     `calibration_note` says how well the stated confidence of decisions matched their outcomes; None without one.
     `injections` are memories and texts that a caller has put into the context of the session. `answer_correction`
-    is the agent's correction of the probability of an answer. `pending_approvals` are those of which the person was
-    not told within `RETELLING_INTERVAL`, in whatever session.
+    is the agent's correction of the probability of an answer. `pending_approvals` are those that the person was not
+    told about within `RETELLING_INTERVAL`, in any session.
     """
 
     frame: str | None = None
@@ -129,9 +129,9 @@ async def find_session_frame(tx: Tx, *, agent_id: UUID, session_id: UUID, moment
 async def list_pending_approvals(
     tx: Tx, *, agent_id: UUID, session_id: UUID, position: int, now: datetime
 ) -> Sequence[PendingApproval]:
-    """Return what waits for approval, without what a context or an earlier message told within `RETELLING_INTERVAL`.
+    """Return the pending approvals to report in the answer to the message at `position` of a session.
 
-    It is told in the answer to the message at a position of a session.
+    Those that a context or an earlier message reported within `RETELLING_INTERVAL` are left out.
     """
     last = await _read_last_context(
         tx, agent_id=agent_id, session_id=session_id, since=now - RETELLING_INTERVAL, position=position
@@ -140,7 +140,7 @@ async def list_pending_approvals(
 
 
 class _LastContext(NamedTuple):
-    """The frame of the last context of a session, and what waits for approval without having been told."""
+    """The frame of the last context of a session, and the pending approvals that are not reported yet."""
 
     frame: str | None
     pending: Sequence[PendingApproval]

@@ -1,4 +1,4 @@
-"""What the sources of a context share: the reading until the deadline, the embedder, and the vector of the input."""
+"""Tools that the sources of a context share: reading until a deadline, and an embedder that caches vectors."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
@@ -60,7 +60,7 @@ class CachingEmbedder:
 class CachingQuestionEmbedder(CachingEmbedder):
     """A caching embedder with an encoder of questions. It does not begin to embed a text while one is encoded.
 
-    The search of memory waits for the encoder, and both would share the cores.
+    The search of memory waits for the encoder, and concurrent embedding would slow it down.
     """
 
     def __init__(self, embedder: "Embedder", encoder: QuestionEmbedder, known_vectors: "Mapping[str, Vector]") -> None:
@@ -102,7 +102,7 @@ class SourceReader:
     missing: dict[str, str] = field(default_factory=dict[str, str])
 
     async def read_or_default(self, name: str, source: Awaitable[T], *, default: T) -> T:
-        """Return what the source has; `default`, with an entry in `missing`, if it fails or is late.
+        """Return the result of the source; `default`, with an entry in `missing`, if it fails or is late.
 
         Raises TimeoutExceededError for a late source if the request accepts no partial result.
         """

@@ -1,1 +1,1 @@
-"""The brief of a session: its goals, deadlines, constraints, rules and open items, apart from the narrative."""
+"""The brief of a session: its goals, deadlines, rules, constraints and open items, word for word."""

@@ -1,4 +1,4 @@
-"""Types of the brief of a session: what a person wants, until when, within which limits, and what is still open."""
+"""Types of the items of a brief: goals, deadlines, rules, constraints and open items of a session."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,8 +33,8 @@ class BriefDraft(NamedTuple):
 class BriefItem:
     """An item of a brief, word for word as it was said in the message at `position` of the session.
 
-    `tokens` are those of its line in a context. `memory_id` is the memory of the message; None if the message has none.
-    `replaced_by` is the item that says what holds instead.
+    `tokens` counts its line in a context. `memory_id` is the memory of the message; None if the message has none.
+    `replaced_by` is the newer item that replaces it.
     """
 
     item_id: UUID

@@ -34,7 +34,7 @@ TRUSTED: frozenset[Trust] = frozenset({"operator", "user", "agent"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BriefClosing:
-    """The end of an item: what became of it, by which message, and the item that replaces it."""
+    """The end of an item: its final status, the message that ended it, and the item that replaces it, if any."""
 
     item_id: UUID
     status: BriefStatus
@@ -45,7 +45,7 @@ class BriefClosing:
 
 @dataclass(slots=True, kw_only=True)
 class BriefUpdate:
-    """Changes of a brief: new items and closings. `items` are the open items, the oldest first; `closed` are others."""
+    """Collects changes of a brief: `added`, `closings`. `items` are open, oldest first; `closed` ended before."""
 
     items: list[BriefItem]
     count_tokens: TokenCounter
@@ -63,9 +63,10 @@ class BriefUpdate:
             self.add(draft, stored, memory_id, source="rules")
 
     def propose(self, draft: BriefDraft, stored: StoredMessage, memory_id: UUID | None) -> BriefItem | None:
-        """Add an item that a model quotes from a message, if the message says it in these words.
+        """Add an item that a model quotes from a message of the user; return None if it is not added.
 
-        Nothing is added if the brief has or had it, or if a later item has replaced it already.
+        The message must contain the quotation, the brief must not have or have had the item, and no later item may
+        replace it.
         """
         quote = one_line(draft.text)
         is_said = len(quote.split()) >= MIN_WORDS and quote in one_line(stored.message.content)
@@ -83,7 +84,7 @@ class BriefUpdate:
     def add(
         self, draft: BriefDraft, stored: StoredMessage, memory_id: UUID | None, *, source: BriefSource
     ) -> BriefItem | None:
-        """Add an item unless the brief says the same already; close the item that it replaces."""
+        """Add an item and close the item that it replaces. Return None if an open item makes it superfluous."""
         is_surplus = draft.is_weak and any(item.kind == draft.kind for item in self.items)
         if is_surplus or is_repeated(draft, self.items):
             return None
@@ -135,13 +136,13 @@ class BriefUpdate:
 
 
 def concerns_brief(stored: StoredMessage) -> bool:
-    """Return whether a message can change a brief: spoken words of a person or the assistant that are trusted."""
+    """Return whether a message may change a brief at all: trusted words of a person or the assistant."""
     message = stored.message
     return message.role in ("user", "assistant") and not message.is_notice and message.trust in TRUSTED
 
 
 def needs_brief(stored: StoredMessage) -> bool:
-    """Return whether a message may change a brief by its words, so that most messages read no brief at all."""
+    """Return whether the words of a message may change a brief. If not, the brief need not be loaded."""
     text = stored.message.content
     return concerns_brief(stored) and (
         bool(detect_items(text, role=stored.message.role)) or any(map(may_close, own_sentences(text)))

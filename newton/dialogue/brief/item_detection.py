@@ -207,9 +207,9 @@ _KIND_WORDS: Mapping[BriefKind, Pattern[str]] = {
 class ChangePatterns(NamedTuple):
     """The compiled patterns of `change_patterns.yaml`.
 
-    `state`, `perfect` and `simple_past` are forms of finished work, `unfinished` denies or postpones it, `generic` are
-    verbs that may stand in place of the verb of an open item. `drop` takes something back, `permission` allows it, and
-    `prohibition` forbids. `change` announces a new value.
+    `state`, `perfect` and `simple_past` match reports of finished work, `unfinished` denials or postponements of it,
+    and `generic` words, such as "ready", in place of an item's own verb. `drop` matches withdrawals, `permission`
+    permissions, `prohibition` prohibitions, and `change` announcements of a new value.
     """
 
     state: Pattern[str]
@@ -264,7 +264,7 @@ def find_closed(sentence: str, items: Sequence[BriefItem]) -> BriefChange | None
 
 
 def may_close(sentence: str) -> bool:
-    """Return whether a statement has the form of one that closes an item, whatever it is about."""
+    """Return whether a statement has a form that can close an item, whatever its topic."""
     core = strip_opening(sentence)
     forms = (
         load_change_patterns().drop.search(core),
@@ -285,7 +285,7 @@ def is_reported_done(sentence: str, open_item: str) -> bool:
 
 
 def find_replaced(draft: BriefDraft, items: Sequence[BriefItem]) -> BriefItem | None:
-    """Return the open item of the same kind that a new item replaces; None if it stands beside them."""
+    """Return the open item of the same kind that a new item replaces; None if it replaces none."""
     others = [item for item in items if item.kind == draft.kind]
     announced = load_change_patterns().change.search(draft.text) is not None
     if draft.kind == "deadline":
@@ -299,7 +299,7 @@ def find_replaced(draft: BriefDraft, items: Sequence[BriefItem]) -> BriefItem | 
 
 
 def is_repeated(draft: BriefDraft, items: Sequence[BriefItem]) -> bool:
-    """Return whether an open item already says the same with the same words of content, in the same order."""
+    """Return whether one of `items` is of the same kind and has the same content words in the same order."""
     said = _list_stems(draft.text), _is_negated(draft.text)
     return any(item.kind == draft.kind and (_list_stems(item.text), _is_negated(item.text)) == said for item in items)
 
@@ -350,7 +350,7 @@ def _leading_verb(text: str) -> str | None:
 
 
 def _names(item: BriefItem, stems: frozenset[str], core: str) -> bool:
-    """Return whether a sentence that takes something back means this item."""
+    """Return whether a withdrawal or a permission applies to this item."""
     if load_change_patterns().permission.search(core) and not (
         item.kind == "rule" and load_change_patterns().prohibition.search(item.text)
     ):
@@ -367,7 +367,7 @@ def _is_same_deadline(newer: str, older: str, *, announced: bool) -> bool:
 
 
 def _deadline_topic(text: str) -> frozenset[str]:
-    """Return what a deadline is for, without the words of time and of being due."""
+    """Return the stems of what a deadline is for, without words such as "Friday" and "due"."""
     return extract_stems(load_patterns().time.sub(" ", text)) - _load_words("due_words")
 
 

@@ -40,8 +40,8 @@ class CompactionStats:
 
     `failed` counts the runs without effect, and those whose summaries were extracted because the model failed.
 
-    Of its `entries`, `restored` were undone by a person, and of `reread` a message was read in full again. `factor` is
-    by how much the strategy waits longer because of such cuts.
+    Of its `entries`, a person restored the messages of `restored`, and a message of `reread` was read in full again.
+    Because of such wrong cuts the strategy waits longer than its preset says, by `factor`.
     """
 
     strategy: str

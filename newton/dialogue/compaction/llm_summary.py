@@ -19,7 +19,7 @@ _PARTS: tuple[SummaryPart, ...] = ("open", "rule")
 
 
 def remove_brief_items(summary: BlockSummary, items: Sequence[BriefItem]) -> None:
-    """Remove rules, limits, deadlines and open items that the brief has, whatever became of them there."""
+    """Remove rules, limits, deadlines and open items that the brief contains, whatever their status there."""
     known = [stems for item in items if (stems := extract_stems(item.text))]
     for part in _PARTS:
         for text in summary.items(part):

@@ -1,6 +1,6 @@
 """Compaction presets: named lists of strategies, their validation, and their adaptation to feedback. Pure.
 
-A cut is wrong if a person restores its messages, or somebody reads one of them in full again.
+A cut (a compaction entry) counts as wrong if its messages are restored, or one of them is read in full again.
 """
 
 import math
@@ -39,7 +39,7 @@ class CompactionPreset:
 
     @property
     def min_share(self) -> float:
-        """Return the share of the limit below which nothing is shortened: a strategy's own, if that is smaller."""
+        """Return the share of the token limit below which nothing is shortened: at most MIN_SHARE."""
         shares = (one.share for one in self.strategies if isinstance(one, MaskOutputs | SummarizeOldest))
         return min([MIN_SHARE, *shares])
 
@@ -226,7 +226,7 @@ class StrategyFeedback(NamedTuple):
 
     @property
     def factor(self) -> float:
-        """Return by how much the strategy waits longer than its preset says, from 1 to MAX_FACTOR.
+        """Return the factor, from 1 to MAX_FACTOR, by which the strategy waits longer because of wrong cuts.
 
         >>> [StrategyFeedback("threshold", 100, wrong, 0, 0, 0).factor for wrong in (1, 11, 50)]
         [1.0, 1.5, 2.0]

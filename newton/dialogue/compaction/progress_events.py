@@ -65,7 +65,7 @@ EVENT_TYPES: Mapping[str, type[CompactionEvent]] = {name: kind for kind, name in
 
 
 def ignore_progress(event: object) -> None:
-    """Take a progress event and do nothing."""
+    """Ignore a progress event: the default for callers that show no progress."""
 
 
 def to_payload(event: CompactionEvent) -> dict[str, object]:

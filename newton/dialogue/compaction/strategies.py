@@ -1,4 +1,4 @@
-"""Compaction strategies: each plans which blocks of messages to shorten, and when; why a view stays longer. Pure.
+"""Compaction strategies: each plans which blocks of a view to shorten, and when. Pure.
 
 No strategy shortens system messages, the current turn or restored messages, or separates a tool call from its result.
 """

@@ -1,4 +1,4 @@
-"""The parts of a summary, their headings, and which of their items stay when summaries are merged. Pure."""
+"""The parts of a summary with their headings, and the ranking of their items for a merge of summaries. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -80,8 +80,8 @@ _NUMBER = re.compile(r"\d")
 def rank_items(items: Mapping[SummaryPart, Sequence[str]]) -> dict[SummaryPart, list[str]]:
     """Return the items of each part, the most important first; of equally important ones the latest first.
 
-    An item is important if it decides, forbids or reports an error, if it has names, numbers or a reason, and if other
-    items are about the same matter. The first request and the last item of each part are important.
+    An item is important if it states a decision, a prohibition or an error, if it has names, numbers or a reason, and
+    if other items are on the same topic. The first request and the last item of each part are important.
     """
     stems = {text: extract_stems(text) for texts in items.values() for text in texts}
     return {part: _rank_part(part, texts, stems) for part, texts in items.items()}
@@ -99,7 +99,7 @@ def _rank_part(part: SummaryPart, texts: Sequence[str], stems: Mapping[str, froz
 
 
 def _specificity(text: str) -> float:
-    """Return how much a text says that its reader could not guess."""
+    """Return a score for decisions, constraints, errors, names, numbers and reasons in a text."""
     cue = sentences.classify_sentence(text)
     has_name = bool(sentences.find_names(text[: sentences.MAX_SENTENCE_CHARS]))
     signs = (cue in ("decision", "constraint", "error"), has_name, bool(_NUMBER.search(text)))

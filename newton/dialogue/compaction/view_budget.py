@@ -34,11 +34,11 @@ def fit_to_budget(
 ) -> list[ViewMessage]:
     """Return the view within `max_tokens`. Each message counts `overhead` tokens besides its text.
 
-    The last `protected_turns` turns are in progress. Steps, until the view fits: what memory put before the inputs of
-    older turns is left out; outputs and arguments of tools in
-    older turns are shortened, the oldest first; older turns are removed; tool work of the protected turns before the
-    last step is shortened; the longest texts are truncated; messages are removed, system messages last; the last input
-    is truncated, even below MIN_INPUT_TOKENS. A tool call and its results are removed together.
+    The last `protected_turns` turns are in progress. Steps, until the view fits: the memory blocks before the inputs of
+    older turns are removed; outputs and arguments of tools in older turns are shortened, the oldest first; older turns
+    are removed; tool work of the protected turns before the last step is shortened; the longest texts are truncated;
+    messages are removed, system messages last; the last input is truncated, even below MIN_INPUT_TOKENS. A tool call
+    and its results are removed together.
     """
     if count_view_tokens(view) + (overhead - MESSAGE_TOKENS) * len(view) <= max_tokens:
         return list(view)
@@ -191,7 +191,7 @@ class _BudgetFitter:
 def _drop_memory_blocks(view: Sequence[ViewMessage], old: Set[int]) -> list[ViewMessage]:
     """Return the view without the memory blocks of the messages whose object id is in `old`.
 
-    All of them go at once: memory can be sent again, and a block less with each turn would change each prompt.
+    All blocks are removed at once: removing one with each turn would change every prompt, which defeats its cache.
     """
     return [
         item._replace(memory=None, tokens=item.tokens - item.memory.tokens) if item.memory and id(item) in old else item
