@@ -1,8 +1,8 @@
-"""The forms of a text in which a censor looks for its trigger. Pure.
+"""Normalization of texts and triggers, so that a censor also finds a disguised or encoded phrase. Pure.
 
 A forbidden phrase can be written in full width, with invisible characters or letters of another alphabet, inflected, or
-encoded as base64, hexadecimal digits, percent escapes or character references. A text and a trigger are brought into
-the same form, and encoded parts of a text are decoded.
+encoded as base64, hexadecimal digits, percent escapes or character references. Text and trigger are normalized alike,
+and encoded parts of a text are decoded.
 """
 
 import base64
@@ -63,7 +63,7 @@ _UNICODE_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})")
 
 
 class SearchedText(NamedTuple):
-    """The forms of a text: the stems of its words, its letters without gaps, and words spelled letter by letter.
+    """A text prepared for the search: its word stems, its letters without gaps, and its words spelled by letter.
 
     Each stem has a space on both sides, so that `in` finds whole words only.
     """
@@ -194,7 +194,7 @@ def _repair_word(word: str) -> str:
 
 @functools.lru_cache(maxsize=20_000)
 def _to_skeleton(word: str) -> str:
-    """Return the stem of a word with letters that look like Latin ones replaced, and digits within letters too.
+    """Return the stem of a word, with look-alike letters of other alphabets and digits in words made Latin letters.
 
     >>> _to_skeleton("passw0rds"), _to_skeleton("2026")
     ('password', '2026')

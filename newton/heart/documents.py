@@ -113,10 +113,10 @@ class _StoredPassage(NamedTuple):
 
 
 async def count_unchanged(tx: Tx, source: DocumentSource, *, ctx: WriteContext) -> int | None:
-    """Return the number of passages of a document whose file was read before and has not changed.
+    """Return the number of passages of a document that need not be ingested again, because its file is unchanged.
 
-    Return None if it must be read again: it has changed, a passage is missing, or the context releases its passages
-    from quarantine.
+    Return None if it must be ingested: the file has changed, a passage is missing, or passages are in quarantine and
+    the writer is trusted, which releases them.
     """
     row = await SQL["count_unchanged"].fetch_one(
         tx,

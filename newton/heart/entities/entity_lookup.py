@@ -1,4 +1,4 @@
-"""Lookup of the entities that an input or a subject names, of their records, relations, mentions and other names."""
+"""Lookup of the entities that an input or the subject of a fact names, with their relations and mentions."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence

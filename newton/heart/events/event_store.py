@@ -44,9 +44,9 @@ MAX_TOKENS = 160  # of the line of an event in a context, with its time
 class NewEvent:
     """An event to store; `ref` is the idempotency key.
 
-    An event that was made of a message of the session has its `position`, and its memory as `source_id`. An event that
-    `is_tool_result` is the output of a tool as a whole, whatever its fields are called. The output of a tool of Newton
-    has the `output_trust` of what it shows.
+    For an event made from a message of the session, `position` is the message and `source_id` its memory. With
+    `is_tool_result`, the whole payload is tool output, whatever its fields are called. `output_trust` is the trust of
+    the texts that the output of a tool of Newton shows.
     """
 
     ref: str
@@ -159,9 +159,9 @@ class ObservationQuery:
 class ObservationHit(NamedTuple):
     """An event that was found.
 
-    `age` is its place among the events of the session, 0 for the last one; None if it is of another session.
-    `cause_id` is the failed action after which it happened, for what was done next in another session. `similarity` is
-    the cosine similarity to the query, `lexical` the share of the query's words, by rarity, that it contains.
+    `age` is its place among the events of the session, 0 for the last one; None for another session. `cause_id` is the
+    matching failed action that it followed, if it is from another session. `similarity` is the cosine similarity to the
+    query, `lexical` the share of the query's words, weighted by rarity, that it contains.
     """
 
     memory_id: UUID
@@ -175,7 +175,7 @@ class ObservationHit(NamedTuple):
 
 
 async def find_observations(tx: Tx, query: ObservationQuery) -> list[ObservationHit]:
-    """Return the last events of the session, those that match the query, and what was done after failures."""
+    """Return the last events of the session, events that match the query, and those that followed matching failures."""
     rows = await SQL["search_observations"].fetch_all(
         tx,
         agent_id=query.agent_id,

@@ -56,7 +56,7 @@ _EDGE_LINES, MAX_EDGE_CHARACTERS = 3, 80  # lines of an output in which its exit
 
 
 class ToolOutcome(NamedTuple):
-    """A finished tool call: the tool, its arguments as JSON, and its output. `is_error` is what the caller says."""
+    """A finished tool call: the tool, its arguments as JSON, and its output. The caller reports `is_error`."""
 
     tool: str
     arguments: str

@@ -73,9 +73,9 @@ class KnownFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncomparedFact:
-    """A new fact, and the most similar known facts as `candidates`; none before they are searched for.
+    """A new fact, and the most similar known facts as `candidates`, which are empty until the search.
 
-    `is_reconciled` means that a model stated it, which was shown the known facts near to it.
+    `is_reconciled` means that a model stated the fact after it had seen the similar known facts.
     """
 
     memory_id: UUID
@@ -187,7 +187,7 @@ def _to_fields(row: Record, model_id: UUID) -> dict[str, Any]:
 
 
 def read_changes(fact: UncomparedFact) -> Readings:
-    """Return the score of the reader for each pair of the new fact and a known one that may replace each other."""
+    """Return the score of the transformer for each pair of the new fact and a known one that may replace each other."""
     pairs = dict.fromkeys(
         (older.text, newer.text)
         for known in _list_compared(fact)
@@ -218,9 +218,9 @@ def decide_verdict(fact: UncomparedFact, readings: Readings = NO_READINGS) -> Co
 def find_changes(fact: UncomparedFact, readings: Readings = NO_READINGS) -> FactChanges:
     """Return the current facts that the new one supersedes, is superseded by, or contradicts. Pure.
 
-    A statement is taken to change one thing. If it clearly replaces known facts, the result is the fact that it
-    replaces most clearly and the other versions of that fact. Otherwise it is the likeliest fact and all facts on
-    safety; these can only be contradicted, not superseded.
+    A statement is assumed to change one thing. If it clearly replaces known facts, the result has the fact that it
+    replaces most clearly and the other versions of that fact. Otherwise it has the most probable fact and all facts
+    about safety, which can only be contradicted, not superseded.
     """
     verdicts = [(known, _detect(fact, known, readings)) for known in _list_compared(fact)]
     clear = [(verdict.probability, n) for n, (_, verdict) in enumerate(verdicts) if verdict.kind == "update"]
@@ -237,9 +237,9 @@ def find_changes(fact: UncomparedFact, readings: Readings = NO_READINGS) -> Fact
 
 
 def _list_compared(fact: UncomparedFact) -> list[KnownFact]:
-    """Return the current facts that a new one is compared with, the nearest first.
+    """Return the current known facts to compare with the new one, the nearest first.
 
-    What a model told apart in the same line does not replace each other.
+    Facts that a model stated from the same line are not compared, because the model has told them apart.
     """
     compared = [k for k in fact.candidates if k.is_current and not k.is_multi_valued][:MAX_COMPARED]
     apart = [one for one in compared if not (fact.is_reconciled and one.since == fact.since)]
@@ -266,7 +266,7 @@ def _detect(fact: UncomparedFact, known: KnownFact, readings: Readings) -> Chang
 
 
 def _goes_on(older: str, newer: str) -> bool:
-    """Return whether the newer statement says that what the older one says goes on, without another number."""
+    """Return whether the newer statement says that the older one still holds, without a new number."""
     if not _GOING_ON.search(newer) or load_cues().cues["negation"].search(newer):
         return False
     numbers = (set(re.findall(r"\d+", text)) for text in (newer, older))

@@ -1,4 +1,4 @@
-"""Changes that a person makes to stored facts: the mark of the most important ones (core), the subject, retractions."""
+"""Changes that a person makes to stored facts: core marks, subjects, ends of validity and retractions."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Merging of facts without a model: duplicates of one that say the same, and many on one subject into a few."""
+"""Merging of facts without a model: duplicates into one fact, and many facts on one attribute into a few."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -123,7 +123,7 @@ async def supersede(
 ) -> None:
     """Supersede the fact `memory_id` by another. If it is stated again later, it becomes current again.
 
-    `besides` are texts on what has changed too (`keep_rest`).
+    `besides` are texts about other changes; see `keep_rest`.
 
     Raises NotFoundError, and ConflictError if the links would form a cycle or `by_fact` is quarantined or retracted.
     """
@@ -141,12 +141,12 @@ async def supersede(
 async def keep_rest(
     tx: Tx, pairs: Sequence[tuple[UUID | None, UUID]], *, ctx: LifecycleContext, besides: Sequence[str] = ()
 ) -> None:
-    """Store what facts say besides what has changed, which is still true.
+    """Store as new facts the parts of superseded or ended facts that are still true.
 
-    Each pair is the newer fact and the older one that it supersedes, or None and one that ends by the text `besides`.
-    What the older one says in passing about a name ("our plumber Theo") is kept if the newer one lacks its last word;
-    a clause, if neither the newer one nor a text of `besides` is about it. The new fact has the origin, trust, subject
-    and time of the older one, and is deleted with it.
+    Each pair is (newer fact, older fact that it supersedes), or (None, fact that the texts `besides` end). Kept are the
+    clauses of the older fact that neither the newer fact nor `besides` is about, and descriptions of names such as "our
+    plumber Theo" if the newer fact lacks the noun. A new fact has the origin, trust, subject and time of the older
+    one, and is deleted with it.
     """
     ids = sorted({memory_id for pair in pairs for memory_id in pair if memory_id})
     rows = await SQL["list_versions"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=ids) if ids else []
@@ -199,7 +199,7 @@ async def _retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
 
 
 async def undo_retraction(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    """Let a retracted fact have the state again that its evidence gives it."""
+    """Undo the retraction of a fact: its state follows from its evidence again."""
     await SQL["set_retracted"].execute(tx, agent_id=ctx.agent_id, memory_id=memory_id, is_retracted=False)
     step = PlannedTransition(memory_id, "restored", "INACTIVE", "NEW", "its retraction was undone")
     await apply_transitions(tx, [step], ctx=ctx)
@@ -238,7 +238,7 @@ async def read_details(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, 
 
 
 async def list_adjacent_values(tx: Tx, memory_id: UUID, *, agent_id: UUID, now: datetime) -> list[RelatedMemory]:
-    """Return the earlier facts that a fact superseded, and the later one that superseded it.
+    """Return the facts that a fact superseded, and the fact that superseded it, as related memories.
 
     These are facts on the same subject and single-valued attribute. They supersede each other by time, without a link.
     """

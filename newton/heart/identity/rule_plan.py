@@ -1,10 +1,10 @@
-"""Plan of what a message changes in the user's rules: those it states, also in passing, and those it lifts. Pure.
+"""Plan of the changes that a message makes to the user's rules: rules that it states, and rules that it lifts. Pure.
 
-Certain wordings are found by patterns, the others by the model of `wish_models`. A message lifts a rule only if one
-rule in force is clearly what it is about; otherwise it changes nothing.
+Patterns find certain wordings, the model in `wish_models` the others. A message lifts a rule only if it is clear which
+rule in force it means; otherwise it changes nothing.
 
-The patterns of wishes in passing are in `wish_patterns.yaml`. They match at the beginning of a clause, but not if it
-names one case, asks or tells what others say.
+A wish in passing is one in a clause of a message about something else. Its patterns, in `wish_patterns.yaml`, match at
+the beginning of a clause that is not limited to one case, is no question and does not report what others say.
 """
 
 import re
@@ -41,9 +41,9 @@ _EDGES = re.compile(r"(?:,? (?:please|pls|thanks|ta))?[\s.!?,;:–—-]*$", re.I
 
 
 def find_passing_wish(sentence: MaskedSentence, message: str) -> str | None:
-    """Return the wording of the wish that a clause of the sentence states; None if none does.
+    """Return the wording of the first wish that a clause of the sentence states; None if none does.
 
-    `message` is the whole message, which may tell that a word is a name.
+    `message` is the whole message, which may show that a word is a name.
     """
     patterns = load_passing_patterns()
     masked = _TAG.sub("", sentence.masked.replace("’", "'"))
@@ -63,7 +63,7 @@ def find_passing_wish(sentence: MaskedSentence, message: str) -> str | None:
 
 
 def list_manner_clauses(sentence: MaskedSentence) -> list[MaskedSentence]:
-    """Return the clauses of a sentence, alone and with the next one, that have a word of the manner of answers."""
+    """Return the clauses of a sentence, and pairs of adjacent ones, with a word about the manner of answers."""
     clauses = list(_list_clauses(sentence.masked))
     spans = [*clauses, *((one[0], following[1]) for one, following in pairwise(clauses))] if len(clauses) > 1 else []
     found = (MaskedSentence(_CLOSE.sub("", sentence.text[a:b]), sentence.masked[a:b]) for a, b in sorted(spans))
@@ -136,7 +136,7 @@ class LiftedRule(NamedTuple):
 class RulePlan(NamedTuple):
     """The rules that a message states, and the rules in force that it lifts.
 
-    `is_unsure` means that further sentences may state or lift some, so that a model should read the message soon.
+    `is_unsure` means that other sentences may state or lift rules, so that a model should read the message soon.
     """
 
     stated: tuple[StandingInstruction, ...] = ()
@@ -163,7 +163,7 @@ def plan_rules(
     """Return what a message changes in the `rules` in force.
 
     `vectors` are those of the sentences of the message and of the rules, by text; without them, only patterns count.
-    With `has_reader`, a model reads the message too: only what is certain is stated, and nothing lifted.
+    `has_reader` means that a model will read the message too: then only certain rules are stated, and none is lifted.
     """
     sentences = [one for one in mask_sentences(text) if one.text in vectors]
     lifted = _find_lifted(sentences, rules, vectors, said_on=said_on)
@@ -179,7 +179,7 @@ def plan_rules(
 
 
 def _find_passing(text: str, known: Sequence[str]) -> Iterator[StandingInstruction]:
-    """Yield the wishes in passing of an English message, but of its sentences with words of the `known` wishes."""
+    """Yield the wishes in passing of an English message. Sentences with words of the `known` wishes are skipped."""
     for sentence in mask_sentences(text) if detect_language(text) == ENGLISH else ():
         wording = None if _has_words(sentence, known) else find_passing_wish(sentence, text)
         if wording:
@@ -205,9 +205,9 @@ def _find_stated(
     known: Sequence[str],
     get_threshold: Callable[[MaskedSentence], float],
 ) -> Iterator[str]:
-    """Yield the words of each rule or wish that sentences state, besides those in the `known` words of the message.
+    """Yield the words of each rule or wish that sentences state, except sentences with the `known` words.
 
-    A sentence that by itself may be none belongs to the one beside it that is one.
+    A sentence that may be a rule is joined to an adjacent sentence that is one.
     """
     chances = [_compute_stating(one, vectors) for one in sentences]
     is_known = [_has_words(one, known) for one in sentences]
@@ -233,7 +233,7 @@ def _find_stated(
 def _find_clause(sentence: MaskedSentence, vectors: Mapping[str, Vector]) -> MaskedSentence | None:
     """Return the first clause that states a wish on the manner of answers; None if none does.
 
-    A sentence that supposes, is on a single case or asks for something says how that is to be done.
+    Sentences with a supposition, about a single case or with a request only say how one thing is to be done.
     """
     if _is_single(sentence) or "request" in list_rule_features(sentence):
         return None
@@ -242,7 +242,7 @@ def _find_clause(sentence: MaskedSentence, vectors: Mapping[str, Vector]) -> Mas
 
 
 def _compute_stating(sentence: MaskedSentence, vectors: Mapping[str, Vector]) -> float:
-    """Return how probably a sentence states a rule or wish; 0 for one on a single case or a supposition."""
+    """Return the probability that a sentence states a rule or wish; 0 if it is about one case or a supposition."""
     if _is_single(sentence):
         return 0.0
     return classify_sentence(sentence, vectors[sentence.text])["stating"]
@@ -263,7 +263,7 @@ def _get_certain_threshold(sentence: MaskedSentence) -> float:
 
 
 def _is_on_manner(sentence: MaskedSentence) -> bool:
-    """Return whether a sentence is on the manner of answers, and not about others or what was."""
+    """Return whether a sentence is about the manner of answers, and not about other people or the past."""
     return concerns_manner(sentence.masked) and _OTHER_FEATURES.isdisjoint(list_rule_features(sentence))
 
 
@@ -301,7 +301,7 @@ def _find_lifted(
 
 
 def _match(sentence: MaskedSentence, rule: IdentityTenet, vectors: Mapping[str, Vector]) -> float:
-    """Return how much a sentence is about the same as a rule: the likeness of the vectors, and common words."""
+    """Return a score for how well a sentence matches a rule, from the similarity of vectors and common words."""
     common = _list_content_words(sentence.text) & _list_content_words(rule.text)
     return float(np.dot(vectors[sentence.text], vectors[rule.text])) + WORD_SHARE * min(len(common), 2)
 

@@ -1,14 +1,12 @@
 """Detection of standing instructions, preferences and wishes in a person's message by patterns. Pure.
 
-A wish without a word of duration, such as "always", is on answers in the plural, on a feature of style or a unit ("no
-emojis", "temperatures in Celsius"), or is an order without a reference to one case ("ask before you book anything").
-The patterns match at the beginning of a sentence. They are in the file `wish_patterns.yaml`.
+Without a word of duration, such as "always", a wish must be about answers in general, a feature of style or a unit ("no
+emojis", "temperatures in Celsius"), or be an order that is not limited to one case ("ask before you book anything").
+The patterns, in `wish_patterns.yaml`, match at the beginning of a sentence, but not in questions or in reported, quoted
+or pasted text. They favour precision over recall, because the person can repeat an instruction.
 
-Patterns match not in questions or in reported, quoted or pasted text. They favour precision over recall, because the
-person can repeat an instruction.
-
-The identity takes only clauses that are certain to be meant for good. `find_standing_type` only marks a message, to
-be considered for requests that are similar to it, so a preference counts wherever in a message it is stated.
+`detect_instructions` returns only clauses that certainly apply permanently, because they enter the identity.
+`find_standing_type` only marks a message for later requests that are similar, so any stated preference counts.
 """
 
 import re
@@ -41,7 +39,7 @@ _IN_GENERAL = re.compile(r"\b(?:in general|for good|and always)\b", re.IGNORECAS
 
 
 class WishPatterns(NamedTuple):
-    """The patterns of orders and of preferences, and those that tell what they are on."""
+    """The patterns of orders and of preferences, and the patterns that classify what a wish is about."""
 
     orders: Sequence[str]
     preferences: Sequence[str]
@@ -52,7 +50,8 @@ class WishPatterns(NamedTuple):
 class PassingPatterns(NamedTuple):
     """The patterns of wishes in a clause of a message on something else.
 
-    `names` are wishes if the message matches `naming`. `openers` begin a clause, `others` are before one that quotes.
+    `names` are wishes if the message matches `naming`. `openers` precede the wish in a clause; `others` introduce what
+    other people say.
     """
 
     wishes: re.Pattern[str]
@@ -78,7 +77,7 @@ def load_passing_patterns() -> PassingPatterns:
 
 
 def concerns_manner(text: str) -> bool:
-    """Return whether a text has a word of the manner of answers, or of how to address the person."""
+    """Return whether a text has a word about the manner of answers, or about how to address the person."""
     return load_passing_patterns().on_manner.search(text) is not None
 
 
@@ -98,7 +97,7 @@ def _compile_named(name: str) -> re.Pattern[str]:
 
 
 def concerns_every_answer(text: str) -> bool:
-    """Return whether an instruction or preference is on the form of every answer and not on a kind of request.
+    """Return whether an instruction or preference applies to every answer, not only to one kind of request.
 
     >>> texts = ("Always answer in French", "Never suggest meat", "When I ask for code, answer with tests")
     >>> [concerns_every_answer(text) for text in texts]
@@ -109,7 +108,7 @@ def concerns_every_answer(text: str) -> bool:
 
 
 def concerns_one_case(text: str) -> bool:
-    """Return whether a text is on one thing or one time, so that no wish in it holds for later requests.
+    """Return whether a text is limited to one thing or one time, so that no wish in it applies to later requests.
 
     >>> [concerns_one_case(text) for text in ("Answer this letter in French", "From today on answer in French")]
     [True, False]

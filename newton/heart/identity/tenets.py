@@ -1,4 +1,4 @@
-"""Tenets: the lines of an agent's identity, in order of priority, and those that repeat or contradict another. Pure."""
+"""Tenets, the lines of an agent's identity: their form, priority, repeats and contradictions. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ _NON_WORD = re.compile(r"[\W_]+")
 class IdentityTenet:
     """One line of the identity. `tokens` counts the line as a context shows it.
 
-    `said_on` is the day on which the user laid it down in a conversation; None for other lines.
+    `said_on` is the day on which the user stated it in a conversation; None for other lines.
     """
 
     tenet_id: UUID

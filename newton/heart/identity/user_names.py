@@ -85,5 +85,5 @@ def _introduces(text: str, name: str) -> bool:
 
 
 def _is_kind(name: str) -> bool:
-    """Return whether capitalized words tell what a person is ("German", "Catholic") and are no name."""
+    """Return whether capitalized words are not a name but say what a person is, such as "German" or "Catholic"."""
     return any(word in COMMON_WORDS or _KIND.search(word) for word in name.casefold().split())

@@ -1,4 +1,4 @@
-"""Rules and wishes that a user laid down in a conversation: they hold at once, until a later line lifts them.
+"""Rules and wishes that a user states in a conversation: they apply at once, until a later message lifts them.
 
 They are tenets (lines of the identity) with the message as their source. Each change is a version of the identity, so a
 roll-back undoes it. The caller must know that the message is the user's own line.
@@ -73,8 +73,8 @@ async def lift_rule(
 ) -> RuleChange:
     """End the rules of the user with these ids, or put one with the text `new_text` in their place.
 
-    A rule that was laid down after the message was said is kept. Raises NotFoundError for an id that is not one of a
-    rule of the user that holds, and InputError for an invalid text.
+    A rule that was stated later than the message is kept. Raises NotFoundError for an id that is not that of a rule of
+    the user in force, and InputError for an invalid text.
     """
     current = await identity.lock_and_read(tx, edit)
     rules = {tenet.tenet_id: tenet for tenet in current.tenets if tenet.is_of_user}

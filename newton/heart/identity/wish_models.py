@@ -1,10 +1,8 @@
-"""Models of a sentence's vector that find standing wishes and rules, also those that no pattern finds. Pure.
+"""Logistic models that find standing wishes and rules which no pattern of `standing_wishes` finds. Pure.
 
-A logistic model of the bundled embedding model's vectors, which `scripts/fit-standing` fits. A vector exists shortly
-after a text is written, so a wish in words that no pattern knows is marked then.
-
-A logistic model of the bundled embedding model's vector of a sentence, and of features of its form. It finds what no
-pattern of `standing_wishes` does. `scripts/fit-rules` fits it.
+Their inputs are features of form and the vector of a text by the bundled embedding model. `StandingModel` (fitted by
+`scripts/fit-standing`) marks messages once their vectors are computed; `RuleModel` (fitted by `scripts/fit-rules`)
+classifies sentences.
 """
 
 import json
@@ -76,7 +74,7 @@ def load_standing_model() -> StandingModel:
 def find_standing_by_vector(embedded_text: str, vector: Vector, *, vector_model: str) -> StandingType | None:
     """Return the type of the standing wish that a text of the person probably states; None for none.
 
-    `embedded_text` may begin with the speaker. Another embedding model than that of the fit finds none.
+    `embedded_text` may begin with the speaker. With another embedding model than the fitted one, return None.
     """
     text, model = _SPEAKER.sub("", embedded_text, count=1), load_standing_model()
     if vector_model != model.vector_model or not 2 <= len(text.split()) <= MAX_WORDS:

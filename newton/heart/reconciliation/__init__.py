@@ -1,1 +1,1 @@
-"""The reconciling call: what new lines change in what is known, as a model proposes it and code checks it. Pure."""
+"""Reconciliation: a model proposes how new lines change what is known, and code checks each proposal. Pure."""

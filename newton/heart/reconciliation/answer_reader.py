@@ -1,4 +1,4 @@
-"""The schema of the model's answer to the reconciling call, and the reading of any text as such an answer. Pure."""
+"""The schema of the model's answer to a reconciliation, and a tolerant parser of such answers. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
@@ -45,7 +45,7 @@ SCHEMA: Mapping[str, Any] = {
 
 
 class ReconcilingOutput(BaseModel):
-    """The answer as the model is asked for it. `read_answer` reads it, because it also reads what is not valid."""
+    """The schema of the answer that the model is asked for. `read_answer` also parses answers that do not match it."""
 
     items: list[dict[str, Any]] = []
 

@@ -1,4 +1,4 @@
-"""Whose act a change is that a model proposes: what a person says in own words, asks to hide or not to keep. Pure."""
+"""Trust of the changes that a model proposes: what a person said in their own words, or asked not to keep. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -48,8 +48,8 @@ class SpokenLine(Protocol):
 def find_off_record(lines: Sequence[SpokenLine]) -> set[int]:
     """Return the numbers of the lines that must not be kept in memory.
 
-    These are the lines of persons with such a request, the next line of the speaker if the line only announces it, the
-    one before if the line only refers to it (the next one, if there is none), and what the assistant replies to them.
+    These are the lines in which a person asks for this; for a request without content of its own, also the speaker's
+    next line if the request announces it, else the previous line (or the next one); and the replies to all these.
     """
     numbers = {line.number for line in lines if line.is_hidden}
     for position, line in enumerate(lines):
@@ -70,7 +70,7 @@ def find_off_record(lines: Sequence[SpokenLine]) -> set[int]:
 
 
 def find_request(text: str) -> Literal["line", "next"] | None:
-    """Return whether a text asks that it is not kept, or that what follows is not; None if it asks neither.
+    """Return `line` if a text asks not to keep it, `next` if it asks not to keep what follows, else None.
 
     >>> [find_request(text) for text in ("Between us: I have asthma.", "Don't store that.", "I don't store milk.")]
     ['next', 'line', None]
@@ -86,9 +86,9 @@ def find_request(text: str) -> Literal["line", "next"] | None:
 
 
 def find_topic(text: str, previous: str = "") -> str | None:
-    """Return what a request says that it is about, if that was said earlier; None if it says nothing of the kind.
+    """Return the topic of earlier lines that a text asks not to keep; None if it names none.
 
-    A request that only refers to a question before it is about what the question is.
+    The topic of a request that only refers to the question in `previous` is that of the question.
 
     >>> find_topic("Forget what I said about the biopsy."), find_topic("Forget the bus.")
     ('the biopsy', None)
@@ -106,7 +106,7 @@ def find_topic(text: str, previous: str = "") -> str | None:
 
 
 def is_about(text: str, topic: str, request: str = "") -> bool:
-    """Return whether a line says what a topic names, or what a request repeats in other words."""
+    """Return whether a text has most words of a topic, or most of its words are in a request."""
     stems, wanted = list_stems(text), list_stems(topic)
     if wanted and len(share_stems(wanted, stems)) / len(wanted) >= MIN_TOPIC_SHARE:
         return True
@@ -127,7 +127,7 @@ def _says_little(text: str) -> bool:
 
 
 def _flatten(text: str) -> str:
-    """Return the ends of a text as one line: a request is there, if at all."""
+    """Return the beginning and the end of a text as one line, because requests are found there."""
     ends = text if len(text) <= 2 * MAX_CHARS else f"{text[:MAX_CHARS]} {text[-MAX_CHARS:]}"
     return " ".join(ends.split()).replace("’", "'")
 
@@ -149,9 +149,9 @@ _SECOND_PERSON = re.compile(r"\b(?:you|u|your|du|dich|dir|dein\w*|ihr|tu|te|pued
 
 
 def says_in_own_words(batch: ReconcilingInput, line: NewLine, text: str, known: Sequence[KnownItem]) -> bool:
-    """Return whether a line says the text with all its words, or, without a text, says that the known item ends.
+    """Return whether a line contains all words of a text or, without a text, says that a known item no longer holds.
 
-    A question says nothing, unless it asks for the change ("Can you forget that?").
+    Return False for a question, unless it asks for the change ("Can you forget that?").
     """
     code, sources = detect_language(line.text), LineSources(batch)
     has_cue = _says_end(line.text, code)
@@ -163,7 +163,7 @@ def says_in_own_words(batch: ReconcilingInput, line: NewLine, text: str, known: 
 
 
 def lifts_wish(line: NewLine, item: KnownItem) -> bool:
-    """Return whether a line tells the assistant that a wish on its answers ends, in whatever words.
+    """Return whether a line tells the assistant that a wish about its answers ends, even without words of the wish.
 
     "You can drop the bullets thing" has no word of the wish "Keep it short".
     """
@@ -227,7 +227,7 @@ HIDDEN_SHARE = 3  # a model hides at most one in so many lines of persons of a b
 
 
 def check_hidden(proposed: Iterable[ProposedItem], batch: ReconcilingInput) -> dict[int, DropReason | None]:
-    """Return the numbers of the lines that a model proposes to hide, each with the reason why it stays, if it does."""
+    """Return by number the lines that a model proposes to hide: None, or the reason to keep the line."""
     lines = {line.number: line for line in batch.lines}
     left = max(1, sum(line.source == "person" for line in batch.lines) // HIDDEN_SHARE)
     reasons: dict[int, DropReason | None] = {}

@@ -1,4 +1,4 @@
-"""Days that follow from what texts say on a known day, and whether a text names only such days. Pure."""
+"""Days that texts said on known days may mean, to check that another text names only such days. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ _GAP = 4  # characters between a weekday and its date
 
 @dataclass(frozen=True, slots=True)
 class DerivedDays:
-    """The days and months that follow from texts, and the weekdays that they name."""
+    """The days and months that texts may mean, and the weekdays that they name."""
 
     days: frozenset[date]
     months: frozenset[tuple[int, int]]  # year and month
@@ -47,10 +47,10 @@ class DerivedDays:
 
 
 def derive_days(texts: Iterable[tuple[str, date]]) -> DerivedDays:
-    """Return the days that follow from texts, each with the day on which it was said.
+    """Return all days that texts may mean; each text comes with the day on which it was said.
 
-    All readings of an expression count: of "Friday" the last and the next one, and a week more. So do a number as a day
-    of the months around and of named months, and each distance in time ("two weeks more") from each of these days.
+    Every reading of an expression counts: "Friday" is the last and the next one, and those a week away; a number is a
+    day of the months around and of named months; a distance ("two weeks more") is counted from each of these days.
     """
     days, months, distances = set[date](), set[tuple[int, int]](), set[tuple[str, int]]()
     numbered, named = set[date](), set[tuple[int, int]]()
@@ -120,8 +120,8 @@ def parse_when(when: str) -> tuple[date, bool] | None:
 def mask_derived_dates(text: str, said_on: date, derived: DerivedDays) -> str | None:
     """Return the text without its date expressions; None if one of them is not among the derived days.
 
-    A month alone counts if one of the derived days has it, a weekday alone if the texts name it, and a weekday before a
-    date if it is that of the date. Years that are not derived are left in the text, as numbers.
+    A month alone is accepted if a derived day is in it, a weekday alone if the texts name it, and a weekday before a
+    date if the date is on it. Years that are not derived are left in the text, as numbers.
     """
     masked = list(text)
     mentions = sorted(_iter_mentions(text, said_on))
@@ -169,7 +169,7 @@ def _iter_ranges(text: str, said_on: date) -> Iterator[tuple[date, date, bool]]:
 
 
 def _iter_mentions(text: str, said_on: date) -> Iterator[tuple[int, int, tuple[tuple[date, date], ...]]]:
-    """Yield the place of each date expression of a text, with the ranges that it may mean."""
+    """Yield start, end and possible date ranges of each date expression in a text."""
     plain = text.lower()
     if len(plain) != len(text):
         return

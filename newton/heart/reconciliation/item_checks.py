@@ -1,4 +1,4 @@
-"""The checks of the items that a model proposes: each is kept, weakened or dropped alone. Pure."""
+"""Checks of the changes (items) that a model proposes: each is kept, weakened or dropped by itself. Pure."""
 
 import math
 from collections import defaultdict
@@ -63,8 +63,8 @@ _PRECEDENCE: Sequence[Operation] = ("update", "end", "retract", "unsure", "confi
 def check_items(proposed: Iterable[ProposedItem], batch: ReconcilingInput) -> CheckedAnswer:
     """Return the items that the lines of the batch support, and the others with the reason why they are dropped.
 
-    No item can do more than its line could: it has the line's trust, speaker and time. Of texts with names or numbers
-    that no person said, only the person's own words are kept.
+    An item has the trust, speaker and time of its line, so it cannot do more than the line could. A text with names or
+    numbers that no person said is replaced by the person's own words.
     """
     proposed = list(proposed)
     hidden = check_hidden(proposed, batch)
@@ -90,7 +90,7 @@ def check_items(proposed: Iterable[ProposedItem], batch: ReconcilingInput) -> Ch
 
 
 class _DroppedError(Exception):
-    """An item that is dropped."""
+    """Raised by a check to drop an item, with the reason."""
 
     def __init__(self, reason: DropReason) -> None:
         super().__init__(reason)
@@ -111,7 +111,7 @@ class _ItemChecker:
             return error.reason
 
     def find_called(self, proposed: Iterable[ProposedItem]) -> list[str]:
-        """Return the names by which the user's own new rules and wishes say to call them."""
+        """Return the names by which the user asks to be called, from their new rules and wishes."""
         found = [self.check(item) for item in proposed if item.op in _USER_KINDS]
         own = [one for one in found if isinstance(one, CheckedItem) and not one.needs_approval]
         return find_names(one.text for one in own)
@@ -146,7 +146,7 @@ class _ItemChecker:
         return tuple(labels[label] for label in ids)
 
     def _find_line(self, number: int, op: Operation) -> NewLine:
-        """Return the line of an item; of an episode, the last line of a person up to there."""
+        """Return the new line of a person for an item; for an episode, the last one up to it. Drop other items."""
         lines = {line.number: line for line in self.batch.lines}
         line = lines.get(number)
         if line is None:
@@ -163,7 +163,7 @@ class _ItemChecker:
         return line
 
     def _check_assertion(self, item: ProposedItem, known: tuple[KnownItem, ...]) -> CheckedItem:
-        """Check that a line does not assert facts that were stored from it; that they are its own is checked later."""
+        """Check an item which says that a line does not assert facts; that they are from the line is checked later."""
         drafted = {one.drafted_by for one in known}
         by_draft = (one for one in self.batch.lines if {one.memory_id} == drafted)
         by_number = (one for one in self.batch.lines if one.number == item.line)
@@ -183,7 +183,7 @@ class _ItemChecker:
         return CheckedItem(op="hide", line=line, known=tuple(about))
 
     def _check_speaker(self, op: Operation, line: NewLine, known: Sequence[KnownItem]) -> None:
-        """Drop changes of rules and wishes by others than the user. A new one by others waits for a person instead."""
+        """Drop changes of rules and wishes by other persons than the user. Their new rules are kept for approval."""
         if op in _CHANGES and not line.is_user and any(item.kind in _USER_KINDS for item in known):
             raise _DroppedError("not a line of the user")
 
@@ -223,7 +223,7 @@ class _ItemChecker:
     def _check_text(
         self, op: Operation, item: ProposedItem, line: NewLine, known: Sequence[KnownItem], weakened: list[Weakening]
     ) -> tuple[str, str]:
-        """Return the text and the title of an item. A text with inventions gives way to the person's own words."""
+        """Return the text and the title of an item. The person's own words replace a text with invented details."""
         if op not in _WITH_TEXT:
             return "", ""
         if not item.text and op != "unsure":
@@ -242,7 +242,7 @@ class _ItemChecker:
         return self.sources.pick_wording(line, item.text), ""
 
     def _is_supported(self, op: Operation, text: str, line: NewLine, known: Sequence[KnownItem]) -> bool:
-        """Return whether a text has no inventions. Of an episode, all lines and known items are sources."""
+        """Return whether a text has no invented details. For an episode, all lines and known items are sources."""
         if op == "episode":
             return not self._widen(op).find_unsupported(text, line, self.batch.known)
         linked = [one for one in self.named[line.number] if one not in known and self.sources.is_about(line, one)]
@@ -253,14 +253,14 @@ class _ItemChecker:
         return op == "unsure" or self.sources.measure_novelty(text, line, known) <= MAX_NOVELTY
 
     def _widen(self, op: Operation) -> LineSources:
-        """Return the sources of an item; of an episode, with all lines before its line."""
+        """Return the sources of an item; those of an episode include all lines before its line."""
         return replace(self.sources, max_earlier=len(self.batch.lines)) if op == "episode" else self.sources
 
     def _check_wish(self, text: str, line: NewLine) -> tuple[str, str]:
-        """Return the wording of a rule or wish and the text as its title.
+        """Return the wording of a rule or wish, and the model's text as its title ("" if it is not supported).
 
-        The wording is the person's own if the line has it, unless it says much besides, and the text is supported and
-        forbids no less.
+        The wording is the person's own if the line has words of the text, unless it is much longer than a supported
+        text that is negated alike.
         """
         # how the user is called is grounded by the name alone
         is_grounded = self.sources.is_grounded(text, line) or share_stems(
@@ -282,10 +282,10 @@ class _ItemChecker:
         return text, text
 
     def _can_stand_in(self, op: Operation, text: str, line: NewLine, known: Sequence[KnownItem]) -> bool:
-        """Return whether the line itself can be stored in place of a text with inventions.
+        """Return whether the line itself can be stored in place of a text with invented details.
 
-        It must not be a question, and have words of the text, or of the known item that it changes. If the text has
-        words of others, the line must be a statement.
+        The line must be no question, and have words of the text or of the known item that it changes. If the text has
+        words of foreign text, the line must be a statement worth remembering.
         """
         if op == "episode" or line.text.rstrip(' "”»)').endswith(("?", "？")):
             return False
@@ -309,7 +309,7 @@ class _ItemChecker:
         return None
 
     def _must_contest(self, line: NewLine, known: Sequence[KnownItem], weakened: list[Weakening]) -> bool:
-        """Return whether the line may only make the known items unsettled, not change them."""
+        """Return whether the line can only contest the known items, not change them."""
         if any(not _may_change(line, item) for item in known):
             weakened.append("known item of higher trust")
         persons = self.sources.list_persons(line)
@@ -323,12 +323,12 @@ class _ItemChecker:
         return bool({"known item of higher trust", "known item needs a person"} & set(weakened))
 
     def _speaks_for_user(self, line: NewLine, text: str) -> bool:
-        """Return whether a rule or wish is of the user, now, and in words of their own."""
+        """Return whether the user states a rule or wish in this conversation, in their own words."""
         return line.is_user and not line.is_imported and not is_quoted(text, line.text)
 
 
 def _find_named(proposed: Sequence[ProposedItem], batch: ReconcilingInput) -> Mapping[int, Sequence[KnownItem]]:
-    """Return the known items that items on each line name: one item may say more exactly what another ends."""
+    """Return by line the known items that any proposal for the line names; one may update what another ends."""
     by_label, named = {item.label: item for item in batch.known}, defaultdict[int, list[KnownItem]](list)
     for item in proposed:
         named[item.line] += filter(None, map(by_label.get, item.ids))
@@ -338,7 +338,7 @@ def _find_named(proposed: Sequence[ProposedItem], batch: ReconcilingInput) -> Ma
 def _resolve_operation(op: Operation, known: tuple[KnownItem, ...]) -> tuple[Operation, tuple[KnownItem, ...]]:
     """Return an update in place of a new item that names known items of its kind.
 
-    Of the other known items, only sentences of new lines are left: the new item is in place of them.
+    Otherwise, only known items that are sentences of new lines remain: the new item replaces them.
     """
     if op in _CHANGES:
         return op, known
@@ -355,7 +355,7 @@ def _may_change(line: NewLine, item: KnownItem) -> bool:
 
 
 def _find_repeated(items: Sequence[CheckedItem]) -> set[int]:
-    """Return the positions of items that say again what another does, or of which a later line says something else."""
+    """Return the positions of items that repeat another item, or that another item overrides."""
     repeated = set[int]()
     episodes = [n for n, item in enumerate(items) if item.op == "episode"]
     repeated |= set(episodes[:-1])
@@ -375,7 +375,7 @@ def _find_repeated(items: Sequence[CheckedItem]) -> set[int]:
 
 
 def _overrides(other: CheckedItem, item: CheckedItem) -> bool:
-    """Return whether another change of the same known items makes an item void: a later one, or a stronger one."""
+    """Return whether a change on a later line, or a stronger one on the same line, replaces an item."""
     if other is item or other.op not in _CHANGES or other.line is None or item.line is None:
         return False
     if not {one.item_id for one in item.known} <= {one.item_id for one in other.known}:
@@ -386,7 +386,7 @@ def _overrides(other: CheckedItem, item: CheckedItem) -> bool:
 
 
 def _limit_ends(items: Sequence[CheckedItem], batch: ReconcilingInput) -> list[CheckedItem]:
-    """Let the ends of a batch only contest if there are too many of them, as a misled model would give."""
+    """Let items that end known items only contest them if they end too many, as a misled model does."""
     ended = {one.item_id for item in items if item.op in _ENDS for one in item.known}
     if len(ended) <= max(MIN_ENDS, math.ceil(len(batch.known) / ENDS_SHARE)):
         return list(items)

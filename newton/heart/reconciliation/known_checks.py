@@ -1,4 +1,4 @@
-"""The checks of changes of known items that no line says: same statements, merges, contradictions. Pure."""
+"""Checks of proposed changes that follow from known items alone: merges, duplicates, contradictions. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -70,10 +70,10 @@ def say_same(first: str, second: str, *, user_names: Sequence[str]) -> bool:
 
 
 def includes(first: str, second: str, *, user_names: Sequence[str]) -> bool:
-    """Return whether two statements say the same, or the other has all details of one in a person's words.
+    """Return whether two statements say the same, or one is in a person's words and the other has all its details.
 
-    Of such a sentence ("Na, I'm at Roda Torta anyway."), few words may be in the other; of a correction, its new date
-    or number.
+    A sentence in a person's words ("Na, I'm at Roda Torta anyway.") may share few words with the other one, a
+    correction only its new date or number.
 
     >>> includes("Dad lives out there in Graz.", "Kim's dad lives in Graz and flies in on 3 May.", user_names=["Kim"])
     True
@@ -94,7 +94,7 @@ def includes(first: str, second: str, *, user_names: Sequence[str]) -> bool:
 
 
 def leave_unreal(text: str) -> str:
-    """Return a statement without the value that it corrects and without comparisons, of which nothing must be kept.
+    """Return a statement without corrected values and comparisons, which state no facts.
 
     >>> leave_unreal("No no, she wants 35 and not 30."), leave_unreal("He stands there like a Bavarian.")
     ('she wants 35 and .', 'He stands there .')
@@ -129,7 +129,7 @@ def says_all(text: str, other: str, *, user_names: Sequence[str]) -> bool:
 
 
 def is_spoken(text: str) -> bool:
-    """Return whether a statement is in a person's words: a fragment, a correction, or with pronouns for names."""
+    """Return whether a statement is in spoken form: a fragment, a correction, or with pronouns for names."""
     return is_fragment(text) or any(pattern.search(text) for pattern in (_SPEAKER, REFERENCE, _UNREAL))
 
 
@@ -164,7 +164,7 @@ MAX_FRAGMENT = 5  # words of a sentence that says nothing alone
 def check_known(
     op: Operation, text: str, known: tuple[KnownItem, ...], batch: ReconcilingInput
 ) -> CheckedItem | DropReason:
-    """Return an item that holds by the texts of the known items, or the reason why it is dropped."""
+    """Return the checked item if the texts of the known items support it, or the reason why it is dropped."""
     if op in ("both", "newer"):
         is_pair = len(known) == 2 and known[1].item_id in known[0].doubtful_with
         return CheckedItem(op=op, line=None, known=known) if is_pair else "not a doubtful pair"
@@ -182,7 +182,7 @@ def check_known(
 
 
 def _check_empty(op: Operation, known: tuple[KnownItem, ...], batch: ReconcilingInput) -> CheckedItem | DropReason:
-    """Drop facts that say nothing; of facts that do not say the same, those beside one that says something."""
+    """Return an item that drops empty facts: all of them, or with `same` those beside a fact with content."""
     empty = tuple(item for item in known if op != "update" and _says_nothing(item, batch))
     if empty and (len(empty) < len(known)) == (op == "same"):
         return CheckedItem(op="not_asserted", line=None, known=empty)
@@ -192,8 +192,8 @@ def _check_empty(op: Operation, known: tuple[KnownItem, ...], batch: Reconciling
 def _merges(text: str, known: tuple[KnownItem, ...], batch: ReconcilingInput) -> bool:
     """Return whether a text says what facts on one thing say, and nothing else.
 
-    It has the names, numbers and nearly all words of each. Beside foreign text, which may mislead a model to mix them
-    up, nothing is merged, nor what a person must decide on.
+    The text must have the names, numbers and nearly all words of each fact. Nothing is merged beside foreign text,
+    which may mislead the model, or if a person must decide.
     """
     names = batch.user_names
     is_open = all(item.kind == "fact" and not _needs_person(item) and item.drafted_by is None for item in known)
@@ -224,7 +224,7 @@ def _are_on_same(one: str, other: str, batch: ReconcilingInput) -> bool:
 
 
 def _says_nothing(item: KnownItem, batch: ReconcilingInput) -> bool:
-    """Return whether a fact is a short fragment that has no name or number but those of other known facts."""
+    """Return whether a fact is a short fragment without a name or number of its own (not in other known facts)."""
     is_short = is_fragment(item.text) and len(item.text.split()) <= MAX_FRAGMENT and not is_denied(item.text)
     if item.kind != "fact" or item.drafted_by or item.state == "CONFIRMED" or _needs_person(item) or not is_short:
         return False
@@ -254,7 +254,7 @@ def list_implied_items(batch: ReconcilingInput, kept: Sequence[CheckedItem]) -> 
 
 
 def _drop_held(batch: ReconcilingInput, kept: Sequence[CheckedItem]) -> Iterator[CheckedItem]:
-    """Drop the sentences of lines that a rule, wish or procedure holds, or the fact would outlive it."""
+    """Drop facts that a rule, wish or procedure repeats, so that they do not outlive it."""
     held = [item for item in kept if item.op in _HELD_ELSEWHERE and not item.needs_approval]
     named = {one.item_id for item in held for one in item.known}
     lines = {line.memory_id: line for line in batch.lines}
@@ -266,9 +266,9 @@ def _drop_held(batch: ReconcilingInput, kept: Sequence[CheckedItem]) -> Iterator
 
 
 def _settle_pairs(known: Sequence[KnownItem], kept: Sequence[CheckedItem]) -> Iterator[CheckedItem]:
-    """Settle pairs of facts that a classifier doubts and the model, which saw both and answered, left alone.
+    """Settle doubtful pairs of facts that the model saw and did not change: both are true.
 
-    Two facts on safety stay doubtful.
+    Pairs of facts about safety stay doubtful.
     """
     unsure = {one.item_id for item in kept if item.contests for one in item.known}
     shown = [item for item in known if item.label and item.item_id not in unsure] if kept else []

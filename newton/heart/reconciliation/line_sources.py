@@ -1,4 +1,4 @@
-"""The texts that may support an item on a line, and whether the line is about a known item. Pure."""
+"""Checks whether a proposed text is supported by a line, and whether the line is about a known item. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ _SENTENCE = re.compile(r"\S(?:[^\n.!?。！？]|[.!?](?!\s)|(?<=\b[DMS][rst])\.|
 
 @dataclass(frozen=True, slots=True)
 class LineSources:
-    """The lines of a batch as sources: those before each line, without those that must not be stored.
+    """The lines of a batch as sources of proposed texts: each line with the lines before it that may be stored.
 
     `hidden` are the numbers of the lines that must not be stored.
     """
@@ -67,7 +67,7 @@ class LineSources:
         """Return whether a text has a name, a number or a date that its sources do not have.
 
         Sources are the lines of persons, the linked known items, the user's names, and the names in other known items
-        of persons. An answered line of the assistant counts for what no foreign text before it has.
+        of persons. A line of the assistant that the line answers counts too, except what foreign text before it has.
         """
         said_on, code = self.batch.day_of(line), detect_language(f"{line.text} {text}")
         masked = mask_derived_dates(text, said_on, self.derive_days(line, known))
@@ -95,9 +95,9 @@ class LineSources:
         return derive_days([*texts, *((item.text, item.day) for item in known)])
 
     def measure_novelty(self, text: str, line: NewLine, known: Sequence[KnownItem]) -> float:
-        """Return the share of the words of a text that neither the lines nor the linked items have, in [0, 1].
+        """Return the share of a text's words, in [0, 1], that neither the lines nor the linked items contain.
 
-        A number that the lines have counts as a word ("She is 58 years old").
+        A number of the text that is in the lines counts as a known word ("She is 58 years old").
         """
         stems = self._without_user(list_stems(text))
         texts = [*self.batch.user_names, *(item.text for item in known)]
@@ -158,7 +158,7 @@ class LineSources:
         return any(share_stems(self._item_stems(item), self._own_stems(one)) for one in lines)
 
     def pick_wording(self, line: NewLine, text: str) -> str:
-        """Return the sentences of a line that say a text together, in the person's words, shortened if long."""
+        """Return the sentences of a line that together cover the words of a text, shortened if long."""
         own = split_own_words(line.text).own
         sentences = _SENTENCE.findall(own) or [own]
         stems = list_stems(text)
@@ -185,7 +185,7 @@ class LineSources:
     def _context_stems(self, line: NewLine) -> frozenset[str]:
         """Return the stems of a line, of what it continues, and of the reply that it answers.
 
-        If the conversation has foreign text, its questions do not count, and of the reply what no foreign text has.
+        If the conversation has foreign text, questions are left out, and words of the reply that are in foreign text.
         """
         persons, answered = self.list_persons(line), self.find_answered(line)
         foreign = self._collect_foreign(ENGLISH)
@@ -205,7 +205,7 @@ class LineSources:
         return collect_evidence(filter(None, texts), code=code)
 
     def _own_stems(self, line: NewLine) -> frozenset[str]:
-        """Return the stems of a line without quotations, with those of the names for which an alias in it stands."""
+        """Return the stems of a line without quotations, and of the names that its aliases stand for."""
         text = mask_quotations(line.text)
         pairs = (alias.partition("=") for alias in self.batch.aliases if "=" in alias)
         meant = [name for alias, _, name in pairs if list_stems(alias) & list_stems(text)]
@@ -218,7 +218,7 @@ class LineSources:
         return self._weigh_numbers(text, line) >= MIN_LINKING
 
     def _weigh_numbers(self, text: str, line: NewLine) -> int:
-        """Return how much the numbers link a text to a line: as a word for each digit."""
+        """Return how strongly shared numbers link a text to a line: each digit counts as one shared word."""
         return sum(map(len, self._list_shared_numbers(text, line)))
 
     def _count_numbers(self, text: str, line: NewLine) -> int:
@@ -234,7 +234,7 @@ class LineSources:
         return stems - list_stems(" . ".join(list_own_names(self.batch.user_names)))
 
     def _is_scaled(self, number: NumberMention, own: TextEvidence, known: Sequence[KnownItem]) -> bool:
-        """Return whether a number is one of the line in thousands, as the known item has it."""
+        """Return whether a number is a number of the line times a thousand, and a known item has a similar number."""
         large = {
             form for item in known for one in find_numbers(item.text, "en") for form in one.forms if form.isdigit()
         }

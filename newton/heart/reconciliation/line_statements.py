@@ -1,4 +1,4 @@
-"""How a model's statement on a line relates to the facts that the statement parser took from the same line. Pure."""
+"""Comparison of a model's text on a line with the facts that the parser has stored from the same line. Pure."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -51,7 +51,7 @@ class LineStatement(NamedTuple):
 
 
 def restore_case(stated: str, line: str) -> str:
-    """Return a stated fact that begins as the line has it: its capital letter may be the parser's, not that of a name.
+    """Return a stated fact with the first letter as in the line: the parser may have capitalized it.
 
     >>> restore_case("Sis has moved to Graz.", "evening. sis has moved to Graz")
     'sis has moved to Graz.'
@@ -67,9 +67,9 @@ def find_containing(text: str, stated: Iterable[LineStatement], *, user_names: S
 
 
 def relate(text: str, stated: str, *, user_names: Sequence[str]) -> Relation:
-    """Return whether a stated fact contains a text, or the text completes it: says all of it, and whom it is about.
+    """Return `contained` if a stated fact says all of a text, `completes` if the text resolves a pronoun in the fact.
 
-    Only a fact that refers to somebody or something by a pronoun is completed.
+    A text that completes a fact says all of it and more. Otherwise return `differs`.
 
     >>> relate("Kim's landlord is Ms Weiss.", "Our landlord is not Mr Brandt but Ms Weiss.", user_names=["Kim"])
     'contained'
@@ -100,12 +100,11 @@ def find_resolved(
     user_names: Sequence[str],
     is_same_line: bool = True,
 ) -> dict[UUID, int]:
-    """Return the facts of a line that a model's texts on the line say together, each with the text that says most.
+    """Return the facts of a line that a model's texts together replace, each with the index of the text that fits best.
 
-    The texts have all names and numbers of such a fact and most of its words; of a fragment without a verb, or of a
-    fact that the model `named` as stated better by a text, one word, and of a fragment that it named, or that has only
-    common words, none. Of a number in words, a named fact loses what only adds to a clause that the texts say. A fact
-    that says as much as the one text that is like it stays as the person said it, unless the text is on another line.
+    The texts must have all names and numbers of the fact and most of its words. Less is needed for a fragment without a
+    verb and for a fact that the model `named` as better stated by a text. A fact that can be understood alone and says
+    as much as the one similar text is kept in the person's words, if `is_same_line`.
 
     >>> felix = LineStatement(UUID(int=1), "My brother Felix bakes.")
     >>> find_resolved([felix], ["Kim's brother Felix bakes."], named=(), user_names=["Kim"])
@@ -147,7 +146,7 @@ def find_resolved(
 
 
 def _has_all_details(texts: Sequence[str], stated: str, *, is_named: bool, user_names: Sequence[str]) -> bool:
-    """Return whether texts have the names and numbers of a stated fact; of a named one, those that matter.
+    """Return whether texts have the names and numbers of a stated fact; if named, without asides in stated clauses.
 
     >>> texts, fell = ["Kim's Nokia fell down the stairs."], "My Nokia fell down the stairs, three floors, to bits."
     >>> _has_all_details(texts, fell, is_named=True, user_names=["Kim"])
@@ -179,7 +178,7 @@ def _list_words(text: str, user_names: Sequence[str]) -> frozenset[str]:
 def _stands(
     stated: str, alike: Sequence[tuple[str, frozenset[str]]], theirs: frozenset[str], user_names: Sequence[str]
 ) -> bool:
-    """Return whether a stated fact is understood alone, and contains the one text that is like it."""
+    """Return whether a stated fact can be understood alone, and contains the only similar text."""
     if is_fragment(stated) or REFERENCE.search(stated):
         return False
     within = [

@@ -1,4 +1,4 @@
-"""The prompts of the calls that reconcile lines, in batches that fit a model, and that shorten long messages. Pure."""
+"""Prompts of two model calls: reconciling lines, in batches that fit the model, and shortening messages. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -81,7 +81,7 @@ def number_batch(batch: ReconcilingInput) -> ReconcilingInput:
 
 
 def find_repeating_rule(draft: KnownItem, batch: ReconcilingInput) -> KnownItem | None:
-    """Return the known rule or wish of the user that says what a sentence of a line says; None if none does."""
+    """Return the known rule or wish of the user that repeats a sentence of a line; None if none does."""
     rules = (item for item in batch.known if item.kind in ("rule", "wish"))
     return next((rule for rule in rules if says_all(rule.text, draft.text, user_names=batch.user_names)), None)
 
@@ -126,9 +126,9 @@ def _render_item(item: KnownItem) -> str:
 
 
 def _render_line(line: NewLine, following: NewLine | None, drafts: Sequence[KnownItem]) -> Iterator[str]:
-    """Yield a line with its number, its speaker and the marks of its drafts, then the drafts in other words.
+    """Yield a line with number, speaker and the marks of its drafts, then the drafts that are not in it verbatim.
 
-    `following` is the line after it. Of the assistant, a line that asks and proposes nothing is left out.
+    `following` is the line after it. A line of the assistant that asks and proposes nothing is left out.
     """
     text = _to_text(line.text, MAX_FOREIGN_CHARACTERS if line.source == "foreign" else MAX_LINE_CHARACTERS)
     if line.source == "assistant" and not (text := _shorten_reply(line.text, following)):
@@ -145,7 +145,7 @@ def _render_line(line: NewLine, following: NewLine | None, drafts: Sequence[Know
 def mark_draft(line: str, label: str, draft: str) -> str | None:
     """Return a line with a mark around a draft, or around each of its sentences; None if the line has other words.
 
-    No text has angle brackets of its own. What is within a mark gets none.
+    The texts must not contain angle brackets. Text within a mark is not marked again.
 
     >>> mark_draft("evening. sis is in Graz, mind you! She bakes.", "S1", "Sis is in Graz. She bakes.")
     'evening. <S1 sis is in Graz>, mind you! <S1 She bakes.>'
@@ -183,7 +183,7 @@ def _may_confirm(line: NewLine) -> bool:
 
 
 def list_shown_lines(lines: Sequence[NewLine]) -> list[NewLine]:
-    """Return the lines up to the last one of a person: others only count if a person then confirms them."""
+    """Return the lines up to the last one of a person, because other lines count only if a person confirms them."""
     last = max((number for number, line in enumerate(lines) if line.source == "person"), default=-1)
     return list(lines[: last + 1])
 

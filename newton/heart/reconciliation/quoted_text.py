@@ -64,7 +64,7 @@ class OwnWords(NamedTuple):
 
 @lru_cache(maxsize=1_024)
 def split_own_words(text: str) -> OwnWords:
-    r"""Return a line without what it quotes or pastes, and that. A quoted name or term belongs to the person's words.
+    r"""Divide a line into the person's own words and quoted or pasted text. A quoted name or term is an own word.
 
     >>> split_own_words('Scale this: "I have three kids, and Pia adores mushrooms." It is for "Erik".')
     OwnWords(own='Scale this:   It is for "Erik".', foreign='"I have three kids, and Pia adores mushrooms."')
@@ -97,7 +97,7 @@ def mask_quotations(text: str) -> str:
 def is_quoted(part: str, text: str) -> bool:
     """Return whether a part of a text is, for the most part, a quotation, code or pasted.
 
-    So is a list that the line before it does not ask of the assistant: what its items demand is no rule of the person.
+    A list counts as quoted unless the line before it asks the assistant for it: its items are no rules of the person.
 
     >>> said = "I am Ana, please, 'doctora Ibarra' is for the College. My boss says: 'Never mention prices to him.'"
     >>> is_quoted("I am Ana, please, 'doctora Ibarra' is for the College.", said)

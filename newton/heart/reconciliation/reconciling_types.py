@@ -1,4 +1,4 @@
-"""Lines and known items that a model reconciles, the items that it proposes, and what code kept of them."""
+"""Types of a reconciliation: new lines and known items, the changes that a model proposes, and the checked ones."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -106,8 +106,8 @@ class KnownItem:
 
     `day` is the day on which it was last stated, in the user's time zone. `similarities` are the cosine similarities of
     its vector to those of the texts of lines, without their speakers, by the `memory_id` of the line. `is_vouched`
-    means that a person confirmed it. `doubtful_with` are the items that it may contradict, by a classifier of pairs.
-    `drafted_by` is the `memory_id` of the new line whose words it is, if no other line states it.
+    means that a person confirmed it. `doubtful_with` are the items that it may contradict, according to a classifier.
+    `drafted_by` is the `memory_id` of the new line from which it was stored, if no other line states it.
     """
 
     kind: KnownKind
@@ -171,12 +171,12 @@ class ProposedItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedItem:
-    """An item that may be applied with the trust, speaker and time of its line; items on known items alone have none.
+    """A change to apply with the trust, speaker and time of its line; `line` is None for changes of known items alone.
 
-    `text` is what to store: of a new rule or wish, the person's own words, and `title` is what the model made of them.
-    `when` is the day from which it holds, or on which it ends, which may be in the future; None if the line does not
-    say it. With `contests`, it may only make the known items unsettled. With `needs_approval`, a rule or wish waits for
-    a person. `weakened` says what the checks changed.
+    `text` is the text to store. For a new rule or wish it has the person's own words, and `title` the model's text.
+    `when` is the day on which the change begins or ends, possibly in the future; None if the line does not say it. With
+    `contests`, the known items only become unsettled. With `needs_approval`, a rule or wish waits for a person.
+    `weakened` lists what the checks changed.
     """
 
     op: Operation

@@ -145,7 +145,7 @@ def _list_pairs(text: str) -> Iterator[str]:
 
 
 def share_stems(first: Iterable[str], second: Iterable[str]) -> Set[str]:
-    """Return the stems of the first text of which the second has a similar one, also as part of a compound."""
+    """Return the stems of the first text that have a similar stem in the second, also as part of a compound."""
     others = frozenset(second)
     return {stem for stem in first if stem in others or any(_are_similar(stem, other) for other in others)}
 
@@ -169,7 +169,7 @@ def list_own_names(user_names: Iterable[str]) -> list[str]:
 def find_unsupported_names(text: str, sources: TextEvidence) -> list[str]:
     """Return the names in a text that its sources do not contain.
 
-    A capitalized word that is a common word of the language, or of which the sources have a similar word, is no name.
+    A capitalized word is no name if it is a common word of the language, or similar to a word in the sources.
     """
     code = detect_language(text)
     addresses = [match[0] for match in _ADDRESS.finditer(text)]

@@ -14,7 +14,7 @@ class ChangeCues(NamedTuple):
     """Compiled patterns by name.
 
     `cues` announce a change or limit a statement. `single_valued` and `multi_valued` name relations with one or with
-    several values at a time. `former` stand before or after a thing that has ended.
+    several values at a time. `former` match phrases before or after a thing that has ended.
     """
 
     cues: Mapping[str, Pattern[str]]

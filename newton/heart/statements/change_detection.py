@@ -1,9 +1,9 @@
 """Detection of whether a newer statement replaces an older one, without a language model. Pure.
 
-Two models are added up: gradient-boosted trees over the features of `change_features`, of which one is the score of a
-linear model over the vectors of the statements, and the score of a transformer that reads both texts together
-(`providers.minilm`). `scripts/fit-changes` fits the trees, `scripts/fit-change-reader` the transformer and
-the sum. What the trees alone find clear is a replacement too, unless the reader doubts it.
+The log odds of two models are added: gradient-boosted trees over the features of `change_features` (one of them the
+score of a linear model over the vectors), and a transformer, the reader, that reads both texts together
+(`providers.minilm`). `scripts/fit-changes` fits the trees, `scripts/fit-change-reader` the reader and the sum. A
+replacement that is clear to the trees alone counts too, unless the reader doubts it.
 """
 
 import json
@@ -184,9 +184,9 @@ class ChangeModel(NamedTuple):
 class ReadingModel(NamedTuple):
     """The fitted sum of the trees and the reader, and the minimum probabilities of the verdicts.
 
-    `trees` and `reader` weigh the log odds of the trees and those of the reader. The wording of near texts is what the
-    trees know best, so `near_trees` and `near_reader` are added as the similarity grows from .5 to 1. `doubt` is the
-    log odds of the reader below which clear evidence of the trees is not enough.
+    `trees` and `reader` are the weights of the log odds of both models. `near_trees` and `near_reader` are added to
+    them as the cosine similarity grows from .5 to 1. `doubt` is the log odds of the reader below which clear evidence
+    of the trees does not count.
     """
 
     base: float
@@ -245,7 +245,7 @@ def combine_readings(probability: float, reading: float, cosine: float) -> float
 
 
 def weigh_evidence(probability: float, reading: float, cosine: float) -> tuple[float, float, float, float]:
-    """Return what the sum weighs: the log odds of the trees and of the reader, and both by how near the texts are."""
+    """Return the summands: the log odds of trees and reader, and both scaled by the similarity of the texts."""
     odds = math.log(max(probability, 1e-9) / max(1 - probability, 1e-9))
     trees, near = min(max(odds, -MAX_TREES), MAX_TREES), min(max(2 * cosine - 1, 0.0), 1.0)
     reader = min(max(reading, -MAX_READING), MAX_READING)
@@ -272,8 +272,8 @@ def detect_change(
     """Return whether `newer` replaces `older`. `cosine` is the similarity of their vectors.
 
     `vector_score` is the result of `score_vectors`, NaN if the vectors are of another model. `reading` is the score of
-    the reader, NaN if it has not read the pair. If only some clauses of the older statement are concerned, the verdict
-    is at most `unsure`, so that the others are not lost.
+    the reader, NaN if it has not read the pair. If the newer statement concerns only some clauses of the older one, the
+    verdict is at most `unsure`, so that the other clauses are not lost.
     """
     if cosine < MIN_COSINE:
         return ChangeVerdict("compatible", 0.0, "their meaning is not close")
@@ -324,8 +324,8 @@ def _detect_pattern_change(older: str, newer: str, languages: set[str]) -> Chang
 def _says_more(older: str, newer: str) -> bool:
     """Return whether the older text has several clauses of which the newer one does not concern all.
 
-    The newer text concerns a clause if both share a word that is neither a subject nor a name. A clause that is kept
-    without the others is not lost, if both texts are on the same subject.
+    The newer text concerns a clause if both share a word that is neither a subject nor a name. If both texts are on the
+    same subject, clauses that can be kept as sentences of their own do not count.
     """
     clauses = split_clauses(older)
     if len(clauses) == 1:

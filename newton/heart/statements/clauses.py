@@ -183,7 +183,7 @@ class _Clause(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A part of a statement. `is_whole` is False if it is no sentence; `about` is what it is about beside its words."""
+    """A part of a statement. `is_whole` is False if it is no sentence; `about` is text that adds to its topic."""
 
     text: str
     is_whole: bool = True
@@ -209,10 +209,10 @@ def split_clauses(text: str) -> list[str]:
 
 
 def list_untouched(older: str, newer: str, besides: Sequence[str] = ()) -> list[str]:
-    """Return what an older English statement says besides what a newer text changes, as sentences that stand alone.
+    """Return the clauses of an older English statement that a newer text leaves true, as sentences of their own.
 
-    A clause stays if neither the newer text nor the texts `besides` have a word of it that the other clauses lack.
-    Nothing stays where that is not sure: if the newer text says what no clause is about, or that something has ended.
+    A clause is left if neither the newer text nor the texts `besides` share a word with it that no other clause has.
+    Nothing is returned in doubt: if a part of the newer text is about no clause, or if it says that something ended.
 
     >>> list_untouched("Luna is a beagle, weighs 12 kg and gets Apoquel.", "Luna no longer gets Apoquel.")
     ['Luna is a beagle.', 'Luna weighs 12 kg.']
@@ -242,7 +242,7 @@ def list_untouched(older: str, newer: str, besides: Sequence[str] = ()) -> list[
 
 
 def _list_topics(one: StatementOutline) -> frozenset[str]:
-    """Return the word stems of a statement, and the relations with one value that it is about, marked by `=`."""
+    """Return the word stems of a statement, and the names of its single-valued relations, marked by `=`."""
     return one.stems | {f"={name}" for name in one.single}
 
 
@@ -311,7 +311,7 @@ def _read_clause(text: str) -> _Clause | None:
 
 
 def _find_form(word: str) -> str:
-    """Return the form of a finite verb: third person, bare, past, or any; empty if the word is none."""
+    """Return the form of a finite verb: "third", "bare", "past" or "any"; "" for a word that is no verb."""
     plain = word.replace("’", "'").lower()
     if plain in _HELPERS or plain != word:
         return _HELPERS.get(plain, "")
@@ -341,7 +341,7 @@ def _begins(left: _Clause, right: str, mark: str) -> bool:
 
 
 def _continues(left: _Clause, right: str) -> bool:
-    """Return whether a text begins with a predicate of the same subject, whose verb has the form of the one before."""
+    """Return whether the text after a mark begins with another predicate of the same subject, in the same verb form."""
     words = _WORD.findall(_ADVERBS.sub("", right, count=1) if _ADVERBS.match(right) else right)
     form = _find_form(words[0]) if len(words) > 1 else ""
     if not form or _DEPENDENT.search(left.predicate):

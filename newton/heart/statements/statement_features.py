@@ -133,7 +133,7 @@ def extract_features(candidates: Sequence[StatementCandidate], position: int) ->
 
 
 def _is_plainly_about_name(one: StatementCandidate, features: Mapping[str, float]) -> bool:
-    """Return whether a clause is a whole message that says something lasting of what it names, without a reserve."""
+    """Return whether a clause is a whole message with a lasting, unrestricted statement about what it names."""
     subject = one.words[: max(one.verb, 1)]
     is_named = any(word.is_capitalized for word in subject) and classify_word(subject[0]) in _NAMED_KINDS
     unplain = (*(f"cue_{name}" for name in _UNPLAIN_CUES), "passing_state", "exclamation")

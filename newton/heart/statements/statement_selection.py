@@ -119,8 +119,8 @@ def list_texts(message: str) -> list[str]:
 def list_spans(message: str) -> list[str]:
     """Return the parts of a message that may state a change, the shortest first.
 
-    They are its clauses, pairs of clauses that follow one another, and the message itself. Questions and requests are
-    none. Return no parts of a message that is not in English.
+    They are its clauses, pairs of adjacent clauses, and the message itself, without questions and requests. Return no
+    parts of a message that is not in English.
     """
     if detect_language(message) != ENGLISH:
         return []
@@ -143,8 +143,8 @@ def select_statements(
     """Return the statements of a message that are worth remembering, in order.
 
     `speaker` is the name of the person, if known. `vectors` maps the texts of `list_texts` to unit vectors of the model
-    `vector_model`; without vectors, the features alone decide. `changing` is the one of `list_spans` that replaces a
-    known fact: it is a statement in any case, in place of its parts.
+    `vector_model`; without vectors, the features alone decide. `changing` is the span (of `list_spans`) that replaces a
+    known fact: it is always selected, in place of its parts.
 
     >>> select_statements("Hi! I moved to Bergen in May. Where can I buy a bike?")
     [SelectedStatement(content='I moved to Bergen in May.', subject='user', attribute=None)]
