@@ -1,7 +1,7 @@
 """Probability that a memory is relevant to an input, answers a question, or a context has all that it needs. Pure.
 
-Unlike the probability of being relevant to a topic, it is calibrated on questions of which every answer is known: of
-the memories with a probability of .2, one in five answers.
+Unlike the probability of being relevant to a topic, that of an answer is calibrated on questions of which every answer
+is known: of the memories with a probability of .2, one in five answers.
 """
 
 import math
