@@ -186,7 +186,7 @@ async def _tell(client: Client, scenario: EverydayScenario, *, today: date) -> _
             await _tell_messages(client, f"talk {day}", list(texts.values()), at)
             continue
         for key, text in texts.items():
-            statements.keys[(await client.remember(text, at=at))["memory_id"]] = key
+            statements.keys[(await client.remember(text, at=datetime.fromisoformat(at)))["memory_id"]] = key
     return statements
 
 

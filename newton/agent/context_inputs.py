@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from newton.agent.field_types import CleanText, Name, Ref, Timestamp
-from newton.agent.inputs import HostRememberInput, LessonInput, ToolInput
+from newton.agent.inputs import ToolInput
 from newton.cognition.request import MAX_CONTEXT_TOKENS, NO_OVERRIDES, ContextOverrides
 from newton.memory.memory import Kind
 
@@ -87,13 +87,3 @@ class HostContextInput(FilteredContextInput):
         description="The conversation, named as in `note_exchange`. Its task and last messages help select memories."
         " Default: that of the connection.",
     )
-
-
-class HostSessionRememberInput(HostRememberInput, ConversationInput):
-    """Store a fact permanently: something you learned about a person, a thing or the work, as one sentence that is
-    clear without context. Set `source` to where it is from: a fact whose source is `tool` or `web` is used only after
-    a person or other sources confirm it. Do not store facts that the context already has, and never store secrets."""
-
-
-class HostLessonInput(LessonInput, ConversationInput):
-    """Store a lesson for later work: which action to take or to avoid, and when."""

@@ -5,11 +5,11 @@ set, such as times and references.
 """
 
 from collections.abc import Iterator
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from newton.agent.field_types import CleanText, Name
+from newton.agent.field_types import CleanText
 from newton.content.validation_messages import describe_problem, select_problem, suggest_field
 from newton.errors import InputError
 from newton.memory.lookup import MAX_PAGE_CHARS, PAGE_CHARS
@@ -43,33 +43,6 @@ def parse_json(model: type[Input], arguments: str, *, hint: str) -> Input:
         raise InputError(what, hint=f"{suggest_field(problem, model)} {hint}".strip()) from None
 
 
-class RememberInput(ToolInput):
-    """Store a fact permanently: something you learned about a person, a thing or the work, as one sentence that is
-    clear without context. Do not store facts that the context already contains, and never store secrets."""
-
-    content: CleanText = Field(description="One statement, e.g. 'Ana reviews every migration.'")
-    subject: Name | None = Field(None, description="The person or thing that the fact is about, e.g. 'Ana'.")
-    attribute: Name | None = Field(None, description="The property of the subject that the fact states, e.g. 'home'.")
-    confidence: float | None = Field(None, ge=0, le=1, description="Probability that the fact is true, from 0 to 1.")
-    source: Literal["own", "tool", "web"] = Field(
-        "own",
-        description="Where the fact comes from: own (the person or yourself), tool (a tool or a file), web (a page). A "
-        "fact from a tool or a page is used only after a person or other sources confirm it.",
-    )
-
-
-class HostRememberInput(RememberInput):
-    """Store a fact permanently: something you learned about a person, a thing or the work, as one sentence that is
-    clear without context. Set `source` to where it is from: a fact that is not marked as `own` is used only after a
-    person or other sources confirm it. Do not store facts that the context already has, and never store secrets."""
-
-    source: Literal["own", "tool", "web"] = Field(
-        "tool",
-        description="Where the fact is from: own (the user said it, or you concluded it from the user's words), tool "
-        "(the default: a tool, a file or anything else that you read) or web (a page).",
-    )
-
-
 class RecallInput(ToolInput):
     """Search the memory: conversations, facts, episodes, procedures, documents, decisions. Use it for information that
     is missing in the context. Each result has an id; `expand` shows the memory with this id in full."""
@@ -99,13 +72,6 @@ class ExpandInput(ToolInput):
     )
     offset: int = Field(0, ge=0, description="The position of the first character to return.")
     limit: int = Field(PAGE_CHARS, ge=1, le=MAX_PAGE_CHARS, description="Maximum number of characters of the page.")
-
-
-class LessonInput(ToolInput):
-    """Store a lesson for later work: which action to take or to avoid, and when."""
-
-    lesson: CleanText = Field(description="The lesson, as one sentence that is clear without context.")
-    subject: Name = Field("lessons", description="The topic, e.g. 'deployments'.")
 
 
 def _iter_texts(value: object) -> Iterator[str]:

@@ -23,7 +23,6 @@ from .response_types import (
     ChangedMemoryDict,
     EventDict,
     MessageDict,
-    RememberDict,
     StreamedEvent,
     TokenInfoDict,
     TurnEvent,
@@ -37,17 +36,6 @@ class Client(AgentOperations):
     Times are timezone-aware datetimes in arguments, and ISO 8601 text in results. The daemon counts tokens. Calls with
     the same `idempotency_key` take effect only once: the daemon answers each of them with its first response.
     """
-
-    async def remember(
-        self, content: str, *, idempotency_key: str | None = None, **fields: str | float | datetime | None
-    ) -> RememberDict:
-        """Store one statement as a fact, or confirm it if it is known.
-
-        `fields` may contain `subject`, `attribute`, `confidence` (0 to 1), `importance` (0 to 10), `source` ("own",
-        "tool" or "web"), and `at` and `until`, the times at which it becomes true and stops being true. Raises ApiError
-        `censor_blocked` if the source is "tool" or "web" and a censor (a prohibition) forbids the text.
-        """
-        return await self.post("/v1/memories", {"content": content, **fields}, idempotency_key=idempotency_key)
 
     async def context(
         self, input: str, *, max_tokens: int | None = None, timeout_seconds: float | None = None, **fields: object

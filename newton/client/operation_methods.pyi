@@ -529,6 +529,22 @@ class OperationMethods(DaemonConnection):
         "Show a memory in full, with its state, source, date, trust, links and changes."
     async def history(self, memory_id: IdLike) -> JsonDict:
         "Show all state changes and edits of a memory with their time, reason and origin."
+    async def remember(
+        self,
+        content: str,
+        *,
+        title: str | None = None,
+        subject: str | None = None,
+        attribute: str | None = None,
+        confidence: float | None = None,
+        importance: float | None = None,
+        source: Literal["own", "tool", "web"] | None = None,
+        at: datetime | None = None,
+        until: datetime | None = None,
+        session: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> JsonDict:
+        "Store a fact permanently, as one sentence that is clear without context."
     async def recall(
         self,
         query: str,

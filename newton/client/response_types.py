@@ -17,29 +17,6 @@ def encode_segment(name: str) -> str:
 Outcome = Literal["success", "partial", "failure"]
 
 
-class MemoryMentionDict(TypedDict):
-    """The id and the text of a memory that a response mentions."""
-
-    memory_id: str
-    text: str
-
-
-class RememberDict(TypedDict):
-    """Response to storing a fact.
-
-    `replaced` are the facts that it superseded, `contested` the current facts that it may contradict. `redacted`
-    counts the secrets removed from the text by kind, `warning` the reason of a censor (a prohibition) that matches it.
-    """
-
-    memory_id: str
-    status: Literal["new", "confirmed", "unchanged"]
-    started_at: str
-    replaced: list[MemoryMentionDict]
-    contested: list[MemoryMentionDict]
-    redacted: dict[str, int]
-    warning: str | None
-
-
 class RefusedItemDict(TypedDict):
     """A message or event that is not stored. `item` is its place in the request, such as "messages[3]"."""
 

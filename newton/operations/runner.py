@@ -1,7 +1,7 @@
 """The one way to run an operation: check, transaction with the stored response, and what follows a write."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 from uuid import UUID
 
@@ -10,11 +10,12 @@ from pydantic_core import to_jsonable_python
 from newton.agent.inputs import ToolInput, parse_json
 from newton.db.pool import Tx
 from newton.memory.lookup import short_id
-from newton.memory.memory import PERSON_TIERS
+from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, Trust, lowest_trust
 from newton.operations.caller import OperationCaller
 from newton.operations.declaration import Operation
 from newton.operations.results import CursorPage, ItemList
 
+SOURCE = "source"  # the parameter that says where a text is from
 TOKEN = "token"  # the parameter that confirms a preview
 INPUT_HINT = "Call it again with valid input."
 
@@ -68,22 +69,58 @@ async def run_operation(
     warning = await _check_text(operation, given, caller)
     if prepare:
         prepared.append(await prepare(caller, **fields))
+    stored, result = await _write(operation, caller, prepared, fields, recorder)
+    if stored is not None:
+        return await _replay(operation, stored, caller, fields)
+    return OperationOutcome(await _finish(operation, result, caller, fields), warning=warning)
+
+
+async def _write(
+    operation: Operation,
+    caller: OperationCaller,
+    prepared: Sequence[Any],
+    fields: Mapping[str, Any],
+    recorder: ResponseRecorder | None,
+) -> tuple[str | None, Any]:
+    """Run an operation in one transaction. Return its result, or first the stored response of the same request."""
     async with caller.scope.transaction() as tx:
         if recorder and (stored := await recorder.find(tx)):
-            return OperationOutcome(None, replayed=stored)
+            return stored, None
         result = await operation.run(caller.within(tx), *prepared, **fields)
         if recorder:
             await recorder.save(tx, operation.result_type.dump_json(result).decode())
+        return None, result
+
+
+async def _finish(operation: Operation, result: Any, caller: OperationCaller, fields: Mapping[str, Any]) -> Any:
+    """Return the result of a write that is stored, after what follows the write."""
+    if report := operation.options.get("report"):
+        return await report(caller, result, **fields)
     if operation.effect == "adds":
         await caller.newton.process_written(caller.origin)
-    return OperationOutcome(result, warning=warning)
+    return result
+
+
+async def _replay(
+    operation: Operation, stored: str, caller: OperationCaller, fields: Mapping[str, Any]
+) -> OperationOutcome:
+    """Return the stored response of a request, completed as that of the first one."""
+    if report := operation.options.get("report"):
+        result = await report(caller, operation.result_type.validate_json(stored), **fields)
+        stored = operation.result_type.dump_json(result).decode()
+    return OperationOutcome(None, replayed=stored)
 
 
 async def _check_text(operation: Operation, given: ToolInput, caller: OperationCaller) -> str | None:
-    """Return the warning of a censor. A person's text is no act of the agent, so censors do not apply to it."""
-    if operation.effect == "destroys" or caller.trust in PERSON_TIERS:
+    """Return the warning of a censor. A person's text is no act of the agent, so censors do not apply to it.
+
+    A text whose `source` is a tool or a page is no person's, whoever passes it on.
+    """
+    source: Trust | None = getattr(given, SOURCE, None)
+    trust = lowest_trust([caller.trust, *([source] if source and source in UNTRUSTED_TIERS else [])])
+    if operation.effect == "destroys" or trust in PERSON_TIERS:
         return None
-    return await caller.gate.check_write(given.all_text(), trust=caller.trust)
+    return await caller.gate.check_write(given.all_text(), trust=trust)
 
 
 def to_data(operation: Operation, result: object, *, shortens_ids: bool = False) -> Any:

@@ -1,6 +1,6 @@
 """Formats in texts for people. It loads nothing slow, because each command prints."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 def pluralize(number: int, singular: str, plural: str | None = None) -> str:
@@ -30,3 +30,13 @@ def truncate(text: str, max_chars: int) -> str:
     """
     line = " ".join(text.split())
     return line if len(line) <= max_chars else f"{line[: max_chars - 1].rstrip()} …"
+
+
+def format_redactions(redacted: Mapping[str, int]) -> str:
+    """Format the secrets, counted by kind, that were removed before a text was stored.
+
+    >>> format_redactions({"jwt": 2, "password": 1})
+    'Stored without 3 secrets: 2 jwt, 1 password.'
+    """
+    kinds = ", ".join(f"{number} {kind}" for kind, number in redacted.items())
+    return f"Stored without {pluralize(sum(redacted.values()), 'secret')}: {kinds}."

@@ -23,7 +23,6 @@ from newton.agent.services.bundles import BundleService
 from newton.agent.services.censors import CensorService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.erasure import ErasureService
-from newton.agent.services.fact_intake import FactIntake
 from newton.agent.services.sessions import SessionService
 from newton.agent.services.working_memory import WorkingMemory, find_active_session
 from newton.agent.session_data.injections import InjectionService
@@ -243,7 +242,8 @@ class AgentServices(ScopeServices):
         )
         return MirrorImporter(
             exporter=exporter,
-            facts=self.fact_intake(origin),
+            memories=self.memories(origin),
+            maintenance=self.maintenance(origin),
             curation=exporter.curation,
             identity=exporter.identity,
         )
@@ -319,14 +319,6 @@ class AgentServices(ScopeServices):
 
     def permissions(self, origin: str) -> PermissionService:
         return PermissionService(scope=self.scope.at(origin))
-
-    def fact_intake(self, origin: str) -> FactIntake:
-        return FactIntake(
-            memories=self.memories(origin),
-            curation=self.curation(origin),
-            maintenance=self.maintenance(origin),
-            gate=self.action_gate(origin),
-        )
 
     def turn_runner(
         self, model: "ChatModel | None", *, origin: str = "chat", on_event: ProgressCallback = ignore_progress

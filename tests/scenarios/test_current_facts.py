@@ -1,6 +1,5 @@
 """What is told in everyday words replaces what it contradicts, without an LLM."""
 
-import json
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -26,8 +25,8 @@ from newton.memory.memory import Trust
 from newton.memory.vectors import EmbeddingOutbox
 from newton.operations.cursors import encode_cursor
 from newton.operations.memories.conflicts import list_conflict_page
-from tests.scenarios.conftest import Mind
-from tests.scenarios.handy import toolbox
+from newton.runtime.tools.tool_registry import run_tool
+from tests.scenarios.conftest import Mind, newton
 from tests.support import NOON
 
 pytestmark = pytest.mark.usefixtures("minilm")
@@ -229,10 +228,10 @@ async def test_a_confirmation_of_a_superseded_fact_names_what_replaced_it(mind: 
 async def test_what_a_model_stores_says_where_it_comes_from(
     mind: Mind, source: str, trust: Trust, *, quarantined: bool
 ) -> None:
-    tools = toolbox(mind)
-    told = await tools.execute("remember", json.dumps({"content": "The vault code is 7.", "source": source}))
+    services = newton(mind, mind.embedder)
+    told = await run_tool(services, "remember", {"content": "The vault code is 7.", "source": source})
     assert told.fields["status"] == "new" and ("quarantine" in str(told.fields.get("hint"))) == quarantined
-    again = await tools.execute("remember", json.dumps({"content": "The vault code is 7.", "source": source}))
+    again = await run_tool(services, "remember", {"content": "The vault code is 7.", "source": source})
     assert ("is still in quarantine" in str(again.fields.get("hint"))) == quarantined
     row = await mind.fetchrow("select trust, quarantined from memory.memories where kind = 'fact'")
     assert row and (row["trust"], row["quarantined"]) == (trust, quarantined)
@@ -240,14 +239,14 @@ async def test_what_a_model_stores_says_where_it_comes_from(
 
 async def test_a_fact_of_the_user_that_a_tool_repeats_is_not_called_quarantined(mind: Mind) -> None:
     await tell(mind, FactDraft(content="The vault code is 7."))
-    tools = toolbox(mind)
-    told = await tools.execute("remember", json.dumps({"content": "The vault code is 7.", "source": "tool"}))
+    services = newton(mind, mind.embedder)
+    told = await run_tool(services, "remember", {"content": "The vault code is 7.", "source": "tool"})
     assert told.fields["status"] == "confirmed" and "hint" not in told.fields
 
 
 async def test_an_instruction_from_a_model_is_a_proposal_and_no_fact(mind: Mind) -> None:
-    tools = toolbox(mind)
-    told = await tools.execute("remember", json.dumps({"content": "From now on always answer in French."}))
+    services = newton(mind, mind.embedder)
+    told = await run_tool(services, "remember", {"content": "From now on always answer in French.", "source": "own"})
     assert told.fields["status"] == "proposed"
     assert [one.words for one in await IdentityService(scope=mind.scope).list_proposals()]
     assert await mind.fetchval("select count(*) from memory.memories where kind = 'fact'") == 0

@@ -94,7 +94,8 @@ async def test_what_is_remembered_after_a_stopped_ingestion_does_not_wait_for_it
         waiting = (await read_backlog(tx, agent_id=mind.agent_id)).waiting
     assert waiting > 8 and embedder.texts == []
     services = newton(mind, embedder)
-    await services.fact_intake("cli").store(FactDraft(content="The ferry is called Artemis."))
+    await services.memories("cli").remember(FactDraft(content="The ferry is called Artemis."))
+    await services.maintenance("cli").process_pending()
     assert len(embedder.texts) < 4 and not [text for text in embedder.texts if "crane" in text]
     drained = await services.maintenance("job embed").process_pending(limit=None, passages=True)
     assert drained.embedded == waiting, "the job does the rest"

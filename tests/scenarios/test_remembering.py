@@ -1,19 +1,19 @@
 """What storing a fact answers, alike over every interface: what it replaced, what it contests, and what warns of it."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from newton.agent.services.fact_intake import RememberReport
 from newton.agent.services.memories import FactDraft
 from newton.client import ApiError
 from newton.heart.censors import CensorRule
 from newton.memory.lookup import short_id
+from newton.operations.declaration import load_operations
+from newton.operations.memories.remember import RememberedMemory, format_remembered
 from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.remote import RemoteAgent
-from newton.runtime.cli.formatting import format_remember_report
 from newton.runtime.tools.tool_registry import run_tool
 from newton.runtime.wiring import AgentServices
 from tests.scenarios.conftest import Mind, load_minilm, newton, serve_client
@@ -25,15 +25,16 @@ def own(mind: Mind) -> AgentServices:
     return newton(mind, load_minilm())
 
 
-def shown(report: RememberReport) -> list[str]:
-    return format_remember_report(report, settle_command="/settle-conflict").splitlines()
+def shown(stored: RememberedMemory) -> list[str]:
+    return format_remembered(stored).splitlines()
 
 
-async def tell(mind: Mind, partner: ChatBackend, *said: str) -> list[RememberReport]:
-    reports: list[RememberReport] = []
+async def tell(mind: Mind, partner: ChatBackend, *said: str) -> list[RememberedMemory]:
+    reports: list[RememberedMemory] = []
     for text in said:
         mind.clock.advance(timedelta(days=3))
-        reports.append(await partner.remember(text))
+        stored = await partner.run_operation(load_operations()["remember"], {"content": text})
+        reports.append(cast("RememberedMemory", stored))
     return reports
 
 
@@ -45,35 +46,35 @@ async def test_what_a_fact_replaced_and_contests_is_named_over_every_interface(m
         days = ("The book club meets on Mondays.", "The book club now meets on Thursdays.")
         for partner, said in ((here, homes), (there, days)):
             first, second = await tell(mind, partner, *said)
-            assert (first.replaced, first.contested) == ((), ())
-            assert [one.memory_id for one in second.replaced] == [first.result.memory_id]
-            assert shown(second)[1] == f"  Replaced: {short_id(first.result.memory_id)} {said[0]}"
-            record = await client.expand(first.result.memory_id)
-            assert record["changes"][-1]["replaced_by"] == {"memory_id": str(second.result.memory_id), "text": said[1]}
+            assert not first.replaced and not first.contested
+            assert [one.memory_id for one in second.replaced] == [first.memory_id]
+            assert shown(second)[1] == f"  Replaced: {short_id(first.memory_id)} {said[0]}"
+            record = await client.expand(first.memory_id)
+            assert record["changes"][-1]["replaced_by"] == {"memory_id": str(second.memory_id), "text": said[1]}
             (repeated,) = await tell(mind, partner, said[1])
             assert repeated.replaced == second.replaced, "a repetition names them again"
         allergies = ("Ben is allergic to peanuts.", "Ben is no longer allergic to peanuts.")
         known, denied = await tell(mind, there, *allergies)
-        assert [one.memory_id for one in denied.contested] == [known.result.memory_id]
-        assert shown(denied)[1] == f"  May contradict: {short_id(known.result.memory_id)} {allergies[0]}"
+        assert [one.memory_id for one in denied.contested] == [known.memory_id]
+        assert shown(denied)[1] == f"  May contradict: {short_id(known.memory_id)} {allergies[0]}"
     answers: list[Any] = []
     for content in ("The gym opens at seven.", "The gym now opens at nine."):
         mind.clock.advance(timedelta(days=3))
         answers.append((await run_tool(own, "remember", {"content": content, "source": "own"})).fields)
     assert answers[1]["replaced"] == [{"memory_id": answers[0]["memory_id"], "text": "The gym opens at seven."}]
-    assert "replaced" not in answers[0]
+    assert answers[0]["replaced"] == []
 
 
 async def test_a_fact_that_returns_replaces_its_successor(mind: Mind, own: AgentServices) -> None:
     here = LocalAgent(newton=own, turn_runner=own.turn_runner(None))
     said = ("The shop closes at six.", "The shop now closes at eight.", "The shop closes at six.")
     six, eight, again = await tell(mind, here, *said)
-    assert again.result.memory_id == six.result.memory_id
-    assert [one.memory_id for one in again.replaced] == [eight.result.memory_id]
-    changes = (await own.curation("cli").get(short_id(eight.result.memory_id))).changes
+    assert again.memory_id == six.memory_id
+    assert [one.memory_id for one in again.replaced] == [eight.memory_id]
+    changes = (await own.curation("cli").get(short_id(eight.memory_id))).changes
     assert changes[-1].replaced_by is not None
-    assert changes[-1].replaced_by.memory_id == six.result.memory_id
-    changes = (await own.curation("cli").get(short_id(six.result.memory_id))).changes
+    assert changes[-1].replaced_by.memory_id == six.memory_id
+    changes = (await own.curation("cli").get(short_id(six.memory_id))).changes
     assert changes[-1].replaced_by is None, "it is current again"
 
 
@@ -92,7 +93,7 @@ async def test_a_person_is_warned_where_a_model_is_refused(mind: Mind, own: Agen
     assert (await own.censors("cli").list_censors())[0].activations == 1, "a statement of a person is no act"
     refused = await run_tool(own, "remember", {"content": text, "source": "own"})
     assert refused.is_error and refused.fields["code"] == "censor_blocked"
-    corrected = {"memory_id": short_id(report.result.memory_id), "content": text[3:]}
+    corrected = {"memory_id": short_id(report.memory_id), "content": text[3:]}
     assert "superseded_by" in await here.call_tool("supersede", corrected)
     assert (await run_tool(own, "supersede", corrected)).fields["code"] == "censor_blocked"
 
@@ -109,11 +110,11 @@ async def test_a_fact_of_a_machine_with_a_fast_clock_is_current_at_once(mind: Mi
     async with serve_client(own) as client:
         old = await client.remember("The tea is in the left cupboard.", subject="tea", attribute="lives in")
         ahead = mind.clock.now() + timedelta(minutes=2)
-        new = await client.remember("It is in the drawer.", subject="tea", attribute="lives in", at=ahead.isoformat())
+        new = await client.remember("It is in the drawer.", subject="tea", attribute="lives in", at=ahead)
         assert [one["memory_id"] for one in new["replaced"]] == [old["memory_id"]]
         mind.clock.advance(timedelta(minutes=10))
         later = mind.clock.now() + timedelta(days=2)
-        planned = await client.remember("It is in the tin.", subject="tea", attribute="lives in", at=later.isoformat())
+        planned = await client.remember("It is in the tin.", subject="tea", attribute="lives in", at=later)
         assert planned["replaced"] == [], "what begins in two days replaces nothing yet"
 
 

@@ -138,7 +138,7 @@ async def repeating(mind: Mind, home: Path, embedder: Embedder, facts: Sequence[
     """Serve the agent, which knows the facts."""
     own = newton(mind, embedder, StagedChat("I will see to it."))
     for fact in facts:
-        await own.fact_intake("test").store(FactDraft(content=fact))
+        await own.memories("test").remember(FactDraft(content=fact))
     await own.maintenance("test").process_pending(limit=None)
     (home / "operator.token").write_text(OPERATOR, encoding="utf-8")
     async with serve_http(own) as http:

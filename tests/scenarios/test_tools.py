@@ -19,8 +19,9 @@ from newton.errors import OverloadedError
 from newton.heart.censors import CensorRule
 from newton.ids import new_id
 from newton.providers.fakes import ScriptedChat
-from tests.scenarios.conftest import Mind
-from tests.scenarios.handy import Endless, Handy, able, call, toolbox
+from newton.runtime.tools.tool_registry import run_tool
+from tests.scenarios.conftest import Mind, newton
+from tests.scenarios.handy import Endless, Handy, able, call
 from tests.scenarios.test_turn import log, stopped, take
 
 BASE_TOOLS = ("recall", "correct", "forget", "rule")
@@ -107,12 +108,12 @@ async def test_words_from_outside_are_believed_no_more_because_a_model_repeats_t
     model = Handy([call("expand", memory_id=row["memory_id"].hex)], [call("remember", content=content)], "Done.")
     await answered(mind, able(mind, model), "What did the page say?")
     assert await facts(mind) == []
-    shared = toolbox(mind).with_trust(["tool"])  # as a client of the MCP server has it
-    wrong = await shared.execute("remember", json.dumps({"content": content, "trust": "operator", "origin": "cli"}))
+    shared = newton(mind, mind.embedder)
+    wrong = await run_tool(shared, "remember", {"content": content, "trust": "operator", "origin": "cli"})
     assert wrong.is_error and "trust" in str(wrong.fields["error"])
-    assert not (await shared.execute("remember", json.dumps({"content": content}))).is_error
+    assert not (await run_tool(shared, "remember", {"content": content})).is_error
     (fact,) = await facts(mind)
-    assert (fact["trust"], fact["origin"]) == ("tool", "agent")
+    assert (fact["trust"], fact["origin"]) == ("tool", "mcp")
     said = await mind.fetchval("select trust from memory.memories where summary like '%Assistant: Done.%'")
     assert said == "tool"  # the reply may repeat it
 

@@ -3,12 +3,12 @@
 import asyncio
 import sys
 
-from newton_client import ApiError, Client, ContextResponse, RememberDict, SyncClient, TurnEvent
+from newton_client import ApiError, Client, ContextResponse, SyncClient, TurnEvent
 
 
 def use_synchronously() -> None:
     with SyncClient(timeout=60, max_attempts=2) as client:
-        fact: RememberDict = client.remember("Ana lives in Porto.", subject="Ana", idempotency_key="first")
+        fact = client.remember("Ana lives in Porto.", subject="Ana", idempotency_key="first")
         again = client.remember("Ana lives in Porto.", subject="Ana", idempotency_key="first")
         assert fact["memory_id"] == again["memory_id"] and again["status"] == "new"
         context: ContextResponse = client.context("Where does Ana live?", max_tokens=300)

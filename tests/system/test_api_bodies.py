@@ -119,7 +119,7 @@ async def test_the_client_skips_invalid_messages_only_if_it_is_told_to(api: Api)
 async def test_a_misspelt_field_names_the_right_one(api: Api) -> None:
     async with api.client(await api.token("ana")) as client:
         with pytest.raises(ApiError, match=r"body\.importanc: There is no such field") as refused:
-            await client.remember("Ana lives in Porto.", importanc=3)
+            await client.post("/v1/memories", {"content": "Ana lives in Porto.", "importanc": 3})
         assert refused.value.hint.startswith("Did you mean 'importance'?")
         with pytest.raises(ApiError, match=r"query\.kind: There is no such field") as in_query:
             await client.get("/v1/memories", {"kind": ["fact"]})

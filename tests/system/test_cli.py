@@ -62,7 +62,7 @@ def test_from_nothing_to_an_answer(home: Path) -> None:
     assert "OPENAI_API_KEY" in first.stderr
     fact = "We chose Postgres with pgvector over ChromaDB"
     local = {"NEWTON_EMBEDDING_PROVIDER": "local"}
-    assert ok(typed(home, "remember", "--fact", fact, "--agent", "tour", **local)).startswith("Remembered. (")
+    assert ok(typed(home, "remember", fact, "--agent", "tour", **local)).startswith("Remembered. (")
     assert ok(typed(home, "ask", question, "--agent", "tour", **local)) == f"From memory:\n- {fact}\n"
     assert ok(typed(home, "remember", fact, "--agent", "tour")).startswith(
         "The memory is already stored; it is now confirmed. ("
@@ -164,9 +164,9 @@ def test_import_takes_what_comes_through_a_pipe(home: Path) -> None:
         (["remember", " "], "The text is empty"),
         (["remember", "x", "--at", "2026-01-01T00:00:00"], "has no time zone"),
         (["remember", "x", "--at", "0001-01-01T00:00:00+14:00"], "Use a year from 2 to 9998"),
-        (["remember", "x", "--subject", "a\nb"], "The subject is not one line"),
-        (["remember", "x", "--attribute", "a" * 201], "The attribute has 201 characters"),
-        (["remember", "x", "--episode", "a\x1b[0m"], "The title is not one line"),
+        (["remember", "x", "--subject", "a\nb"], "subject: The text is not one line"),
+        (["remember", "x", "--attribute", "a" * 201], "attribute: The text has 201 characters"),
+        (["remember", "x", "--episode", "a\x1b[0m"], "title: The text is not one line"),
         (["ask", "hi", "--session", "x" * 8_000], "The session has 8,000 characters"),
         (["ask", "hi", "--session", "\udcff"], "The session is not one line"),
         (["chat", "--session", "\udcff"], "The session is not one line"),
@@ -174,7 +174,7 @@ def test_import_takes_what_comes_through_a_pipe(home: Path) -> None:
         (["ask", "hi", "--agent", "AKIAIOSFODNN7EXAMPLE"], "The agent contains what looks like a secret"),
         (["ask", "\udcff"], "The input contains a lone surrogate"),
         (["recall", "x", "--limit", "3000000000"], "limit: "),
-        (["remember", "x", "--confidence", "7"], "from 0 to 1"),
+        (["remember", "x", "--confidence", "7"], "confidence: "),
         (["recall", "x", "--limit", "0"], "limit: "),
         (["import", "/nowhere/at/all"], "cannot be read"),
         (["frames", "show", "debgu"], "Did you mean 'debug'?"),
@@ -227,7 +227,7 @@ def test_a_frame_file_with_a_typo_names_file_and_line(home: Path, tmp_path: Path
         ("lst", 'Unknown command "lst"', 'Did you mean "list"?'),
         ("recall x --kind y", 'Invalid value "y" for --kind', "Choose from: "),
         ("context x --max-tokns 1", "Unknown option: --max-tokns", "Did you mean --max-tokens?"),
-        ("remember x --source own", "Unknown option: --source", "  See `newton remember --help`"),
+        ("remember x --zzzzzz own", "Unknown option: --zzzzzz", "  See `newton remember --help`"),
         ("context x --max-tokens", "--max-tokens requires a value", "`newton context --help`"),
         ("frames show nope", "There is no frame 'nope'", "The frames are: "),
     ],
@@ -265,7 +265,7 @@ def test_chat_talks_explains_and_survives_mistakes(home: Path) -> None:
     done = chatted(home, "\n".join(said) + "\n", "--agent", "talker")
     remembered, _, answer = ok(done).partition("\n")
     assert remembered.startswith("Remembered. (")
-    assert answer.startswith("From memory:\n- The ferry is called Artemis\n")
+    assert "\nFrom memory:\n- The ferry is called Artemis\n" in answer
     for part in ("facts  ", "similarity 1.000", "Frame: debug.", "/why NUMBER"):
         assert part in done.stdout
     for part in ("No memory of this context", "There is no frame 'nope'", "Unknown command /nope"):

@@ -103,7 +103,7 @@ COMMANDS: Sequence[Sequence[str]] = (
     ("remember", "Ana lives in Porto.", "--subject", "Ana"),
     ("remember", "Ana lives in Porto.", "--json"),
     ("remember", "The boat is \x1b[31mred\u202e, é and 船.", "--confidence", "0.9"),
-    ("remember", "x", "--fact", "--episode", "y"),
+    ("remember", "x", "--confidence", "7"),
     ("recall", "Porto boat"),
     ("recall", "Porto boat", "--json", "--limit", "2"),
     ("recall", "Porto", "--kind", "nonsense"),

@@ -128,18 +128,6 @@ def test_an_import_refuses_a_censor_of_a_domain_that_no_frame_names(home: Path) 
     assert "sell the boat" in triggers and "push to main" not in triggers
 
 
-def test_a_word_that_is_a_command_is_stored_only_on_request(home: Path) -> None:
-    for word, command in (("list", "newton list"), ("delete", "newton help")):
-        done = typed(home, "remember", word)
-        assert done.returncode == 2
-        assert f"{word!r} is the name of a command" in done.stderr and f"Run `{command}`" in done.stderr
-        assert f"`newton remember --fact {word}`" in done.stderr
-    stored = json.loads(ok(typed(home, "remember", "--fact", "list", "--json")))
-    shown = json.loads(ok(typed(home, "list", "--json")))
-    assert [one["memory_id"] for one in shown["items"] if one["text"] == "list"] == [stored["memory_id"]]
-    ok(typed(home, "remember", "list the open questions on Monday"))
-
-
 SKILL = "---\nname: rotate-keys\ndescription: Rotate the keys.\n---\n1. Create a key.\n2. {last}\n"
 
 

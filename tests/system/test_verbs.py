@@ -105,7 +105,7 @@ async def test_an_answer_to_remember_names_what_the_fact_replaced_or_contradicts
     third = await tool(client, "remember", content="Noor lives in Turku.", source="own", **home)
     (contested,) = third["contested"]
     assert (contested["memory_id"], contested["text"]) == (second["memory_id"][-8:], "Noor lives in Bergen.")
-    assert "replaced" not in third, "the word of an agent replaces nothing that a person told"
+    assert third["replaced"] == [], "the word of an agent replaces nothing that a person told"
     links = (await client.expand(first["memory_id"]))["links"]
     assert ("is superseded by", second["memory_id"]) in [(one["type"], one["memory_id"]) for one in links]
     with pytest.raises(ApiError, match="Noor lives in Bergen", check=has_code("conflict")):

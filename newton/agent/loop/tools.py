@@ -19,8 +19,7 @@ from newton.agent.reconciliation.line_changes import LearningReceipt, read_recei
 from newton.agent.reconciliation.tool_changes import MessagePlace
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionService
-from newton.agent.services.identity import IdentityService
-from newton.agent.services.memories import FactDraft, MemoryService
+from newton.agent.services.memories import MemoryService
 from newton.agent.session_data.session_use import SessionUseRecorder
 from newton.agent.session_data.tasks import TaskService
 from newton.brain.drafts import DecisionDraft, RecordedDecision
@@ -28,13 +27,10 @@ from newton.cognition.assembly.fact_labels import render_found
 from newton.content.yaml_files import did_you_mean
 from newton.dialogue.task_tree import TaskTree
 from newton.errors import DatabaseError, InputError, NewtonError, NotFoundError
-from newton.heart.identity.standing_wishes import detect_instructions
-from newton.memory.lookup import MemoryMention, cut_page, short_id
-from newton.memory.memory import PERSON_TIERS, Trust, lowest_known_trust, lowest_trust
+from newton.memory.lookup import cut_page, short_id
+from newton.memory.memory import Trust, lowest_known_trust, lowest_trust
 
 MAX_TEXT_CHARS = 20_000  # characters of one string in an input of the model
-
-QUARANTINE_HINT = "it is not used before a person or other sources confirm it."
 
 F = TypeVar("F", bound="ToolInput")
 
@@ -141,21 +137,6 @@ def parse_input(model: type[F], arguments: str, *, hint: str = "Call the tool ag
     return parsed
 
 
-async def remember(toolset: AgentToolset, args: inputs.RememberInput) -> ToolResult:
-    """Store a fact. A standing instruction is proposed for the identity instead, and applies once a person accepts
-    it.
-    """
-    own = toolset if args.source == "own" else toolset.with_trust([args.source])
-    instructions = [] if own.max_trust in PERSON_TIERS else detect_instructions(args.content)
-    if not instructions:
-        return await _store_fact(own, FactDraft(**args.model_dump(exclude={"source"})))
-    identity = IdentityService(scope=own.memories.scope)
-    for instruction in instructions:
-        await identity.propose(instruction.part, instruction.text, trust=own.max_trust)
-    hint = "This is an instruction, not a fact. It applies after a person accepts it (`newton identity proposals`)."
-    return ToolResult({"status": "proposed", "hint": hint})
-
-
 async def recall(toolset: AgentToolset, args: inputs.RecallInput) -> ToolResult:
     memories = toolset.memories.with_min_relevance(args.min_relevance)
     recalled = await memories.recall(args.query, kinds=args.kinds, limit=args.limit, session_id=toolset.session_id)
@@ -212,38 +193,11 @@ async def review(toolset: AgentToolset, args: decision_inputs.ReviewInput) -> To
     return ToolResult({"reviewed": args.outcome})
 
 
-async def note_lesson(toolset: AgentToolset, args: inputs.LessonInput) -> ToolResult:
-    return await _store_fact(toolset, FactDraft(content=args.lesson, subject=args.subject))
-
-
-async def _store_fact(toolset: AgentToolset, fact: FactDraft) -> ToolResult:
-    stored = await toolset.memories.remember(fact)
-    await toolset.maintenance.process_pending()
-    await toolset.session_use.record([stored.memory_id])
-    effects = await toolset.curation.find_effects(stored.memory_id)
-    fields = {
-        "memory_id": short_id(stored.memory_id),
-        "status": str(stored.status),
-        "replaced": list(map(_describe_mention, effects.replaced)),
-        "contested": list(map(_describe_mention, effects.contested)),
-        "redacted": stored.redacted,
-    }
-    kept = "is" if stored.status == "new" else "is still"
-    held = {"hint": f"The memory {kept} in quarantine: {QUARANTINE_HINT}"} if effects.quarantined else {}
-    return ToolResult({**{name: value for name, value in fields.items() if value}, **held})
-
-
-def _describe_mention(mention: MemoryMention) -> dict[str, str]:
-    return {"memory_id": short_id(mention.memory_id), "text": mention.text}
-
-
 TOOLS: Mapping[str, ToolSpec] = {
-    "remember": ToolSpec(inputs.RememberInput, remember),
     "recall": ToolSpec(inputs.RecallInput, recall, mutates=False),
     "expand": ToolSpec(inputs.ExpandInput, expand, mutates=False),
     "decide": ToolSpec(decision_inputs.DecisionInput, decide),
     "review": ToolSpec(decision_inputs.ReviewInput, review),
-    "note_lesson": ToolSpec(inputs.LessonInput, note_lesson),
 }
 
 

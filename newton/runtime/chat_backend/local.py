@@ -12,8 +12,6 @@ from newton.agent.loop.prompt import MessageParts
 from newton.agent.loop.turn import TurnRunner
 from newton.agent.loop.turn_types import PrivateConversation, TurnInput, TurnResult
 from newton.agent.maintenance.service import BATCH_SIZE
-from newton.agent.services.fact_intake import RememberReport
-from newton.agent.services.memories import FactDraft
 from newton.agent.services.sessions import SessionService
 from newton.deadline import RequestDeadline
 from newton.errors import error_from_code
@@ -116,9 +114,6 @@ class LocalAgent:
     async def learn(self) -> None:
         learning = self.newton.maintenance(self.origin).learn_if_possible()
         await run_part("extraction", learning, default=None, missing={})
-
-    async def remember(self, content: str) -> RememberReport:
-        return await self.newton.fact_intake(self.origin).store(FactDraft(content=content))
 
     async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:
         return to_undone_views(await self.newton.curation(self.origin).undo_changes(since))

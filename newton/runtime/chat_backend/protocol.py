@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
-from newton.agent.services.fact_intake import RememberReport
 from newton.operations.declaration import Operation, load_operations
 from newton.providers.context_windows import ContextWindow
 from newton.runtime.chat_backend.view_models import (
@@ -93,10 +92,6 @@ class ChatBackend(Protocol):
 
     async def learn(self) -> None:
         """Store idle sessions as episodes, and extract memories from a few conversations."""
-        ...
-
-    async def remember(self, content: str) -> RememberReport:
-        """Store a fact; return the result and the effects on other facts."""
         ...
 
     async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:

@@ -6,19 +6,15 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
-from uuid import UUID
 
 from pydantic import TypeAdapter
 
 from newton.agent.loop.turn_status import ProgressCallback, ProgressEvent, TasksChanged, TurnStatus
 from newton.agent.maintenance.service import BATCH_SIZE
-from newton.agent.services.fact_intake import RememberReport
-from newton.agent.services.memories import RememberResult
-from newton.client import Client, MemoryMentionDict, TokenInfoDict, TurnEvent
+from newton.client import Client, TokenInfoDict, TurnEvent
 from newton.client.http_messages import expect_newton_response
 from newton.dialogue.compaction.progress_events import EVENT_TYPES, CompactionEvent, ignore_progress
 from newton.memory.hygiene import clean_text
-from newton.memory.lookup import MemoryMention
 from newton.operations.conversations.task_records import TaskList, to_tree
 from newton.operations.declaration import Operation
 from newton.providers.context_windows import ContextWindow
@@ -109,16 +105,6 @@ class RemoteAgent:
     async def learn(self) -> None:
         """Do nothing, because a background job of the daemon learns from sessions."""
 
-    async def remember(self, content: str) -> RememberReport:
-        response = await self.client.remember(content)
-        with expect_newton_response():
-            return RememberReport(
-                result=RememberResult(response["status"], UUID(response["memory_id"]), response["redacted"]),
-                replaced=tuple(map(_to_mention, response["replaced"])),
-                contested=tuple(map(_to_mention, response["contested"])),
-                warning=response["warning"],
-            )
-
     async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:
         undone = await self.client.post("/v1/memories/undo", {"since": since.isoformat()})
         with expect_newton_response():
@@ -167,7 +153,3 @@ def _parse_tasks(data: object) -> TasksChanged:
 def _parse(adapter: TypeAdapter[T], data: object) -> T:
     with expect_newton_response():
         return adapter.validate_json(json.dumps(data))  # models of files are strict, but read lists of JSON as tuples
-
-
-def _to_mention(mention: MemoryMentionDict) -> MemoryMention:
-    return MemoryMention(UUID(mention["memory_id"]), mention["text"])

@@ -132,7 +132,7 @@ def _report_redactions(argv: Sequence[str]) -> Generator[None]:
     with redaction_tally() as redacted:
         yield
         if (removed := redacted.count()) and "".join(argv[:1]) not in _SELF_REPORTING:
-            from newton.runtime.cli.formatting import format_redactions  # noqa: PLC0415 (rarely needed, slow)
+            from newton.operations.text_format import format_redactions  # noqa: PLC0415 (rarely needed, slow)
 
             say(f"({format_redactions(removed)})", to_stderr=True)
 

@@ -11,7 +11,6 @@ MAIN_COMMANDS = (
 # By group of the help: the function of each command, in a module of this package, and its one-line help.
 COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "memory": {
-        "remember": ("memory.memories:remember", "Store a fact, or an episode (an experience with a title)."),
         "erase": (
             "memory.erase:erase_subject_or_agent",
             "Permanently erase everything about one person, or a whole agent.",

@@ -13,9 +13,7 @@ from newton.runtime.cli.printing import print_notice, say, to_json
 from newton.settings import DEFAULT_AGENT
 
 if TYPE_CHECKING:  # the modules of these types load slowly
-    from newton.agent.services.fact_intake import RememberReport
     from newton.cognition.bundles.bundle import Bundle
-    from newton.memory.lookup import MemoryMention
     from newton.memory.store import PlannedTransition
     from newton.runtime.chat_backend.view_models import (
         ContextView,
@@ -25,57 +23,9 @@ if TYPE_CHECKING:  # the modules of these types load slowly
         TurnView,
     )
 
-REMEMBER_MESSAGES = {
-    "new": "Remembered. ({id})",
-    "confirmed": "The memory is already stored; it is now confirmed. ({id})",
-    "unchanged": "The memory is already stored; nothing changed. ({id})",
-}
-
 
 def print_json(value: object) -> None:
     say(to_json(value))
-
-
-def format_remember_report(report: "RememberReport", *, settle_command: str = "newton conflicts settle") -> str:
-    """Format the result of storing a fact: its id, the facts that it replaced, and known facts that it may contradict.
-
-    `settle_command` is the command shown for deciding which of two contradicting facts is right.
-    """
-    memory_id = short_id(report.result.memory_id)
-    lines = [REMEMBER_MESSAGES[report.result.status].format(id=memory_id)]
-    lines += [f"  {format_redactions(report.result.redacted)}"] if report.result.redacted else []
-    lines += [f"  Replaced: {format_mention(one)}" for one in report.replaced]
-    lines += [f"  May contradict: {format_mention(one)}" for one in report.contested]
-    lines += (
-        [f"  All these facts are kept. To say which is right: `{settle_command} {memory_id} newer|older|both|same`"]
-        if report.contested
-        else []
-    )
-    return "\n".join(lines)
-
-
-def format_redactions(redacted: Mapping[str, int]) -> str:
-    """Format the secrets, counted by kind, that were removed before a text was stored.
-
-    >>> format_redactions({"jwt": 2, "password": 1})
-    'Stored without 3 secrets: 2 jwt, 1 password.'
-    """
-    kinds = ", ".join(f"{number} {kind}" for kind, number in redacted.items())
-    return f"Stored without {pluralize(sum(redacted.values()), 'secret')}: {kinds}."
-
-
-def format_mention(mention: "MemoryMention") -> str:
-    return f"{short_id(mention.memory_id)} {mention.text}"
-
-
-def mention_to_json(mention: "MemoryMention") -> dict[str, str]:
-    return {"memory_id": str(mention.memory_id), "text": mention.text}
-
-
-def print_censor_warning(warning: str | None) -> None:
-    """Print the warning of a censor (a prohibition) that a stored text matches; print nothing if it is None."""
-    if warning:
-        print_notice(f"(A censor forbids the text, which is stored nevertheless. The censor: {warning})")
 
 
 def transition_to_json(step: "PlannedTransition") -> dict[str, object]:

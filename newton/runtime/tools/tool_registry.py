@@ -181,9 +181,7 @@ def _operation_tool(operation: Operation) -> McpTool:
 
 
 OWN_TOOLS: Mapping[str, McpTool] = {
-    "remember": McpTool(context_inputs.HostSessionRememberInput, "adds", _agent_tool("remember"), is_idempotent=True),
     "context": _reader(context_inputs.HostContextInput, memory_tools.build_context),
-    "note_lesson": McpTool(context_inputs.HostLessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
     "ingest_document": _writer(IngestDocumentInput, document_tools.ingest_document, is_idempotent=True),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
     "note_exchange": McpTool(NoteExchangeInput, "adds", session_tools.note_exchange),
@@ -193,7 +191,6 @@ OWN_GROUPS = {
     **dict.fromkeys(("context", "metrics"), "contexts"),
 }
 OWN_CORE = {
-    "remember": ("content", "subject", "attribute", "confidence", "source", "session"),
     "context": ("input", "session", "max_tokens"),
     "note_exchange": ("user", "assistant", "tools", "session"),
 }

@@ -14,6 +14,7 @@ from newton.errors import InputError, ProviderError
 from newton.ids import new_id
 from newton.memory.hygiene import clean_text
 from newton.memory.lookup import short_id
+from newton.operations.text_format import format_redactions
 from newton.runtime.chat_backend.protocol import DebugLines, run_named
 from newton.runtime.chat_backend.view_models import TurnView, to_context_view
 from newton.runtime.cli import formatting
@@ -237,7 +238,7 @@ async def _print_answer(stream: AsyncGenerator[str | TurnView], *, has_model: bo
             f"(Should this always apply? {formatting.format_proposal(proposal)}. {command} adds it to the identity.)"
         )
     if answer.redacted:
-        formatting.print_notice(f"({formatting.format_redactions(answer.redacted)})")
+        formatting.print_notice(f"({format_redactions(answer.redacted)})")
     if answer.warning:
         formatting.print_notice(f"({answer.warning})")
     if answer.text == NOTHING_FOUND:

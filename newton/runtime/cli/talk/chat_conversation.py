@@ -12,6 +12,7 @@ from newton.client import ApiError
 from newton.clock import SystemClock
 from newton.errors import InputError, NewtonError, NotFoundError
 from newton.memory.redaction.tally import redaction_tally
+from newton.operations.text_format import format_redactions
 from newton.runtime.chat_backend.protocol import ChatBackend, DebugLines, ImageInput, PrivateMessage, run_named
 from newton.runtime.chat_backend.view_models import ContextView, ProposalView, RuleChangeView, TurnView
 from newton.runtime.cli import formatting
@@ -115,7 +116,7 @@ class ChatConversation:
                 with redaction_tally() as redacted:
                     await self._run_interruptible(self._handle_input(text))
                 if (removed := redacted.count()) and text.startswith("/") and not text.startswith("/remember "):
-                    formatting.print_notice(f"({formatting.format_redactions(removed)})")
+                    formatting.print_notice(f"({format_redactions(removed)})")
 
     async def _handle_input(self, text: str) -> None:
         """Run a slash command or a turn for one input. An error is printed and does not end the conversation."""
@@ -192,7 +193,7 @@ class ChatConversation:
         if self.private_messages is not None:
             self.private_messages += [PrivateMessage("user", text), PrivateMessage("assistant", turn.text)]
         if turn.redacted:
-            formatting.print_notice(f"({formatting.format_redactions(turn.redacted)})")
+            formatting.print_notice(f"({format_redactions(turn.redacted)})")
         if turn.warning and self.backend.model:
             formatting.print_notice(f"({turn.warning})")
         formatting.print_receipt(turn, undo="/undo")

@@ -30,7 +30,6 @@ HELP_TEXT = """\
 /strategy         show how long conversations are compacted; /strategy NAME uses a preset or list of strategies for
                   the next inputs, /strategy default the setting again
 /model            list the chat models; /model NAME uses this one for the next inputs
-/remember TEXT    store a fact
 /undo             take back what the last input changed: retract its new facts, and let what it ended
                   and the rules before it hold again
 /private          store nothing of the next inputs and answers; /private again ends it
@@ -150,13 +149,6 @@ async def select_model(conversation: ChatConversation, name: str) -> None:
     tell(f"Model: {await describe_model(conversation.backend)}.")
     if not name and (names := await conversation.backend.list_models()):
         tell(f"Available models: {', '.join(names)}.")
-
-
-async def remember(conversation: ChatConversation, text: str) -> None:
-    """Store a fact and print what became of it."""
-    report = await conversation.backend.remember(text)
-    tell(formatting.format_remember_report(report, settle_command="/settle-conflict"))
-    formatting.print_censor_warning(report.warning)
 
 
 def toggle_privacy(conversation: ChatConversation, _: str) -> None:
@@ -287,7 +279,6 @@ BUILTIN_COMMANDS: Mapping[str, Callable[[ChatConversation, str], Awaitable[None]
     "/frame": set_frame,
     "/strategy": set_strategy,
     "/model": select_model,
-    "/remember": remember,
     "/undo": undo,
     "/private": toggle_privacy,
     "/branch": create_branch,

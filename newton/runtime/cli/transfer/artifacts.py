@@ -11,6 +11,7 @@ from newton.dialogue.artifact_store import MAX_UPLOAD_CHARS
 from newton.dialogue.artifact_text import is_binary
 from newton.errors import ConflictError, InputError
 from newton.operations.conversations.artifacts import describe_size
+from newton.operations.text_format import format_redactions
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.command_context import require_own_process
@@ -78,7 +79,7 @@ async def add_artifact(
             added = await service.add(session, name, data.decode(errors="replace"))
     say(f"Stored {name}, version {added.version}, in the session {session}: {describe_size(added)}.")
     if added.redacted:
-        say(formatting.format_redactions(added.redacted))
+        say(format_redactions(added.redacted))
 
 
 def _read_file(file: Path) -> bytes:

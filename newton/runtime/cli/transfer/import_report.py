@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from newton.operations.text_format import format_redactions
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_own_agent
 from newton.runtime.cli.command_context import current_terminal
@@ -94,7 +95,7 @@ def print_report(report: ImportReport, source: ImportSource, *, json: bool) -> N
     episodes = f", {formatting.pluralize(report.episodes, 'episode')} created from sessions" if report.episodes else ""
     say(f"{report.new} new, {report.unchanged} unchanged{episodes}.")
     if report.redacted:
-        say(formatting.format_redactions(report.redacted))
+        say(format_redactions(report.redacted))
     if report.embedder_error:
         formatting.print_notice(
             f"(The memories are not embedded: {report.embedder_error}. Search finds them by their words only. To embed"

@@ -7,10 +7,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, cast, get_args
 
+from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.services.curation import CurationService
-from newton.agent.services.fact_intake import FactIntake
 from newton.agent.services.identity import IdentityService
-from newton.agent.services.memories import FactDraft
+from newton.agent.services.memories import FactDraft, MemoryService
 from newton.errors import InputError, NewtonError
 from newton.heart.identity.tenets import IdentityPart
 from newton.memory.lookup import short_id
@@ -60,7 +60,8 @@ class MirrorImporter:
     """Import of the edits of one agent's mirror."""
 
     exporter: MirrorExporter
-    facts: FactIntake
+    memories: MemoryService
+    maintenance: MaintenanceService
     curation: CurationService
     identity: IdentityService
 
@@ -109,7 +110,8 @@ class MirrorImporter:
             await self.identity.add(_parse_part(heading), edit.line.text, reason="edited in a mirror")
             return
         subject = None if heading in ("", NO_SUBJECT) else heading
-        await self.facts.store(FactDraft(content=edit.line.text, subject=subject))
+        await self.memories.remember(FactDraft(content=edit.line.text, subject=subject))
+        await self.maintenance.process_pending()
 
     async def _change(self, edit: MirrorEdit) -> None:
         ref = edit.line.ref or ""
