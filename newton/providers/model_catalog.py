@@ -97,7 +97,7 @@ def known_only_model(upstream: ModelUpstream) -> str | None:
 
 
 PROBE_SECONDS = 2.0
-PROBE_SECONDS, RETRY_SECONDS = 600.0, 60.0  # of a found window; after a failure, or a window that may still change
+WINDOW_SECONDS, RETRY_SECONDS = 600.0, 60.0  # of a found window; after a failure, or a window that may still change
 OLLAMA_DEFAULT = 4_096  # the window in which Ollama loads a model if nobody sets another, on most machines
 LLAMA_CPP_OWNER, LM_STUDIO_OWNER = "llamacpp", "organization_owner"  # `owned_by` in the list of models
 # of a model in a list; the first one that is present applies
@@ -155,18 +155,18 @@ async def _ask(upstream: ModelUpstream, client: openai.AsyncOpenAI, model: str) 
     fields: ProbeFields = {**(listed.get("meta") or {}), **listed}
     owner = listed.get("owned_by")
     if tokens := _find_tokens(fields, _WINDOW_FIELDS):
-        return tokens, PROBE_SECONDS
+        return tokens, WINDOW_SECONDS
     root = upstream.address.removesuffix("/v1")
     if owner == LLAMA_CPP_OWNER:
         props = await _get(client, f"{root}/props")
-        return _find_tokens(props["default_generation_settings"], ("n_ctx",)), PROBE_SECONDS
+        return _find_tokens(props["default_generation_settings"], ("n_ctx",)), WINDOW_SECONDS
     if owner == LM_STUDIO_OWNER:
         found = (one for one in (await _get(client, f"{root}/api/v0/models"))["data"] if one["id"] == model)
         loaded = next(found, dict[str, Any]())
         return _find_tokens(loaded, (*_WINDOW_FIELDS, *_LIMIT_FIELDS)), RETRY_SECONDS  # it may be loaded anew
     if tokens := _find_tokens(fields, _LIMIT_FIELDS):
-        return tokens, PROBE_SECONDS
-    return (await _ask_ollama(client, root, model), RETRY_SECONDS) if owner else (None, PROBE_SECONDS)
+        return tokens, WINDOW_SECONDS
+    return (await _ask_ollama(client, root, model), RETRY_SECONDS) if owner else (None, WINDOW_SECONDS)
 
 
 async def _ask_ollama(client: openai.AsyncOpenAI, root: str, model: str) -> int | None:

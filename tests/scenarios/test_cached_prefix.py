@@ -271,7 +271,7 @@ async def test_a_forgotten_memory_leaves_the_later_prompts_and_the_break_is_coun
     assert "Ines" not in str(recorded.model.sent[-1].messages)
     assert recorded.model.sent[-1].messages[:3] == recorded.model.sent[-2].messages[:3], "only its block went"
     (prompt,) = (await recorded.prompts.show()).calls
-    assert prompt.record.difference == "conversation" and prompt.is_verified
+    assert prompt.difference == "conversation" and prompt.is_verified
     assert (await report(recorded)).prompt_differences == {"conversation": 1}
     assert await recorded.mind.fetchval("select count(*) from dialogue.prompt_blocks where text like '%Ines%'") == 0
 
@@ -279,7 +279,7 @@ async def test_a_forgotten_memory_leaves_the_later_prompts_and_the_break_is_coun
 async def test_the_first_prompt_of_a_session_and_of_a_process_has_no_share(recorded: Recorded) -> None:
     await recorded.say(QUESTIONS[0])
     (prompt,) = (await recorded.prompts.show()).calls
-    assert prompt.record.identical_chars is None
+    assert prompt.identical_chars is None
     await recorded.say(QUESTIONS[1])
     (prompt,) = (await recorded.prompts.show()).calls
-    assert prompt.record.identical_chars and prompt.record.difference is None
+    assert prompt.identical_chars and prompt.difference is None

@@ -59,7 +59,7 @@ def test_symbols_of_newton_have_distinct_forms_in_ascii() -> None:
         ROOT / "newton/runtime" / name for name in ("cli", "health", "tools", "jobs", "transfer", "chat_backend")
     ]
     paths = [*(path for folder in folders for path in folder.rglob("*.py")), Path(calibration_text.__file__)]
-    read = ("inline_text.py", "export_detection.py", "export_files.py")  # characters that they look for in texts
+    read = ("markdown_rows.py", "export_detection.py", "export_files.py")  # characters that they look for in texts
     printed = {
         character
         for path in paths

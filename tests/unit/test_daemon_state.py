@@ -49,7 +49,7 @@ def test_a_command_that_opens_a_process_of_its_own_or_uses_its_streams_is_never_
     functions = {inner.function for one in commands for inner in one.commands.values()}
     functions |= {one.function for one in commands if one.function}
     sent = {function.partition(":")[0] for function in functions}
-    assert len(sent) > 15
+    assert len(sent) > 10
     for module in sent:
         source = (CLI / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
         found = [word for word in ("open_newton", "sys.std", "input(visible", "os.environ", "chdir") if word in source]
