@@ -51,9 +51,9 @@ class OperationOptions(TypedDict, total=False):
     `field_scopes` are the scopes that a token needs for some parameters, if they are given. `core` are the parameters
     of its tool in the core set, which MCP offers by default; without it, the tool is only in the set of its group.
     `prepare` is called with the input outside the transaction of a write, so that it may call a model; the function
-    gets its result as its second parameter. `report` is called with the result of a write after its transaction, in
-    place of the processing of new text, and returns the result with what may not be stored as the response of a
-    request, such as text of a person. `job` is the job that the daemon queues after a write in place of that
+    gets its result as its second parameter. `report` is called with the result of a write after its transaction
+    and the processing of new text, and with why the text could not be embedded. It returns the result with what may not
+    be stored as the response of a request, such as text of a person. `job` is the job that the daemon queues after a write in place of that
     which embeds new text.
     """
 

@@ -95,7 +95,8 @@ async def _write(
 async def _finish(operation: Operation, result: Any, caller: OperationCaller, fields: Mapping[str, Any]) -> Any:
     """Return the result of a write that is stored, after what follows the write."""
     if report := operation.options.get("report"):
-        return await report(caller, result, **fields)
+        processed = await caller.newton.maintenance(caller.origin).process_pending()
+        return await report(caller, result, processed.stopped_by, **fields)
     if operation.effect == "adds":
         await caller.newton.process_written(caller.origin)
     return result
@@ -106,7 +107,7 @@ async def _replay(
 ) -> OperationOutcome:
     """Return the stored response of a request, completed as that of the first one."""
     if report := operation.options.get("report"):
-        result = await report(caller, operation.result_type.validate_json(stored), **fields)
+        result = await report(caller, operation.result_type.validate_json(stored), None, **fields)
         stored = operation.result_type.dump_json(result).decode()
     return OperationOutcome(None, replayed=stored)
 

@@ -80,14 +80,19 @@ def _list_notices(stored: RememberedMemory) -> Iterator[str]:
 
 
 async def _report(
-    caller: "OperationCaller", stored: RememberedMemory, *, content: str, title: str | None = None, **_: object
+    caller: "OperationCaller",
+    stored: RememberedMemory,
+    embedder_error: str | None,
+    *,
+    content: str,
+    title: str | None = None,
+    **_: object,
 ) -> RememberedMemory:
     """Return the result with its effects on other facts, which a comparison after the write finds."""
-    processed = await caller.newton.maintenance(caller.origin).process_pending()
     if caller.trust in PERSON_TIERS:
         warning = await caller.gate.check_write("\n".join([*([title] if title else []), content]), trust=caller.trust)
         stored = replace(stored, warning=warning)
-    stored = replace(stored, embedder_error=processed.stopped_by)
+    stored = replace(stored, embedder_error=embedder_error)
     if stored.kind == "episode" or stored.memory_id is None:
         return stored
     try:
