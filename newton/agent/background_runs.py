@@ -1,4 +1,4 @@
-"""Tasks in the background of a process: at most one for each key, and one after a pause."""
+"""Background tasks of a process: at most one at a time for each key, started at once or after a pause."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -22,7 +22,7 @@ class BackgroundRun(NamedTuple):
     started_at: float
 
     async def wait(self, *, seconds: float) -> None:
-        """Wait for the end of the task, but at most so many seconds from its start."""
+        """Wait for the end of the task, at most until `seconds` after its start."""
         left = self.started_at + seconds - asyncio.get_running_loop().time()
         await asyncio.wait({self.task}, timeout=max(left, 0.0))
 
@@ -47,7 +47,7 @@ class BackgroundRuns:
         return self._runs[key]
 
     def start_when_idle(self, key: RunKey, run: Run) -> None:
-        """Start `run` after the pause, unless this or `cancel_timer` is called for the key before."""
+        """Start `run` after the pause, unless this method or `cancel_timer` is called for the key before."""
         self.cancel_timer(key)
         self._timers[key] = asyncio.create_task(self._start_later(key, run))
 
@@ -56,7 +56,7 @@ class BackgroundRuns:
             timer.cancel()
 
     async def finish(self, *, seconds: float) -> None:
-        """Wait until the running tasks have ended, but at most so many seconds."""
+        """Wait until the running tasks have ended, at most `seconds`."""
         if tasks := [run.task for run in self._runs.values()]:
             await asyncio.wait(tasks, timeout=seconds)
 

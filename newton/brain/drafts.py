@@ -136,7 +136,7 @@ HiddenText = Annotated[str, Field(exclude=True)]
 class GuardrailResult:
     """The result of evaluating one guardrail; `error` is the reason if it could not be evaluated.
 
-    `message` is that for the caller; it is empty if the decision passed the guardrail.
+    `message` is the text for the caller; "" if the decision passed the guardrail.
     """
 
     name: str

@@ -169,7 +169,7 @@ async def list_versions(tx: Tx, refs: Sequence[str], *, ctx: WriteContext) -> Ma
 
 
 async def number_versions(tx: Tx, new_decisions: Sequence[NewDecision], *, ctx: WriteContext) -> list[NewDecision]:
-    """Return the decisions with the refs and times under which to record them.
+    """Return the decisions with the refs and times to record: decision records get the ref of a version.
 
     The latest version of a record keeps its ref and the time stored for it. A record that has the text of an earlier
     version again becomes a new version, whose ref ends with a number. Other decisions are returned unchanged.

@@ -1,4 +1,4 @@
-"""Selection of the documents in a folder, and the reasons for which other files are passed over."""
+"""Selection of the documents in a folder, and the reasons why other files are skipped."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

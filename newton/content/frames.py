@@ -1,4 +1,4 @@
-"""Frames (kinds of tasks, which decide what memories are selected, and their shares of the budget), from YAML.
+"""Frames (kinds of input that decide which memories are selected, and their shares of the budget), from YAML.
 
 A frame in `frames/*.yaml` may set its own shares in the field `budget`; a pack and a request may set percentages.
 """

@@ -1,4 +1,4 @@
-"""Profiles: named ways to score and order memories, read from YAML files, and the decay of recency that they choose."""
+"""Profiles: named ways to score and order memories, with a decay of recency, read from YAML files."""
 
 import functools
 import math

@@ -1,4 +1,4 @@
-"""Features by which a request that a program sends by itself is told from one that a person types. Pure.
+"""Features that distinguish a request which a program sends by itself from one that a person types. Pure.
 
 Quoted are blocks between tags or fences, JSON messages, diffs, strings in quotation marks, the lines of speakers and
 what follows a label such as "Message:".

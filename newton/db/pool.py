@@ -58,8 +58,8 @@ AfterCommit = Callable[[], Awaitable[None]]
 class _TransactionHooks:
     """The functions to call before and after the commit of the open transaction, and whether it has written.
 
-    What `has_written` notes may change a context. `written_as` is the server and the id of the transaction, once known;
-    `context_id` is the id if the transaction has stored a context.
+    `has_written` means that it may have changed data that contexts show. `written_as` is the server and the id of the
+    transaction, once known; `context_id` is the id if the transaction has stored a context.
     """
 
     before_commit: list[BeforeCommit]
@@ -78,15 +78,15 @@ def in_transaction() -> bool:
 
 
 def note_write() -> None:
-    """Note that the open transaction has written, if there is one."""
+    """Record that the open transaction has written, if there is one."""
     if hooks := _current.get():
         hooks.has_written = True
 
 
 def note_stored_context(transaction_id: int) -> None:
-    """Note that all that the open transaction has written is a context, and its id on the server of the agent.
+    """Record that the open transaction has stored nothing but a context, and the transaction's id on its server.
 
-    It invalidates no cached context, unless it writes something else afterwards.
+    It then invalidates no cached context, unless it writes something else afterwards.
     """
     if hooks := _current.get():
         hooks.context_id, hooks.has_written = transaction_id, False
@@ -158,9 +158,9 @@ async def _transaction_block(tx: Tx, agent: UUID | None, *, snapshot: bool) -> A
 
 
 async def _find_transaction(tx: Tx, hooks: _TransactionHooks, server: str | None) -> None:
-    """Find out server and id of a transaction that has written, unless they are known.
+    """Find the server and the id of a transaction that has written, unless they are known.
 
-    `server` is that of the agent's rows, if it is known; then a context that is stored needs no question.
+    `server` is the server with the agent's rows, if known; then a stored context needs no query.
     """
     if hooks.context_id is not None and server is not None:
         hooks.written_as = server, hooks.context_id

@@ -1,4 +1,4 @@
-"""Requirements of a PostgreSQL server that Newton cannot create itself, with the SQL that does, and its health.
+"""Requirements of a PostgreSQL server that only an administrator can meet, with the SQL for it, and its health.
 
 The owner of the database needs no right but `create` on the database, if an administrator has created the extension
 and the two roles. With the right to create roles the owner creates these itself.

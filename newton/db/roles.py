@@ -1,4 +1,4 @@
-"""The two roles of a database, as which Newton works, and what row level security lets its owner see and write.
+"""The two database roles under which Newton works, and the rights of the owner under row level security.
 
 Roles belong to a whole cluster, so their names contain that of the database: two installations in one cluster, with
 different owners, have roles of their own. Migrations name the roles newton_app and newton_worker; `fill_in` replaces
@@ -26,7 +26,7 @@ PLACEHOLDER_PATTERN = re.compile(r"\bnewton_(app|worker)\b")
 
 
 class DatabaseRoles(NamedTuple):
-    """The names of the role for all that concerns an agent, and of the one of the job queue. They need no quotes."""
+    """The names of two roles: `app` for the data of agents, `worker` for the job queue. They need no quotes in SQL."""
 
     app: str
     worker: str
@@ -85,7 +85,7 @@ async def create_roles(conn: Tx, roles: DatabaseRoles) -> None:
 
 
 async def may_become(conn: Tx, role: str) -> bool:
-    """Return whether the database user may work as an existing role, by trying it."""
+    """Return whether the database user may `set role` to an existing role, by trying it."""
     transaction = conn.transaction()
     await transaction.start()
     try:

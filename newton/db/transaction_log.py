@@ -47,10 +47,10 @@ class DatabaseSnapshot(NamedTuple):
 
 
 class TransactionLog:
-    """The transactions of this process that wrote, and their agents; None for one that no context depends on.
+    """The transactions of this process that wrote, each with its agent; None if no context depends on it.
 
-    Such are those of the job queue, and those that only store a context. The transactions of other processes are
-    unknown. The log is kept from the first snapshot on, as who asked for a context outside of a session asks again.
+    No context depends on transactions of the job queue, or on those that only store a context. The transactions of
+    other processes are unknown. The log is kept from the first snapshot on.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class TransactionLog:
             del self._agents[next(iter(self._agents))]
 
     def has_changed(self, agent: UUID, earlier: DatabaseSnapshot, now: DatabaseSnapshot) -> bool:
-        """Return whether the agent may have written between two snapshots, as it has if a transaction is unknown."""
+        """Return whether the agent may have written between two snapshots. Unknown transactions count as its own."""
         if earlier.server != now.server or now.xmax - earlier.xmax > MAX_COMPARED:
             return True
         ended = now.iterate_ended_since(earlier)

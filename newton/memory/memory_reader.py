@@ -1,4 +1,4 @@
-"""Memories that are read by their ids, their place or their time, also as they were, without a search by meaning."""
+"""Reading of memories by id, position or time, now or as of a past moment, without a search by meaning."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,7 +51,7 @@ Evidence: TypeAlias = tuple[float, float, float]  # cosine similarity, lexical s
 
 
 class TextSimilarity(NamedTuple):
-    """The cosines of a memory's own text with the vector of a search, and with that of the text searched for."""
+    """The cosines of a memory's text with the vector of the search (`search`) and with the query text (`text`)."""
 
     memory_id: UUID
     search: float
@@ -61,10 +61,9 @@ class TextSimilarity(NamedTuple):
 def replace_similarities(
     evidence: Mapping[UUID, Evidence], similarities: Iterable[TextSimilarity]
 ) -> dict[UUID, Evidence]:
-    """Return the evidence with the similarity to the text searched for, rounded as evidence is.
+    """Replace similarities to the vector of the search by those to the query text; return the evidence, rounded.
 
-    A memory that was found by another text than its own, such as one of its windows or a fact that it replaced, keeps
-    the similarity of that text.
+    A memory found by another text than its own (a window of it, or a fact that it replaced) keeps its similarity.
     """
     replaced = dict(evidence)
     for memory_id, search, text in similarities:
@@ -113,9 +112,9 @@ def to_memory(row: Record, evidence: Evidence = NO_EVIDENCE, window: BestWindow 
 async def read_found(
     tx: Tx, query: RecallQuery, kept: Mapping[UUID, Evidence], search: MemorySearch
 ) -> tuple[Sequence[Record], Mapping[UUID, Evidence]]:
-    """Return the rows of found memories and of those that contradict them, and the evidence by the text searched for.
+    """Return the rows of found memories and of facts that contradict them, and the evidence for the query text.
 
-    The embeddings are read only if the search was by another vector than that of the text.
+    Embeddings are read only if the vector of the search differs from that of the query text.
     """
     rows = await SQL["get_memories"].fetch_all(
         tx,

@@ -1,4 +1,4 @@
-"""The vectors with which a text is searched for."""
+"""Computation of the vectors of a query: by the embedding model, or by an encoder trained for questions."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -20,15 +20,15 @@ class QuestionEmbedder(Protocol):
     """Interface of an embedder that has an encoder for questions too."""
 
     async def embed_questions(self, texts: Sequence[str]) -> "list[Vector]":
-        """Return for each question a unit vector that is near to the vectors of the texts that answer it.
+        """Return for each question a unit vector close to the vectors (by `embed`) of texts that answer it.
 
-        They are compared with the results of `embed`. Raises ProviderError on failure.
+        Raises ProviderError on failure.
         """
         ...
 
 
 async def embed_text(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]]:
-    """Return the query with the vector of its text. Without it, also return the reason under the key `embeddings`."""
+    """Return the query with the vector of its text; if that fails, without it and with the reason by `embeddings`."""
     if embedder is None:
         return RecallQuery(text=text), {"embeddings": NO_EMBEDDER}
     try:
@@ -40,11 +40,10 @@ async def embed_text(text: str, embedder: "Embedder | None") -> tuple[RecallQuer
 
 
 async def encode_question(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]] | None:
-    """Return the query with the vector by the encoder of questions only.
+    """Return the query with `search_vector` computed by the encoder of questions, and without `vector`.
 
     If the encoder fails, return the query without a vector, and the reason under the key `question encoder`. Return
-    None without an encoder. Long texts and texts of other languages than English have none: no encoder was
-    trained for them.
+    None without an encoder, and for long texts and languages other than English, for which it was not trained.
     """
     if not isinstance(embedder, QuestionEmbedder) or len(text) > MAX_QUESTION_CHARS or detect_language(text) != ENGLISH:
         return None

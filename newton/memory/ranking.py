@@ -53,9 +53,9 @@ TIME_FIRST = 2.0  # as `time_range`: matches in time come before all others
 
 
 class PreferredMemories(NamedTuple):
-    """Memories that rank higher than others: messages of `threads`, and what belongs to the current task.
+    """Memories that rank higher than others: messages of `threads`, and memories of the current task.
 
-    The latter are messages in `ranges`, each a thread with its first and last position, and memories with these `ids`.
+    The task has the messages in `ranges` (thread, first position, last position) and the memories with these `ids`.
     """
 
     threads: AbstractSet[UUID] = frozenset()
@@ -144,7 +144,7 @@ def score_relevance(
 def blend_time_match(
     relevance: Sequence[float], in_range: Sequence[bool], weights: RankingWeights = DEFAULT_WEIGHTS
 ) -> list[float]:
-    """Return the mean, by weight, of each relevance and the match in time: 1 for a memory in the range, else 0.
+    """Return the weighted mean of each relevance and its match in time (1 in the range, else 0).
 
     >>> blend_time_match([1.0, 0.5], [False, True], RankingWeights(time_range=1.0))
     [0.5, 0.75]

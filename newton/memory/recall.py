@@ -53,7 +53,7 @@ _Embedded = tuple[RecallQuery, Mapping[str, str]]  # the query, and why it has n
 
 
 class _RankedHits(NamedTuple):
-    """The memories found, ids of those in the requested times, facts that contradict any, and search similarities."""
+    """Found memories, the ids of those in the requested times, contradicting facts, and cosines with the search."""
 
     found: list[RetrievedMemory]
     in_range: Set[UUID]
@@ -78,13 +78,12 @@ async def recall(
 ) -> RecallResult:
     """Return the memories that are most relevant to a text, best first, within the limit of each kind.
 
-    The search by words runs while the text is embedded, and the search by meaning starts as soon as the vector for it
-    is known: that by the encoder of questions, or that of the text if the encoder fails or takes more than
-    `ENCODE_SHARE` of the time. At the deadline, what the other searches found is ranked; a request that accepts no
-    partial result raises TimeoutExceededError. Without an embedding there is no search by meaning. The results are
-    merged in the transaction of the search by meaning, unless it would have to wait for another search or for the
-    vector of the text. Only memories within the limits are read in full. The search is widened if most of them are
-    duplicates.
+    The search by words runs while the text is embedded. The search by meaning starts once it has a vector: from the
+    encoder of questions, or from the embedding model if the encoder fails or takes more than `ENCODE_SHARE` of the
+    time. At the deadline, the results of finished searches are ranked; a request that accepts no partial result raises
+    TimeoutExceededError. Without an embedding there is no search by meaning. The results are merged in the transaction
+    of the search by meaning, unless it would have to wait. Only memories within the limits are read in full. The search
+    is widened if most of them are duplicates.
     """
     search = replace(search, uncounted_ids=search.excluded_ids)
     if search.moment is not None:
@@ -115,9 +114,9 @@ async def recall(
 
 
 async def _encode_in_time(text: str, embedder: "Embedder | None", search: MemorySearch) -> _Embedded:
-    """Return the query with the vector by the encoder of questions; without it if there is none, or if it is late.
+    """Encode the question within `ENCODE_SHARE` of the time; return the query without a vector if that is not possible.
 
-    The encoder has a part of the time, so that some is left to search with the vector of the text.
+    The rest of the time suffices to search with the vector of the text.
     """
     deadline = search.deadline.accept_partial().share(ENCODE_SHARE)
     try:
@@ -130,7 +129,7 @@ async def _encode_in_time(text: str, embedder: "Embedder | None", search: Memory
 async def _embed_in_time(
     text: str, embedder: "Embedder | None", search: MemorySearch, encoding: "asyncio.Task[_Embedded]"
 ) -> _Embedded:
-    """Embed the text after it was encoded, because the search waits for the encoder, and both would share the cores."""
+    """Embed the text once `encoding` has ended, because the search waits for the encoder, which needs the cores."""
     try:
         async with search.deadline.share(EMBED_SHARE).timeout():
             await asyncio.wait([encoding])
@@ -232,7 +231,7 @@ async def _score_windows(
 ) -> tuple[Mapping[UUID, BestWindow], list[SearchHit]]:
     """Return the best window of each hit with a long text, and the hits with the similarity of that window if higher.
 
-    The model reads only the beginning of a long text, and a sentence among many moves the vector of the whole little.
+    The model reads only the beginning of a long text, and a single sentence has little effect on the whole vector.
     """
     long_ids = [hit.memory_id for hit in hits if hit.is_long]
     if not long_ids:

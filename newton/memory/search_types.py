@@ -227,9 +227,8 @@ def _fold_case(text: str) -> str:
 class RecallQuery:
     """The text to search for, and, if it was embedded, its vectors and the id of the embedding model.
 
-    `widened_from` is the question if the text also contains other words, such as the goal of a task. `vector` is that
-    of the text as it would be stored, which is near to texts that say the same. `search_vector` is near to texts that
-    answer it.
+    `widened_from` is the original question if the text has further words, such as the goal of a task. `vector`, by the
+    embedding model, is close to texts that say the same; `search_vector` is close to texts that answer the question.
     """
 
     text: str
@@ -240,12 +239,12 @@ class RecallQuery:
 
     @property
     def question(self) -> str:
-        """The question that the memories shall answer, with which they are compared."""
+        """The question that the memories shall answer: `widened_from`, else the text."""
         return self.text if self.widened_from is None else self.widened_from
 
     @property
     def is_encoded(self) -> bool:
-        """True if the vector of the search is another than that of the text, and both are known."""
+        """True if both vectors are known and differ, because the search vector is from the encoder of questions."""
         vectors = (self.vector, self.search_vector)
         return all(one is not None for one in vectors) and self.vector is not self.search_vector
 
@@ -301,12 +300,10 @@ class MemorySearch:
     """The scope and the limits of a search.
 
     Quarantined memories are found only if they are of `quarantined_kinds` or among `shown_ids`. Memories in
-    `excluded_states` and
-    `excluded_ids` are left out. The words of `uncounted_ids` do not count as known
-    words: a message that asks for something is no evidence that memory contains it. With `moment`, memories are
-    searched as of that moment, and `superseded_ids` were superseded then. Memories in the `time_ranges` are found even
-    without other evidence. The `preferred` memories rank higher. Embedding and searches
-    share the time until the `deadline`.
+    `excluded_states` and `excluded_ids` are left out. The words of `uncounted_ids` do not count as known words: a
+    message that asks for something is no evidence that memory contains it. With `moment`, memories are searched as of
+    that moment, and `superseded_ids` were superseded then. Memories in the `time_ranges` are found even without other
+    evidence. The `preferred` memories rank higher. Embedding and searches share the time until the `deadline`.
     """
 
     db: Database

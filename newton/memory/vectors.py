@@ -1,4 +1,4 @@
-"""The vectors of memories: the outbox of those that are not computed yet, and the change of the embedding model."""
+"""Computation of the vectors of memories: the worker of the outbox, and the change of the embedding model."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -122,7 +122,7 @@ async def embed_texts(
 def split_vectors(
     vectors: "Sequence[Vector]", window_counts: Sequence[int]
 ) -> "tuple[list[Vector], list[Sequence[Vector]]]":
-    """Split vectors, of each memory first its own and then those of its windows, into both lists by memory."""
+    """Split a flat list (for each memory its vector, then those of its windows) into vectors and window vectors."""
     own: list[Vector] = []
     windows: list[Sequence[Vector]] = []
     start = 0
@@ -159,11 +159,10 @@ STOPPED = "it was stopped"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainControl:
-    """Observation and interruption of a run that embeds the memories of the outbox.
+    """Options to observe and stop a run that embeds the memories of the outbox, `batch` memories at a time.
 
-    The run takes `batch` memories at a time; `on_progress` is called with the number of memories that were stored with
-    their vectors, and with 0 after each call of the model. The run ends before the next batch once `is_stopped` returns
-    True.
+    `on_progress` is called with the number of memories whose vectors were stored, and with 0 after each call of the
+    model. The run ends before the next batch once `is_stopped` returns True.
     """
 
     batch: int = BATCH
@@ -175,7 +174,7 @@ RUN_TO_THE_END = DrainControl()
 
 
 class StandingFinder(Protocol):
-    """Tells whether a text with this vector of a model states a standing wish."""
+    """Interface of a function that returns the type of the standing wish in a text with this vector, or None."""
 
     def __call__(self, embedded_text: str, vector: "Vector", *, vector_model: str) -> StandingType | None: ...
 
@@ -224,15 +223,15 @@ async def count_embedded_elsewhere(tx: Tx, *, agent_id: UUID, model_id: UUID) ->
 
 
 def find_no_standing(embedded_text: str, vector: "Vector", *, vector_model: str) -> StandingType | None:
-    """Return None: no text is taken for a standing wish."""
+    """Return None: the default StandingFinder, which finds no standing wishes."""
     return None
 
 
 class EmbeddingOutbox:
     """A worker that computes the missing vectors of one agent's memories.
 
-    Several workers may run at once: each vector is stored once. `find_standing` tells by text and vector which messages
-    and facts of a person state a standing wish; they are marked.
+    Several workers may run at once: each vector is stored once. Messages and facts of a person in which `find_standing`
+    finds a standing wish are marked.
     """
 
     def __init__(
@@ -271,7 +270,7 @@ class EmbeddingOutbox:
         return DrainResult(embedded, failed)
 
     async def _find_other_model(self, tx: Tx) -> str | None:
-        """Return why this model may not embed: another one is active. Note whether this one is."""
+        """Return why this model may not embed: another one is active; else None. Record whether it is active."""
         active = await read_active_model(tx, agent_id=self._agent)
         self._registered = active == self._embedder.identity
         if active is None or self._registered:

@@ -84,7 +84,7 @@ class ChatMessage:
         return replace(self, text=text, calls=other.calls, parts=parts)
 
     def move_name_to_text(self) -> "ChatMessage":
-        """Return the message with the name before what was said, for a protocol or a server without names."""
+        """Return the message with the speaker's name put into its text, for a protocol or a server without names."""
         if not self.name:
             return self
         start, prefix, parts = self.memory_chars, self.name_prefix, self.parts
@@ -95,7 +95,7 @@ class ChatMessage:
 
     @property
     def name_prefix(self) -> str:
-        """Return the name as it stands before the text where it cannot be sent otherwise."""
+        """Return the prefix with the speaker's name for the text, where names have no field of their own."""
         return f"{self.name}: " if self.name else ""
 
     def _as_parts(self) -> tuple[ContentPart, ...]:

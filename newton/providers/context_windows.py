@@ -1,11 +1,11 @@
-"""Context windows of models: where each is known from, and its division between reply, context and conversation.
+"""Context windows of models: their sources, and their division between reply, context and conversation.
 
 The patterns match the messages of OpenAI, Anthropic, Gemini, Mistral, Groq, xAI, vLLM, SGLang, llama.cpp,
 Ollama and LM Studio.
 
-A window that the settings, the server or its provider state is used until the server refuses a smaller prompt. What is
-learnt from such a refusal is kept for the model at this server: in a file if the server named the window, else in the
-process. It is dropped as soon as the stated window is another one, for then the settings or the server have changed.
+A window that the settings, the server or its provider state is used until the server refuses a smaller prompt. The
+window learnt from such a refusal is kept for the model at this server: in a file if the server named it, else in the
+process. It is dropped when the stated window changes, because then the settings or the server have changed.
 """
 
 import json
@@ -55,7 +55,7 @@ _EXCESS_PATTERNS = (rf"exceeded (?:max )?context length by {_NUMBER}",)
 
 
 def read_refusal(body: object) -> str:
-    """Return what the error of a server says in its own words, without the request that it may quote.
+    """Return the message in the error of a server, without the request that it may quote.
 
     Ollama and proxies send the error of another server as JSON within the message.
 
@@ -110,7 +110,7 @@ _DESCRIPTIONS: Mapping[WindowSource, str] = {
 
 
 class ContextWindow(NamedTuple):
-    """The context window of a model in tokens, for prompt and reply together, and where it is known from."""
+    """The context window of a model in tokens, for prompt and reply together, and the source of this number."""
 
     tokens: int
     source: WindowSource
@@ -179,7 +179,7 @@ class LearntWindows:
         self._read()
 
     def apply(self, key: EndpointKey, stated: ContextWindow) -> ContextWindow:
-        """Return the learnt window of a model if it is smaller than the stated one and was learnt beside it."""
+        """Return the learnt window if it is smaller than `stated` and was learnt while this was stated, else `stated`."""
         name = _to_name(key)
         tokens, beside = self._guesses.get(name) or self._kept.get(name, (0, 0))
         return ContextWindow(tokens, "refusal") if beside == stated.tokens and 0 < tokens < beside else stated

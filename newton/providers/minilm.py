@@ -1,17 +1,11 @@
 """The local models, offline and on the CPU: all-MiniLM-L6-v2, its encoder of questions, and its reader of pairs.
 
-The word vectors of all these transformers, and the matrices of layers that a training left unchanged, are in the file
-of the embedding model only. A transformer's own file has the rest: its ONNX graph refers to a matrix that it does not
-have by the name of the embedding model's file and the place there. `tests/fitting/reader/transformer.py` writes such
-files.
+All three share the word vectors, and the matrices of layers that training left unchanged, in the file of the embedding
+model; the ONNX graphs of the others refer to them by file name and offset (`tests/fitting/reader/transformer.py`).
 
-The encoder of questions is all-MiniLM-L6-v2, trained further by `scripts/fit-question-encoder` so that the vector of
-a question is near to the stored vectors of the texts that answer it. The vectors of its words are those of the
-embedding model.
-
-The reader of pairs has the six layers of all-MiniLM-L6-v2, quantized to int8, of which `scripts/fit-change-reader`
-trained the upper four further. The vectors of its words and the matrices of its two lowest layers are in the file of
-the embedding model.
+The encoder of questions is trained further by `scripts/fit-question-encoder`, so that the vector of a question is close
+to the stored vectors of texts that answer it. The reader of pairs is quantized to int8, and `scripts/fit-change-reader`
+has trained the upper four of its six layers further.
 """
 
 import asyncio

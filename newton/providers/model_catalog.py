@@ -1,4 +1,4 @@
-"""Questions to servers for the models that they offer and for the context windows of these.
+"""Queries to model servers: the models that they offer, and the context windows of these models.
 
 vLLM, SGLang, Groq and Anthropic state the window in their list of models, llama.cpp in `/props`, LM Studio in
 `/api/v0/models` and Ollama in `/api/ps` and `/api/show`.
@@ -118,7 +118,7 @@ _questions: dict[EndpointKey, asyncio.Task[None]] = {}
 
 
 def find_reported_window(key: EndpointKey) -> int | None:
-    """Return what the server of a model has reported last; None if it was not asked or does not tell."""
+    """Return the context window that the server last reported for a model; None if it was not asked or reports none."""
     answer = _answers.get(key)
     return answer.tokens if answer else None
 
@@ -149,7 +149,7 @@ async def _refresh_answer(upstream: ModelUpstream, client: openai.AsyncOpenAI, k
 
 
 async def _ask(upstream: ModelUpstream, client: openai.AsyncOpenAI, model: str) -> tuple[int | None, float]:
-    """Return the window and the seconds for which it holds."""
+    """Return the window (None if not reported), and the seconds for which to cache this answer."""
     models = await describe_models(upstream, client)
     listed = cast("ProbeFields", models.get(model) or models.get(f"{model}:latest") or {})
     fields: ProbeFields = {**(listed.get("meta") or {}), **listed}

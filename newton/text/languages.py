@@ -1,9 +1,9 @@
 """The served languages: the data of each, from YAML files, and the detection of the languages of a text. Pure.
 
-`data/known_words.yaml` has words that only show the language of a text; `scripts/fit-frames` generates it.
+`data/known_words.yaml` has words for the detection of languages only; `scripts/fit-frames` generates it.
 
-Inputs are read in all languages that they may be in (`detect_languages`), memories in one (`detect_language`), which is
-English unless there is evidence of another language, because short texts, names and code have none.
+Inputs are read in all languages that they may be in (`detect_languages`), memories in one (`detect_language`): English
+unless there is evidence of another language, because short texts, names and code have no language.
 """
 
 import re

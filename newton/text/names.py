@@ -227,7 +227,7 @@ def _add_unambiguous(entities: dict[str, NamedEntity | None], name: str, entity:
 
 
 def _name_parts(name: str) -> set[str]:
-    """Return the first and the last word of a name, as far as they identify it; nothing for a name with "of"."""
+    """Return the first and last word of a name, if they can identify it alone; nothing for a name with "of"."""
     words = name.split()
     if len(words) < 2 or "of" in words:
         return set()

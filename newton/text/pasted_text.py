@@ -44,7 +44,7 @@ def mask_pasted_text(text: str) -> str:
 
 
 def _find_presented_text(text: str) -> int:
-    r"""Return where the text begins that the first paragraph presents as that of others, or the length of the text.
+    r"""Return the offset of the text that the first paragraph presents as that of others, else the text's length.
 
     >>> notice = "This came from the council:\n\n" + "Bins are emptied on Mondays in all streets. " * 4
     >>> notice[_find_presented_text(notice):][:4]

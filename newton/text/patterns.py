@@ -1,4 +1,4 @@
-"""Sentences of a text in another language than English, and what the patterns of the language find in them. Pure."""
+"""Facts, instructions and questions in other languages than English, found by the language's patterns. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,7 @@
 """Words of a text, and their stems in English, German, Spanish, French and Russian, by their suffixes. Pure.
 
-Text of any language is stemmed alike, because a phrase does not say its language. So only suffixes that seldom make one
-word of two are removed.
+Text of any language is stemmed alike, because the language of a phrase is unknown. So only suffixes are removed whose
+removal seldom makes two different words equal.
 """
 
 import re

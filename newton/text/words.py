@@ -1,4 +1,4 @@
-"""Words of a text: those of the search index, those that carry its topic, and those that are no names. Pure.
+"""Words of a text: terms for the search index, content words and stems, and tests of inputs by their words. Pure.
 
 Words are stemmed in the language of the text. Names in other languages than English are also stemmed as in English, so
 that texts in two languages share them. Chinese and Japanese have no spaces: runs of their characters become single

@@ -1,1 +1,1 @@
-"""Calls of tools outside of Newton: who permits them, what checks them before, and what is recorded after."""
+"""Calls of external tools, such as those of MCP servers: permissions, checks, execution and records."""

@@ -27,10 +27,10 @@ MAX_TRIGGER_CHARS, MAX_TEXT_CHARS = 200, 200
 
 
 def find_lesson(actions: Sequence[ToolAction]) -> Lesson | None:
-    """Return what the last of the calls of one tool shows; None if it shows nothing. `actions` has the latest first.
+    """Return the pattern that the latest call of a tool completes, or None. `actions` are its calls, latest first.
 
-    A `repeated_failure` is the same call that failed MIN_FAILURES times and never succeeded. A `repeated_recovery` is a
-    call that succeeded after one with other arguments had failed in the same session, if there were MIN_RECOVERIES.
+    `repeated_failure`: the same call has failed MIN_FAILURES times and never succeeded. `repeated_recovery`: for the
+    MIN_RECOVERIES-th time, a call succeeded after one with other arguments had failed in the same session.
     """
     if not actions:
         return None
@@ -47,7 +47,7 @@ def _count_recoveries(actions: Sequence[ToolAction]) -> int:
 
 
 def _is_recovery(actions: Sequence[ToolAction], place: int) -> bool:
-    """Return whether the call at a place succeeded, and the one before it in its session failed otherwise."""
+    """Return whether the call at `place` succeeded after the session's previous call, with other arguments, failed."""
     one = actions[place]
     before = next((other for other in actions[place + 1 :] if other.session_id == one.session_id), None)
     is_other = before is not None and before.arguments_hash != one.arguments_hash

@@ -58,7 +58,7 @@ class ActionService:
         return found
 
     def find_offered(self, tools: Sequence[ExternalTool], frames: Collection[str | None]) -> frozenset[str]:
-        """Return the names of the tools that one of the frames allows: those of a session stay offered in all of it."""
+        """Return the names of the tools that at least one of the frames of a session allows."""
         return frozenset(
             tool.full_name for tool in tools if any(self.source.is_offered(tool, frame) for frame in frames)
         )

@@ -39,8 +39,8 @@ def create_breaker() -> CircuitBreaker:
 class CallBudget:
     """The number of model calls, and of seconds, that one compaction may still use.
 
-    `spent` are the tokens that its calls used, by the local token counter, and `failure` is why the model did not
-    summarize a block; None if it failed for none.
+    `spent` are the tokens that its calls used, by the local token counter. `failure` is why the model did not summarize
+    a block; None if there was no failure.
     """
 
     calls: int = MAX_CALLS

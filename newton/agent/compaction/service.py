@@ -84,7 +84,7 @@ class CompactionService:
 
     `background` runs the compactions that no turn waits for. The strategies in `without_model` use no model, because it
     cost more tokens than it saved. `configured` is the preset of the settings, set only if `preset` is a copy
-    whose thresholds were adapted to feedback. What a person demands (`is_demanded`) also shortens a small view.
+    whose thresholds were adapted to feedback. `is_demanded` means that a person asks: then a small view is shortened.
     """
 
     scope: AgentScope

@@ -31,9 +31,9 @@ _answer_counts = Counter[tuple[str, str]]()
 
 
 def count_answers() -> Counter[tuple[str, str]]:
-    """Return how many answers this process got, by purpose and by whether they were complete, incomplete or unusable.
+    """Return the number of model answers in this process by (purpose, "complete", "incomplete" or "unusable").
 
-    An answer is incomplete if a part of it was not valid and left out.
+    An answer is incomplete if an invalid part of it was left out.
     """
     return _answer_counts.copy()
 

@@ -1,4 +1,4 @@
-"""Limits of a call of the model: the censors in force, and the tokens that the agent has used."""
+"""Limits of a model call: the censors in force, and the tokens that the agent has used today."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

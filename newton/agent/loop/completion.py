@@ -81,7 +81,7 @@ class PromptBudget:
     context: int
 
     def leave_room(self, prompt: PromptBuilder, *, count_tokens: TokenCounter) -> "PromptBudget":
-        """Return the budget with a conversation that leaves room for the context, and for this prompt without both."""
+        """Return the budget with less for the conversation, if the context and the rest of `prompt` need the room."""
         required = prompt.required_tokens(self.usable, count_tokens=count_tokens)
         room = max(self.usable - self.context - required, self.usable // MIN_CONVERSATION_DIVISOR)
         return replace(self, conversation=min(self.conversation, room))

@@ -107,7 +107,7 @@ def _is_relevant(item: ScoredCandidate, bundle: Bundle) -> bool:
 
 
 def _is_unasked_wish(item: ScoredCandidate, bundle: Bundle) -> bool:
-    """Return whether a memory only says how to answer, such as "Please answer briefly", and the input asks about else.
+    """Return whether a memory only says how to answer ("Please answer briefly"), but the input is about something else.
 
     Such memories are in a context because they apply to each input, not because they answer it.
     """

@@ -198,9 +198,9 @@ class PromptBuilder:
 
 
 def guard_input(memory: str, text: str) -> str:
-    """Return the block before an input; its last line, if there is no block and the text has a line that looks like it.
+    """Return the block before an input; without a block, its header if the text has a line that looks like a header.
 
-    So no text of a person or a program passes for one of the system.
+    This prevents that text of a person or a program passes for text of the system.
     """
     return memory or (INPUT_HEADER if _HEADER_LIKE.search(text) else "")
 

@@ -1,4 +1,4 @@
-"""The reply of a model while it is received, up to its end, a failure or a censor."""
+"""Receipt of the reply of a model, until it is complete, the model fails or a censor blocks it."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -13,7 +13,7 @@ from newton.providers.chat import ReplyPiece
 
 @dataclass(slots=True)
 class ReceivedReply:
-    """The reply of a model up to now.
+    """The part of a reply that was received so far.
 
     `degraded` says why there is no complete reply; `reason` is the failure, or the message of the censor, behind it.
     `missing` maps parts of the turn that failed to reasons.

@@ -144,7 +144,7 @@ class ToolLoop:
         await self.search.keep(self.chat.model)
 
     def adopt(self, prompt: PromptBuilder, *, max_tokens: int) -> None:
-        """Send this prompt from now on. What the loop has left out of its prompt, such as images, stays left out."""
+        """Replace the prompt of the next calls. Parts that the loop has omitted, such as images, stay omitted."""
         notices = self.prompt.origin.notices if self.prompt.origin else ()
         origin = prompt.origin and replace(prompt.origin, notices=notices)
         self.prompt = replace(prompt, input_parts=self.prompt.input_parts, origin=origin)

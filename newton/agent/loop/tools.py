@@ -1,4 +1,4 @@
-"""Tools that models call: what runs them, and those that the clients of the MCP server share with the agent's model.
+"""Execution of the tools that models call, and the tools that MCP clients share with the agent's own model.
 
 Each has an input model and calls one service; a tool that changes data is checked by censors. The model supplies
 content; code sets origin, trust tier and state. A memory stored by the model has the trust tier `agent`, or the lowest
@@ -85,7 +85,7 @@ class AgentToolset:
         )
 
     async def write_receipt(self, line_id: UUID) -> LearningReceipt:
-        """Learn what the latest messages state, and return what the message with this memory has changed."""
+        """Store the facts of the latest messages; return the changes made by the message with memory `line_id`."""
         await self.maintenance.learn_statements(only_recent=True)
         async with self.curation.scope.transaction() as tx:
             return await read_receipt(tx, line_id, agent_id=self.curation.scope.agent_id)

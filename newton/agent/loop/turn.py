@@ -120,7 +120,7 @@ class TurnRunner:
         return RunningTurn(input=turn_input, recorder=recorder, recorded=recorded, call_limits=limits)
 
     async def _run_to_reply(self, turn: RunningTurn) -> AsyncGenerator[ReplyPiece | TurnResult]:
-        """Run a turn whose input is stored. If it ends without a reply, store why, so that this is known later."""
+        """Run a turn whose input is stored. If it ends without a reply, store the reason in the session."""
         failures, texts = dict[str, str](), list[str]()
         try:
             with isolate_failure("turn", failures, passed=(NewtonError,)):
@@ -226,7 +226,7 @@ class TurnRunner:
         return await run_part("context", building, default=None, missing=turn.missing)
 
     async def _store_reply(self, turn: RunningTurn, reply: ReplyRecord) -> bool:
-        """Store the reply, if it has text or calls; without its context, or at least why not, if that fails."""
+        """Store the reply, else store it without context, else the reason. Return whether it has text or calls."""
         recorder, missing, failed = turn.recorder, turn.missing, None
         stored = await run_part("record of the turn", recorder.store_reply(reply), default=failed, missing=missing)
         if stored is None and reply.context:
@@ -241,7 +241,7 @@ class TurnRunner:
     async def _store_replacement(
         self, turn: RunningTurn, prepared: PreparedTurn, text: str, author: AnsweredBy | None
     ) -> None:
-        """Store a reply that no model wrote; as a failure, if it has no author and only says what failed."""
+        """Store a reply that no model wrote. Without an author it only says what failed, and is stored as a failure."""
         if author is None:
             await self._record_failure(turn, text)
         else:
@@ -266,11 +266,11 @@ class TurnRunner:
     async def _reply_without_model(
         self, turn: RunningTurn, prepared: PreparedTurn, check: CensorCheck, reason: NewtonError | str
     ) -> tuple[PreparedTurn, str, AnsweredBy | None]:
-        """Return the turn with the context that is quoted, the reply, and its author, None if it only says what failed.
+        """Return the turn with the quoted context, the reply, and its author (None if it only says what failed).
 
-        `reason` is the message of the censor that blocked the turn, or the failure of the model or of the turn. For an
-        API caller, the failure is raised, unless quotes may replace the reply and memory has some, or the turn itself
-        failed. If no model is configured, the quotes may also be a sentence that memory has nothing.
+        `reason` is the message of the censor that blocked the turn, or the error of the model or of the turn. An error
+        of the model is raised for an API caller, unless quotes of memory may replace the reply and there are some. If
+        no model is configured, the reply may also be a sentence that memory has nothing.
         """
         if isinstance(reason, str):
             return prepared, reason, "censor"
@@ -320,9 +320,9 @@ class TurnRunner:
 async def _learn_from_input(
     runner: TurnRunner, turn: RunningTurn, heard: HeardRules, prepared: PreparedTurn
 ) -> LearningReceipt:
-    """Learn what the input states, and return what the input and its tools changed.
+    """Store the facts that the input states, and return what the input and its tool calls changed.
 
-    An input that may be a rule is then read by the model, unless it could lay down the rule while it answered.
+    An input that may state a rule is then read by the model, unless the model was offered the tool `rule`.
     """
     tools, memory_id, receipt = runner.tools, turn.recorded.memory_id, None
     if tools and memory_id:
@@ -333,7 +333,7 @@ async def _learn_from_input(
 
 
 def _hint_at_model(turn: RunningTurn, *, quotes_for_clients: bool) -> str:
-    """Return what to set so that a request is answered for which no model is configured."""
+    """Return the hint of the error for a request without a configured model: which settings would answer it."""
     if obstacle := turn.options.quote_obstacle or (None if turn.question else NO_USER_MESSAGE):
         return f"Set one of them. Quotes of memory cannot replace this reply, because {obstacle.reason}."
     if quotes_for_clients:

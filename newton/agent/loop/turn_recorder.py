@@ -113,9 +113,9 @@ class TurnRecorder:
         return RecordedInput(text, _last_position(stored), memory_id, start.ancestors)
 
     async def hear_rules(self, recorded: RecordedInput, *, has_reader: bool) -> HeardRules:
-        """Put the rules that the user message states in force, and lift those that it lifts.
+        """Put the rules that the user's message states in force, end those that it lifts, and return these changes.
 
-        There are none if the turn did not store the message. With `has_reader`, a model reads it too.
+        Return none if the turn did not store the message. `has_reader` means that a model will read it too.
         """
         if recorded.position is None:
             return NOTHING_HEARD

@@ -1,7 +1,7 @@
 """Search for the part of a message that replaces a known fact.
 
-What replaces a fact is worth remembering, whatever its form: "the doc halved it to 10" says nothing to a classifier of
-statements, but much beside "I take 20 mg in the morning".
+A statement that replaces a fact is worth remembering whatever its form: the classifier of statements rejects "the doc
+halved it to 10", which is important beside "I take 20 mg in the morning".
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Correction of the probability of an answer by what the agent's replies used, and how well it agrees with that."""
+"""Fit of the correction of answer probabilities to the memories that replies used, and a report on the agreement."""
 
 from dataclasses import dataclass, replace
 

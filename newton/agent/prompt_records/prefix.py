@@ -1,4 +1,4 @@
-"""How much of a prompt the one before it in its session had: a server with a prompt cache need not read that again."""
+"""Measurement of how much of a prompt repeats the previous prompt of its session, and so hits the prompt cache."""
 
 import hashlib
 import json
@@ -36,9 +36,9 @@ class SentPrompt(NamedTuple):
 
 
 class PrefixShare(NamedTuple):
-    """The characters of the messages of a prompt, and of those at its start that the prompt before it had too.
+    """The characters of a prompt's messages, and those at its start that repeat the previous prompt.
 
-    `difference` is why a message of that prompt was not sent again in its place; None if all were.
+    `difference` is why the previous prompt was not repeated to its end; None if it was.
     """
 
     message_chars: int

@@ -1,4 +1,4 @@
-"""Where each part of a sent text comes from. Pure."""
+"""Spans: the source of each part of a text in a prompt. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

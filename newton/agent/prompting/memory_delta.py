@@ -1,4 +1,4 @@
-"""Difference of a context from the blocks that the earlier inputs of a conversation were sent with. Pure.
+"""The block before an input: the parts of a context that the blocks before earlier inputs do not have. Pure.
 
 A block has up to three parts, each below a header line: instructions of the system, memories, and the input. No line of
 a context begins with `=`, so that a memory cannot begin a part.
@@ -104,9 +104,9 @@ def format_date(day: date) -> str:
 
 
 def build_block(context: NewContext, sent: SentContext) -> str:
-    """Return the text to put before an input: what is new or changed since the blocks that were sent; mostly little.
+    """Return the text to put before an input: the lines that are new or changed since the blocks that were sent.
 
-    It ends with the header of the input. It is empty if there is nothing to say.
+    It ends with the header of the input. Return "" if nothing is new or changed.
     """
     state = _SentState.read(sent)
     system = "".join(_render_system(context, state))
@@ -172,7 +172,7 @@ class _SentState:
                     self._keep_replaced(item.text for item in items)
 
     def _read_replaced(self, line: str) -> None:
-        """Count the fact as not sent, so that it is sent again when it holds again, and its successor as holding."""
+        """Mark the fact as not sent, so that it is sent again once it is true again, and its successor as sent."""
         fact, successor = _parse_replaced(line)
         self.items = {one for one in self.items if one[0] or not one[1].rstrip("\n").endswith(fact)}
         self._keep_replaced([successor] if successor else [])

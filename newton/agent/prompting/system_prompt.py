@@ -1,4 +1,4 @@
-"""The system message of a session: what holds for all of it, and does not change until its messages are summarized."""
+"""The system message of a session, which stays the same until messages of the session are summarized."""
 
 import hashlib
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ def render_system_prompt(facts: SystemFacts, rules: str) -> str:
 
 
 def find_edition(view: Sequence[ViewMessage]) -> str:
-    """Return the name of what a system message is made for: this template, and the last compaction of the view."""
+    """Return the edition of a system message, which changes with the template and with each compaction of the view."""
     entries: list[UUID] = [item.entry_id for item in view if item.entry_id]
     return f"{TEMPLATE_VERSION} {max(entries) if entries else ''}".rstrip()
 

@@ -1,1 +1,1 @@
-"""Reconciliation of new lines of conversations with what is known, by a call of a model that code checks."""
+"""Reconciliation of new lines of conversations with what is known: a model proposes changes, code checks them."""

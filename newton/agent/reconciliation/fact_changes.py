@@ -80,7 +80,7 @@ class FactChanger:
             self._resolved |= self._find_resolved(line, texts).keys()
 
     async def finish(self) -> None:
-        """Let what the items stored take the place of the facts in the words of the lines that they say together."""
+        """Supersede or merge the facts in the person's words that the stored items together replace."""
         for line in self.lines.values():
             resolved, stored = self._find_resolved(line, self._stored), self._stored[line.memory_id].values()
             ids = sorted((resolved.keys() & self._resolved) - set(stored))

@@ -1,4 +1,4 @@
-"""Application of checked items: one function for what the reconciling call and the tools of the chat model propose."""
+"""Application of checked items, which a reconciliation or a tool of the chat model has proposed, to stored data."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -156,7 +156,7 @@ class _ItemApplier:
     async def _lay_down(
         self, rule: StandingInstruction, item: CheckedItem, source: RuleSource, edit: IdentityEdit
     ) -> None:
-        """Put a rule in force unless the message laid it down already; propose it if a person must approve it."""
+        """Put a rule in force unless the message has stated it already; propose it if a person must approve it."""
         line, _ = self._find_line(item)
         known = await identity_store.list_tenets(self.tx, agent_id=edit.agent_id)
         message = source.message

@@ -1,4 +1,4 @@
-"""Changes of known facts that no line says: merged, restated, settled or dropped facts."""
+"""Changes of known facts that follow from no new line: merges, restatements, settled pairs, dropped facts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -52,7 +52,7 @@ async def lock_facts(tx: Tx, ids: Sequence[UUID], *, agent_id: UUID) -> list[Kno
 
 @dataclass(frozen=True, slots=True)
 class KnownChanger:
-    """Applies items that no line says, and adds their effects to `changes`."""
+    """Applies items that belong to no line, and adds their effects to `changes`."""
 
     tx: Tx
     ctx: LifecycleContext
@@ -97,7 +97,7 @@ class KnownChanger:
         self.changes.extend(LineChange("merged", merged, None) for merged, _ in pairs)
 
     async def _restate(self, item: CheckedItem) -> None:
-        """Let one statement take the place of facts, with the lowest trust and the latest time of them."""
+        """Replace facts by one statement, which has their lowest trust and their latest time."""
         rows = await lock_facts(self.tx, [one.item_id for one in item.known], agent_id=self.ctx.agent_id)
         trust = TRUST_TIERS[max((TRUST_TIERS.index(row.trust) for row in rows), default=-1)]
         is_free = all(
@@ -131,7 +131,7 @@ class KnownChanger:
         self.changes.extend([LineChange("learnt", new_id, None), *(LineChange("replaced", one, None) for one in ids)])
 
     async def _drop_raw(self, item: CheckedItem) -> None:
-        """Retract words of a person that say nothing alone, if another fact tells of their message."""
+        """Retract a fact in a person's words that is unclear alone, if another fact is from the same message."""
         ids = [one.item_id for one in item.known]
         raw = await SQL["list_raw"].fetch_all(self.tx, agent_id=self.ctx.agent_id, memory_ids=ids)
         rows = await lock_facts(self.tx, [row["memory_id"] for row in raw], agent_id=self.ctx.agent_id)

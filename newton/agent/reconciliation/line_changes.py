@@ -1,4 +1,4 @@
-"""Record of the changes that messages made, so that a receipt can tell them and a person can undo them."""
+"""Record of the changes that messages made, for the receipt of a turn and for a person to undo them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -50,9 +50,9 @@ class StoredChange(NamedTuple):
 
 
 class LearningReceipt(NamedTuple):
-    """The facts and rules that were learnt from a message or since the one before, and those that hold no longer.
+    """The facts and rules that a message (or the time since the previous one) added, and those that it ended.
 
-    `kept_out` are the messages, in short, that the message asks not to keep.
+    `kept_out` are the short forms of the messages that the message asks not to keep.
     """
 
     learnt: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The reconciling call: ask a model what new lines change, check its answer, and apply what is kept."""
+"""Reconciler: ask a model what new lines change, check its answer, and apply the accepted items."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, fields, replace

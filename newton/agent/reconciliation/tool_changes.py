@@ -1,7 +1,7 @@
-"""Changes that the agent's model makes by a tool: by the user's message if that says them, else by the model alone.
+"""Changes that the agent's model makes by a tool: with the trust of the user's message, or of the model alone.
 
-A change by the user's message passes the checks of the reconciling call and acts with the trust of the message. By
-itself, the model can only make a fact unsettled or propose a rule; once it has read text of others, it can do nothing.
+A change that the user's message states passes the checks of a reconciliation and has the trust of the message. By
+itself, the model can only make a fact unsettled or propose a rule; once it has read foreign text, it can do nothing.
 """
 
 from collections.abc import Mapping, Sequence

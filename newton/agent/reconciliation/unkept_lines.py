@@ -1,4 +1,4 @@
-"""Messages that a person asks not to keep: they are hidden from recall, contexts and learning, and can be undone.
+"""Messages that a person asks not to keep: they are hidden from recall, contexts and learning, reversibly.
 
 The conversation itself still has them. `newton forget` deletes a message for good.
 """
@@ -49,7 +49,7 @@ class MessageTopic(NamedTuple):
 
 
 async def hide_unkept(tx: Tx, stored: Sequence[StoredMessage], *, ctx: LifecycleContext) -> None:
-    """Hide what persons ask not to keep in messages that were just stored in a session, and the replies to it.
+    """Hide the messages that persons ask not to keep in newly stored messages of a session, and the replies to them.
 
     Requests of tools, the web and models hide nothing.
     """
@@ -83,9 +83,9 @@ def _find_asker(lines: Sequence[_Line], reply: _Line) -> _Line:
 
 
 def _leave_read(lines: Sequence[_Line], first: int) -> list[_Line]:
-    """Return the lines without the requests before `first`, which were done, and may have been undone.
+    """Return the lines with empty texts before `first`: requests in them were carried out, and possibly undone, before.
 
-    Only the last of them may announce what follows.
+    The last hidden line of a person keeps its text, because it may announce a line that follows.
     """
     waiting = next((one for one in reversed(lines) if one.number < first and one.source == "person"), None)
     is_complete = waiting is not None and waiting.is_hidden and (waiting is not lines[0] or waiting.number == 0)

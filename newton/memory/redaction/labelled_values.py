@@ -92,9 +92,9 @@ def _find_after_label(
 
 
 def is_label(text: str, lowered: str, start: int, end: int) -> bool:
-    """Return whether a label is no part of a longer word, as "pin" is of "spin" and "clave" of "autoclave".
+    """Return whether a label is not just a part of a longer word, such as "pin" in "spin" or "clave" in "autoclave".
 
-    Of most labels, only short ones are likely to be: "WLAN-Passwort", "Masterpassword" and "dbPassword" are labels.
+    A long label may end a compound word: "WLAN-Passwort", "Masterpassword" and "dbPassword" are labels.
     """
     before = lowered[start - 1 : start]
     if lowered[start:end] in _WHOLE_WORDS:
@@ -130,7 +130,7 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_literal(value: str) -> bool:
-    """Return whether a value is no placeholder, such as "changeme", and no code."""
+    """Return whether a value is neither a placeholder, such as "changeme", nor program code."""
     return not (is_placeholder(value) or _CODE.search(value))
 
 

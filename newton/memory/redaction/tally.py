@@ -41,7 +41,7 @@ def redaction_tally() -> Generator[RedactionTally]:
 
 
 def current_tally() -> RedactionTally:
-    """Return the tally of the current call; without one, begin it: a program can use services without an interface."""
+    """Return the tally of the current call. Create it for a program that uses services without an interface."""
     tally = _tally.get()
     if tally is None:
         _tally.set(tally := RedactionTally())
@@ -49,10 +49,10 @@ def current_tally() -> RedactionTally:
 
 
 def count_redactions(*texts: str) -> Redactions:
-    """Return the numbers of secrets, by their kind, that the current call removed from texts.
+    """Return the number of secrets, by kind, that the current call removed from texts, by the markers in them.
 
-    A text can contain markers that somebody typed or that were stored before. They are not counted: there are at most
-    as many of a kind as the call redacted.
+    Markers that somebody typed, or that were stored before, can exceed this number, so it is limited to the secrets
+    that the call has redacted.
 
     >>> with redaction_tally() as tally:
     ...     tally.add("iban", "DE89370400440532013000")

@@ -1,4 +1,4 @@
-"""Secrets that a sentence tells: a label such as "PIN" or "Passwort", some words, and the value. Pure.
+"""Detection of secrets stated in a sentence: a label such as "PIN" or "Passwort", some words, the value. Pure.
 
 Other words may stand between label and value ("the password of the old router is still ..."), so each value in the rest
 of the sentence is judged by its form.

@@ -1,4 +1,4 @@
-"""Parsing of the answers of models by a pydantic model, item by item: one that is not valid costs only itself. Pure."""
+"""Parsing of model answers by a pydantic schema, item by item: only invalid items are left out. Pure."""
 
 import functools
 import json

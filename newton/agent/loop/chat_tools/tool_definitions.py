@@ -1,4 +1,4 @@
-"""Short definitions of tools from their input models: no titles, defaults or limits, which the input is checked by."""
+"""Short definitions of tools from their input models, without the titles, defaults and limits of the fields."""
 
 from collections.abc import Mapping
 from typing import Any, cast

@@ -1,7 +1,7 @@
-"""The tools that the model of a session is offered: a few for all, others when the session has what they are for.
+"""Choice of the tools to offer in a session: a few always, others once the session has contents that they work on.
 
-The set of a session only grows, because the definitions are the first part of a request: a server reads all of it again
-when they change.
+The set of a session only grows: the definitions are the first part of a request, so a change of them invalidates the
+prompt cache of the model's server.
 """
 
 from collections.abc import Collection, Sequence
@@ -29,7 +29,7 @@ WINDOW_DIVISOR = 8  # the definitions are offered as far as they fit into this p
 
 
 class SessionContents(NamedTuple):
-    """The contents of a session that tools are for.
+    """The contents of a session that decide which tools it needs.
 
     `frames` are those of its contexts. `can_act` means that there are tools of servers.
     """
@@ -63,7 +63,7 @@ ALL_CONTENTS = SessionContents(has_artifacts=True, has_tasks=True, has_decisions
 
 
 async def find_contents(scope: AgentScope, session_id: UUID | None, context: SessionContext | None) -> SessionContents:
-    """Return what a session, the sessions of which it is a branch, and the new context have that tools are for."""
+    """Return the contents of a session, including those of its parent sessions and of the new context."""
     contents = SessionContents()
     if session_id is not None:
         async with scope.transaction() as tx:

@@ -1,4 +1,4 @@
-"""The tools of the agent's own model. What the user says is learnt without a tool, so none stores it."""
+"""The tools of the agent's own model. None stores what the user says, because that is learnt without a tool."""
 
 from collections.abc import Iterable, Mapping
 
@@ -44,7 +44,7 @@ async def forget(toolset: AgentToolset, args: tool_inputs.ForgetItemInput) -> To
 
 
 async def change_rule(toolset: AgentToolset, args: tool_inputs.RuleInput) -> ToolResult:
-    """Lay down, change or lift a rule or wish of the user."""
+    """Add, change or lift a rule or wish of the user."""
     if not (args.text or args.id):
         raise InputError("The call has neither a text nor an id.", hint="Give one of them.")
     stated = detect_instructions(args.text or "")
@@ -140,12 +140,12 @@ def _describe_version(artifact: ArtifactVersion) -> dict[str, object]:
 
 
 def _find_trust(artifacts: Iterable[ArtifactVersion]) -> Trust | None:
-    """Return the lowest trust of texts that no person and no model wrote; None if there is none."""
+    """Return the lowest trust among the artifacts from tools or the web; None without such an artifact."""
     return lowest_known_trust(one.trust for one in artifacts if one.trust in UNTRUSTED_TIERS)
 
 
 async def say_learnt(toolset: AgentToolset, args: ToolInput) -> ToolResult:
-    """Answer a call of a tool that stored what is learnt without it."""
+    """Answer a call of a former storing tool: tell the model that the statement is learnt anyway."""
     return LEARNT_ANYWAY
 
 
