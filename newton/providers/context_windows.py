@@ -179,7 +179,7 @@ class LearntWindows:
         self._read()
 
     def apply(self, key: EndpointKey, stated: ContextWindow) -> ContextWindow:
-        """Return the learnt window if it is smaller than `stated` and was learnt while this was stated, else `stated`."""
+        """Return the learnt window if it is below `stated` and was learnt while this was stated, else `stated`."""
         name = _to_name(key)
         tokens, beside = self._guesses.get(name) or self._kept.get(name, (0, 0))
         return ContextWindow(tokens, "refusal") if beside == stated.tokens and 0 < tokens < beside else stated
