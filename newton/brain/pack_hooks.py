@@ -31,7 +31,7 @@ NO_EFFECT = HookEffect()
 
 
 class HookResult(NamedTuple):
-    """The run of one hook: its effect, or the problem because of which it has none."""
+    """The run of one hook: its effect, or the problem that prevented an effect."""
 
     name: str
     point: HookPoint

@@ -303,7 +303,7 @@ class Profile(NamedModel):
         return self
 
     def as_json(self) -> dict[str, Any]:
-        """Return the name of the profile, its weights and its limits, as every context states them."""
+        """Return the profile's name, weights and limits as JSON, as they are published with each context."""
         return {"name": self.name, "weights": self.weights.nonzero, "reach": self.reach.model_dump(mode="json")}
 
     def with_time_constant(self, hours: float) -> "Profile":

@@ -258,7 +258,7 @@ async def count_failed_reading(tx: Tx, session: DueSession, *, agent_id: UUID) -
 
 
 async def find_episode(tx: Tx, session_id: UUID, position: int, *, agent_id: UUID) -> UUID | None:
-    """Return the episode that includes a message; None while the session goes on."""
+    """Return the id of the episode that includes a message; None until the session becomes an episode."""
     row = await SQL["find_episode"].fetch_one(tx, agent_id=agent_id, session_id=session_id, position=position)
     return row["memory_id"] if row else None
 

@@ -168,7 +168,7 @@ async def push(
 async def advance_plan(tx: Tx, plan_id: UUID | None, result: str, *, session_id: UUID, ctx: WriteContext) -> list[Task]:
     """Start the next step of the plan that is the current task; return the tasks that have changed.
 
-    After its last step the plan is complete, with `result`, and the plan that it is a step of goes on. Nothing changes
+    After its last step the plan is complete, with `result`, and its parent plan, if any, advances too. Nothing changes
     if the task is not the current one, has no steps, or if one of its subtasks failed or is blocked.
     """
     changed: list[Task] = []

@@ -89,7 +89,7 @@ def past_reason(kind: Kind, state: str) -> str | None:
 
 
 def lowest_trust(tiers: Iterable[Trust]) -> Trust:
-    """Return the lowest of these trust levels, which a memory derived from sources with these levels has.
+    """Return the lowest of these trust levels: the trust of a memory derived from sources with these levels.
 
     >>> lowest_trust(["user", "tool", "agent"])
     'tool'

@@ -246,7 +246,7 @@ class EmbeddingOutbox:
     ) -> DrainResult:
         """Embed up to `limit` waiting memories in batches, the oldest first; None embeds all.
 
-        Memories of the `excluded` kinds go on waiting.
+        Memories of the `excluded` kinds stay in the outbox.
         """
         embedded = failed = 0
         after, is_complete = UUID(int=0), False

@@ -31,7 +31,7 @@ class ToolDefinition:
 
     @cached_property
     def function_json(self) -> str:
-        """Return the function definition as JSON, of which the tokens are counted."""
+        """Return the function definition as JSON, as it is used to count tokens."""
         return json.dumps(self.function, ensure_ascii=False)
 
 

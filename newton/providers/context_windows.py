@@ -141,7 +141,7 @@ class WindowedModel(Protocol):
 
 
 async def find_window(model: object) -> ContextWindow:
-    """Return the context window of a chat model; a default for a model that does not know it."""
+    """Return the context window of a chat model, or a default if the model does not implement WindowedModel."""
     return await model.find_window() if isinstance(model, WindowedModel) else ASSUMED_WINDOW
 
 

@@ -22,9 +22,9 @@ Judgement = Literal["allowed", "denied", "changed", "unknown"]
 class ToolPermission:
     """A permission or a prohibition to call a tool.
 
-    It holds for all sessions if `session_id` is None; `session` is the name of the session. `fingerprint` is that of
-    the tool when it was allowed; None for a prohibition, which holds whatever the tool becomes. The source is `trust`
-    if no person was asked, because the tool reads and its server is trusted.
+    It applies to all sessions if `session_id` is None; `session` is the name of the session. `fingerprint` is that of
+    the tool when it was allowed; None for a prohibition, which applies to all versions of the tool. The source is
+    `trust` if no person was asked, because the tool only reads and its server is trusted.
     """
 
     permission_id: UUID

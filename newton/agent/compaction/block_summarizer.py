@@ -94,7 +94,7 @@ class BlockSummarizer:
         return None if failed else summary, f"{error_text} {FALLBACK_NOTICE}" if is_first else None
 
     async def find_failure(self) -> str | None:
-        """Ask the model for a summary of a short message; return why there is none, or None if it works."""
+        """Test the model with a summary of a short message; return the failure, or None if it works."""
         text = "We decided to use PostgreSQL, because the team knows it. The deadline is 12 June."
         item = ViewMessage("user", text, self.scope.count_tokens(text), first=0, last=0)
         block = CompactionBlock("turn", (item,), max_tokens=MIN_ANSWER_TOKENS)

@@ -356,7 +356,7 @@ def _to_view_state(loaded: LoadedView, max_tokens: int) -> ViewState:
 async def _update_brief(
     scope: AgentScope, proposals: Sequence[BriefDraft], block: CompactionBlock, session_id: UUID
 ) -> Sequence[BriefItem]:
-    """Add the proposed items that stand in the messages of the block, and return the brief of the session."""
+    """Add the proposed items that the messages of the block contain, and return the brief of the session."""
     async with scope.write("agent") as (tx, ctx):
         await brief_store.add_proposals(
             tx, proposals, first=block.first, last=block.last, session_id=session_id, ctx=ctx

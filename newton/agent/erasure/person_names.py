@@ -68,7 +68,7 @@ def is_searchable(name: str) -> bool:
 
 
 def find_stated_names(text: str, speaker: str, known: re.Pattern[str]) -> Iterator[str]:
-    """Yield the names of which a text says that they belong to a person whom `known` finds.
+    """Yield the further names that a text states for a person whose name the pattern `known` finds.
 
     >>> list(find_stated_names("Bob, that is Ann Ray, is here.", "", re.compile("Ann Ray")))
     ['Bob']

@@ -24,7 +24,7 @@ async def list_archived_texts(tx: Tx, *, agent_id: UUID) -> dict[UUID, str]:
 
 
 async def count_matches(tx: Tx, pattern: str, *, agent_id: UUID) -> dict[str, int]:
-    """Return the number of rows, by table, of which a text matches the pattern. Tables without one are left out."""
+    """Return the number of rows with a text that matches the pattern, by table. Tables without matches are left out."""
     found = dict[str, int]()
     for table in await SQL["list_tables"].fetch_all(tx):
         row = await SQL["count_matches"].fetch_one(tx, agent_id=agent_id, table_name=table["name"], pattern=pattern)

@@ -265,7 +265,7 @@ class ChatService:
         return model.stream(request.messages, max_tokens=self._max_reply(request))
 
     def _limit_reply(self, request: ModelRequest) -> ModelRequest:
-        """Return the request with limits of its reply that the window holds, because servers count them against it."""
+        """Return the request with its reply limits reduced to the window, because servers count them against it."""
         counted = self.estimate_tokens(request)
         left = self.limits.window - counted
         room = max(int(left - min(COUNT_MARGIN * counted, MAX_MARGIN_SHARE * left)), MIN_REPLY_TOKENS)

@@ -1,4 +1,4 @@
-"""Replies that quote memory in place of a model's reply, as far as the censors permit."""
+"""Replies that quote memories in place of a model's reply, without quotes that a censor blocks."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

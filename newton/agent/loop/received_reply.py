@@ -65,5 +65,5 @@ class ReceivedReply:
 
 
 def create_failure(what: str) -> NewtonError:
-    """Return the error for a turn of which an essential part failed."""
+    """Return the error for a turn in which an essential part, named by `what`, failed."""
     return NewtonError(what, hint="Send the message again, or report the entry `part_failed` of the log.")

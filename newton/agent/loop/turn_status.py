@@ -27,7 +27,7 @@ class TurnStatus:
 
     @classmethod
     def of_restart(cls, model: str, seconds: float) -> "TurnStatus":
-        """Return the event for a request that is sent once more, because the reply has not begun in so many seconds."""
+        """Return the event for a request that is sent once more, because the reply did not begin within `seconds`."""
         name = " ".join(model.split())
         text = f"The model {name} has not begun its reply in {seconds:g} s; the request is sent once more …"
         return cls(stage="retrying", text=text)

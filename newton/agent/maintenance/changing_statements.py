@@ -37,7 +37,7 @@ async def find_changing_parts(
     *,
     model_id: UUID,
 ) -> dict[str, str]:
-    """Return, for each message of which a part replaces a known fact, the shortest such part.
+    """Map each message with a part that replaces a known fact to the shortest such part.
 
     `spans` are the parts of each message (`list_spans`), `vectors` those of messages and parts by the model for which
     change detection was trained.

@@ -60,7 +60,7 @@ class RetentionReport(NamedTuple):
 class LearningReport(NamedTuple):
     """The number of episodes created from idle sessions, what was extracted from conversations, and the model's part.
 
-    The facts include those stated in sessions that go on, which are not counted as conversations.
+    The facts include those stated in open sessions, which are not counted as conversations.
     """
 
     episodes: int
@@ -206,7 +206,7 @@ class MaintenanceService:
         """Close idle sessions, store the statements of users, and let the model reconcile them with what is known.
 
         The statements of up to `limit` sessions are stored with or without a model. They are compared with the known
-        facts at once, before a context shows them. With `only_due`, the model reads sessions that go on only after a
+        facts at once, before a context shows them. With `only_due`, the model reads open sessions only after a
         few lines or a pause. Raises TokenQuotaError, and ProviderError if the model fails.
         """
         episodes = await self.close_idle_sessions()
@@ -233,7 +233,7 @@ class MaintenanceService:
         return MemoryReconciler(llm=llm, user_names=names, parse=partial(self.process_recent, failed={}))
 
     async def learn_statements(self, limit: int = BATCH_SIZE, *, only_recent: bool = False) -> int:
-        """Store the facts that users state in up to `limit` sessions that go on; return how many were not known before.
+        """Store the facts that users state in up to `limit` open sessions; return how many were not known before.
 
         With `only_recent`, only the sessions of the latest memories are read.
         """

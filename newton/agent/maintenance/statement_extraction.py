@@ -56,7 +56,7 @@ async def extract_statements(
 async def learn_open_sessions(
     db: Database, ctx: LifecycleContext, *, limit: int, embedder: Embedder | None, only_recent: bool = False
 ) -> int:
-    """Store the facts that users state in up to `limit` sessions that go on; return how many were not known before.
+    """Store the facts that users state in up to `limit` open sessions; return how many were not known before.
 
     With `only_recent`, only sessions of the latest memories are read. Messages are read once. If the embedder fails,
     nothing is stored, and the next call reads the same messages.

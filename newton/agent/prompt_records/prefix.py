@@ -55,7 +55,7 @@ class LastPrompts:
     )
 
     def replace(self, agent_id: UUID, session_id: UUID, sent: SentRequest) -> PrefixShare | None:
-        """Compare a prompt with the last one of its session, and keep it in its place; None if there is none."""
+        """Store a prompt as the last of its session; return the comparison with the previous one, None without one."""
         key, prompt = (agent_id, session_id), _describe(sent)
         previous = self._prompts.pop(key, None)
         self._prompts[key] = prompt

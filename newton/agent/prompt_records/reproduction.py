@@ -239,7 +239,7 @@ class _PromptDecoder:
         return entry.text, f"summary {entry_id} of messages {entry.first} to {entry.last}"
 
     def _had_block(self, position: int) -> bool:
-        """Return whether a message was sent with a block. Prompts of which a block was erased have lost their salt."""
+        """Return whether a message was sent with a block. A prompt whose block was erased has no salt any more."""
         text = self.sources.blocks.get(("memory", position))
         return text is not None and (text != FORGOTTEN_BLOCK or self.record.salt is None)
 

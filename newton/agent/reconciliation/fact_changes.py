@@ -69,7 +69,7 @@ class FactChanger:
     _stored: dict[UUID, dict[str, UUID]] = field(default_factory=lambda: defaultdict[UUID, dict[str, UUID]](dict))
 
     def plan(self, items: Sequence[CheckedItem]) -> None:
-        """Find the facts in the words of the lines in place of which the items are stored."""
+        """Find the facts in the person's words that the items are going to replace."""
         texts = defaultdict[UUID, list[str]](list)
         self._said = [item.text for item in items]
         for item in items:
@@ -248,7 +248,7 @@ class FactChanger:
     async def _contest(
         self, item: CheckedItem, line: StoredLine, targets: Sequence[KnownState], own: LifecycleContext
     ) -> None:
-        """Make the known facts unsettled: what the line says stands beside them until a person decides."""
+        """Store the line's statement as contradicting the known facts, which are unsettled until a person decides."""
         assert item.line is not None
         text = item.text or " ".join(item.line.text.split())[:MAX_STATEMENT]
         statement = find_containing(text, line.stated, user_names=self.user_names)
@@ -274,12 +274,12 @@ class FactChanger:
             self._note("retracted", row.memory_id, line)
 
     def _find_end(self, item: CheckedItem, line: StoredLine) -> datetime:
-        """Return the time at which a fact ends: of a day in the future the end, because a last day still counts."""
+        """Return the time at which a fact ends; for a day in the future its end, because the last day still counts."""
         is_later = item.when is not None and item.when > line.said_at.astimezone(self.zone).date()
         return self._to_start(item.when + timedelta(days=1)) if item.when and is_later else self._find_start(item, line)
 
     def _find_start(self, item: CheckedItem, line: StoredLine) -> datetime:
-        """Return the time from which a statement holds: the start of its day if it is past, or that of the line."""
+        """Return the time from which a statement is valid: the start of its day if past, else the line's time."""
         if item.when is None or item.when >= line.said_at.astimezone(self.zone).date():
             return line.said_at
         return self._to_start(item.when)

@@ -198,7 +198,7 @@ class _ItemApplier:
         return [names[one.item_id] for one in item.known if one.item_id in names]
 
     async def _apply_episode(self, item: CheckedItem) -> None:
-        """Set the summary of the conversation that has ended; one that goes on has no episode yet."""
+        """Set the summary of a conversation that has ended; an open session has no episode yet."""
         line, own = self._find_line(item)
         if line.session_id is None or line.position is None:
             return

@@ -27,8 +27,8 @@ SQL = load("newton.agent.reconciliation", "known_changes.sql")
 class KnownState:
     """A known fact as it is now.
 
-    `is_open` means that it holds or will hold, and `is_vouched` that a person confirmed it. `stated_at` is the time of
-    its last statement.
+    `is_open` means that it is valid now or later, and `is_vouched` that a person confirmed it. `stated_at` is the time
+    of its last statement.
     """
 
     memory_id: UUID

@@ -119,7 +119,7 @@ async def undo_since(tx: Tx, since: datetime, *, ctx: LifecycleContext) -> list[
 
 
 async def undo_changes(tx: Tx, changes: Sequence[StoredChange], *, ctx: LifecycleContext) -> None:
-    """Undo changes of facts, the latest first: what was learnt is retracted, and what was ended or hidden holds again.
+    """Undo changes of facts, the latest first: new facts are retracted, ended or hidden ones become current again.
 
     A fact that was replaced is current again when what replaced it is retracted.
     """

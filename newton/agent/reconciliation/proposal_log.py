@@ -80,7 +80,7 @@ async def list_records(tx: Tx, *, agent_id: UUID, now: datetime) -> Sequence[Mod
 
 
 async def is_switched_off(tx: Tx, *, model: str, agent_id: UUID, now: datetime) -> bool:
-    """Return whether a model is not asked any more."""
+    """Return whether a model is no longer asked, because most of its recent proposals were dropped."""
     records = await list_records(tx, agent_id=agent_id, now=now)
     return any(one.model == model and one.is_switched_off for one in records)
 

@@ -69,7 +69,7 @@ class MemoryReconciler:
     async def reconcile(self, limit: int, *, only_due: bool = False, only_recent: bool = False) -> ReconciliationResult:
         """Read the new lines of up to `limit` sessions, those of closed sessions and of long pauses first.
 
-        With `only_due`, sessions that go on are read after a few lines or a pause, or later if the calls would take too
+        With `only_due`, open sessions are read after a few lines or a pause, or later if the calls would take too
         large a share of the tokens; with `only_recent`, only sessions of the latest memories. A model that is
         switched off is not asked. Raises TokenQuotaError, and ProviderError if the model fails twice in a row or for
         all sessions; what was applied remains.
@@ -146,7 +146,7 @@ class MemoryReconciler:
         return self.user_names[0] if self.user_names else ""
 
     async def _find_threshold(self, tx: Tx) -> tuple[int, timedelta]:
-        """Return after how many lines of users, or after which pause, the lines of a session that goes on are read."""
+        """Return after how many lines of users, or after which pause, the lines of an open session are read."""
         used, own = await self._count_share(tx, self.llm.scope.now() - SHARE_PERIOD)
         # where programs only report conversations, there are no other tokens
         is_low = own == used or own <= MAX_SHARE * used
@@ -282,9 +282,9 @@ def _halve(batch: ReconcilingInput) -> ReconcilingInput:
 
 
 def cut_batch(batch: ReconcilingInput, read: ReadAnswer) -> tuple[ReconcilingInput, ReadAnswer]:
-    """Return the lines of which an answer has all items, and these items. The other lines are read again.
+    """Return the lines whose items are complete in a cut answer, and these items. Other lines are read again.
 
-    Of a cut answer that is about one line only, the whole items count.
+    If a cut answer is about one line only, its complete items count.
     """
     if not (read.is_cut and read.items):
         return batch, read

@@ -224,7 +224,7 @@ class ToolChanger:
 
 
 def _find_operation(change: ToolChange) -> Operation:
-    """Return the operation of the reconciling call: of a rule, whether it is laid down, changed or lifted."""
+    """Return the operation of a reconciliation that corresponds to the change; a rule is added, changed or lifted."""
     if change.op not in RULE_KINDS or change.name is None:
         return change.op
     return "update" if change.text else "end"

@@ -41,7 +41,7 @@ class _Line:
 
 
 class MessageTopic(NamedTuple):
-    """The words that name what a person asks not to keep, with the whole request and its memory."""
+    """The topic that a person asks not to keep: its words, the text of the request, and the request's memory id."""
 
     text: str
     request: str
@@ -133,7 +133,7 @@ async def hide_messages(
 
 
 async def find_named_messages(tx: Tx, memory_id: UUID, *, request_id: UUID, agent_id: UUID) -> list[UUID]:
-    """Return the message with this memory, or those of which it was made, by the person who sent the request."""
+    """Return the message with this memory, or its source messages, if they are by the person of the request."""
     rows = await SQL["list_named"].fetch_all(tx, agent_id=agent_id, memory_id=memory_id, request_id=request_id)
     return [row["memory_id"] for row in rows]
 

@@ -94,7 +94,7 @@ def build_candidate_sections(
 def _arrange_layer(layer: str, items: Sequence[ScoredCandidate], profile: Profile) -> list[ScoredCandidate]:
     """Return the items of a layer in the profile's order; facts as they were stated, so that the latest is the last.
 
-    A reader takes the later of two facts on one matter for the one that holds.
+    A model takes the later of two facts about the same thing for the one that is true.
     """
     if layer == FACTS and profile.order == "best_first":
         return sorted(items, key=lambda item: (item.scored.found.told_at, item.memory_id))

@@ -173,7 +173,7 @@ class RankedMemories(NamedTuple):
 def rank_for_question(
     reading: QuestionReading, memories: Sequence[RetrievedMemory], *, max_tokens: int
 ) -> RankedMemories:
-    """Rank memories, best first, for the kind of question. Relevance stays between 0 and that of the best memory."""
+    """Rank memories, best first, for the kind of question. No relevance exceeds the highest one before the ranking."""
     rules = RULES[reading.kind]
     applied, reasons = list[str](), dict[UUID, str]()
     if rules.later_turn_factor is not None:

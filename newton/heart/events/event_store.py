@@ -140,8 +140,8 @@ async def find_recent(tx: Tx, query: EventQuery) -> RecentEvents:
 class ObservationQuery:
     """A search for events: the last ones of a session, and those of all sessions that match a text or a time.
 
-    Without `session_id`, only the search is done; without `vector`, only words are compared. With `moment`, it finds
-    what was stored then. `max_own` limits the events of the session, `max_found` those of each search.
+    Without `session_id`, the last events are left out; without `vector`, only words are compared. With `moment`, events
+    stored later are not found. `max_own` limits the events of the session, `max_found` those of each search.
     """
 
     agent_id: UUID

@@ -91,6 +91,6 @@ async def move_subjects(tx: Tx, former_keys: Sequence[str], subject: str, *, ctx
 
 
 async def set_end(tx: Tx, memory_id: UUID, valid_to: datetime | None, *, ctx: LifecycleContext) -> None:
-    """Set the end of validity of a fact, or remove it with None. A fact that is stated again later holds again."""
+    """Set the end of validity of a fact, or remove it with None. A later repetition makes it valid again."""
     await SQL["set_end"].execute(tx, agent_id=ctx.agent_id, memory_id=memory_id, valid_to=valid_to)
     await review(tx, ctx, "fact", [memory_id])

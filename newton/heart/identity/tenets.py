@@ -136,7 +136,7 @@ def normalize_line(text: str) -> str:
 
 
 def reduce_wish(text: str) -> str:
-    """Return the normalized text without words of courtesy, so that a wish equals the line of the identity made of it.
+    """Return the normalized text without polite words, so that a wish equals the identity line created from it.
 
     >>> reduce_wish("OK, please keep answers short. Thanks!")
     'keep answers short'

@@ -20,7 +20,7 @@ from newton.heart.identity.tenets import Identity, IdentityTenet, make_tenet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSource:
-    """The user's message that lays down, lifts or changes a rule, and the moment at which it was said."""
+    """The user's message that adds, lifts or changes a rule, and the time at which it was said."""
 
     message: MessageRef
     said_at: datetime
@@ -31,7 +31,7 @@ class RuleSource:
 
 
 class RuleChange(NamedTuple):
-    """A change of the rules by a message: the rule that it laid down, and the rules that hold no longer.
+    """A change of the rules by a message: the rule that it added, if any, and the rules that it ended.
 
     `version` is that of the identity before the change.
     """
@@ -53,7 +53,7 @@ async def list_rules(tx: Tx, *, agent_id: UUID) -> list[IdentityTenet]:
 async def apply_rule(tx: Tx, rule: StandingInstruction, *, source: RuleSource, edit: IdentityEdit) -> RuleChange:
     """Put a rule or wish in force, in place of the older ones of the user that contradict it.
 
-    Nothing changes if the same holds already. Raises InputError for an invalid line, and ConflictError if the identity
+    Nothing changes if it is in force already. Raises InputError for an invalid line, and ConflictError if the identity
     is full or a line that is not the user's contradicts the rule.
     """
     current = await identity.lock_and_read(tx, edit)

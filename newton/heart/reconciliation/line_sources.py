@@ -50,7 +50,7 @@ class LineSources:
     max_earlier: int = MAX_EARLIER
 
     def list_persons(self, line: NewLine) -> list[NewLine]:
-        """Return the line with up to `max_earlier` lines of persons before it, which it may continue."""
+        """Return up to `max_earlier` earlier lines of persons, which the line may continue, and the line itself."""
         earlier = [one for one in self._list_before(line) if one.source == "person" and one.number not in self.hidden]
         return [*earlier[-self.max_earlier :], line]
 

@@ -133,7 +133,7 @@ def _mask(text: str, *, must_address: bool = False) -> str:
 
 
 def _last_sentence(head: str) -> str:
-    """Return the sentence that ends a line, with the one before it if it is short."""
+    """Return the last sentence of a text; if it is short, with the sentence before it."""
     sentences = _SENTENCE_END.split(head.rstrip())
     return " ".join(sentences[-2:] if len(sentences[-1].split()) <= MAX_SHORT_SENTENCE else sentences[-1:])
 

@@ -55,7 +55,7 @@ class TextEvidence:
     text: str
 
     def has_name(self, name: str) -> bool:
-        """Return whether a name, of which all words count, is in the texts."""
+        """Return whether the texts contain all words of a name."""
         plain = fold(name)
         if re.search(rf"(?<![a-zа-я0-9]){re.escape(plain)}(?![a-zа-я0-9])", self.text):
             return True

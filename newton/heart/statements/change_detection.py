@@ -322,7 +322,7 @@ def _detect_pattern_change(older: str, newer: str, languages: set[str]) -> Chang
 
 
 def _says_more(older: str, newer: str) -> bool:
-    """Return whether the older text has several clauses of which the newer one does not concern all.
+    """Return whether the older text has several clauses, and the newer text does not concern all of them.
 
     The newer text concerns a clause if both share a word that is neither a subject nor a name. If both texts are on the
     same subject, clauses that can be kept as sentences of their own do not count.

@@ -251,7 +251,7 @@ def _has_verb(text: str) -> bool:
 
 
 def _list_parts(older: str, newer: str) -> Iterator[_Part]:
-    """Yield the parts of a statement, each of which may change alone; none if it is not sure where it is divided."""
+    """Yield the parts of a statement that can change independently; none if the division is uncertain."""
     clauses = _split_predicates(older.strip().rstrip("."))
     for n, clause in enumerate(clauses):
         kind = None if _OTHER_KIND.search(newer) else _KIND.match(clause.predicate)
@@ -275,7 +275,7 @@ def _list_placed(clause: _Clause) -> Iterator[_Part]:
 
 
 def _split_predicates(text: str) -> list[_Clause]:
-    """Return the clauses of a text, with the subject that a predicate shares with the one before; none if not sure."""
+    """Return the clauses of a text, each with its subject, also if it is shared; none if the division is uncertain."""
     found, start, subject, is_listed = list[_Clause](), 0, "", False
     for joint in _JOINT.finditer(text):
         left, right = _read_clause(f"{subject} {text[start : joint.start()]}"), text[joint.end() :]
