@@ -20,7 +20,7 @@ from newton.runtime.cli.app import run_hosted_command
 from newton.runtime.cli.command_context import CommandContext, TerminalStyle, use_context
 from newton.runtime.cli.command_server import DaemonHost
 from newton.runtime.cli.operation_commands import list_options
-from newton.runtime.cli.talk import tool_commands
+from newton.runtime.cli.talk import operation_lines
 from newton.runtime.wiring import AgentServices
 from tests.system.served import Api
 
@@ -137,7 +137,7 @@ def _to_list(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else [value]
 
 
-def to_line(command: tool_commands.SlashCommand, arguments: Arguments) -> str:
+def to_line(command: operation_lines.SlashCommand, arguments: Arguments) -> str:
     """The words of a slash command after its name: the options, then the other values."""
     options = [
         f'--{name.replace("_", "-")} "{one}"' for name in command.options for one in _to_list(arguments.get(name, []))
@@ -160,9 +160,9 @@ async def call_remote_chat(call: DoorCall) -> Outcome:
 
 
 async def _call_backend(call: DoorCall, backend: LocalAgent | RemoteAgent) -> Outcome:
-    command = tool_commands.TOOL_COMMANDS[f"/{call.operation.name.replace('_', '-')}"]
+    command = operation_lines.SLASH_COMMANDS[f"/{call.operation.name.replace('_', '-')}"]
     try:
-        given = tool_commands.parse_arguments(command, to_line(command, call.arguments), session="s")
+        given = operation_lines.parse_arguments(command, to_line(command, call.arguments), session="s")
         result = await backend.run_operation(call.operation, given)
     except (NewtonError, ApiError) as error:
         return Outcome(code=error.code)

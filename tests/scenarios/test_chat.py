@@ -22,8 +22,8 @@ from newton.runtime.chat_backend.protocol import ChatBackend, run_named
 from newton.runtime.chat_backend.remote import RemoteAgent
 from newton.runtime.cli.talk.chat import RedactingFileHistory
 from newton.runtime.cli.talk.chat_conversation import ChatConversation
+from newton.runtime.cli.talk.operation_lines import SLASH_COMMANDS
 from newton.runtime.cli.talk.slash_commands import run_slash_command
-from newton.runtime.cli.talk.tool_commands import TOOL_COMMANDS
 from tests.endpoint import Wire, endpoint
 from tests.scenarios.conftest import Meet, Mind, newton
 from tests.scenarios.handy import StagedChat
@@ -183,7 +183,7 @@ async def test_every_command_does_and_says_the_same_through_either_door(
         *("Did you mean '/recall'?", "requires CONTENT.\n  Its arguments are [--at AT] MEMORY_ID CONTENT."),
     ):
         assert part in err
-    assert all(name in out for name in TOOL_COMMANDS)
+    assert all(name in out for name in SLASH_COMMANDS)
     assert [content for role, content in await log(mind, await mind.session("third")) if role == "user"] == []
 
 

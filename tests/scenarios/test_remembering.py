@@ -12,7 +12,7 @@ from newton.memory.lookup import short_id
 from newton.operations.declaration import load_operations
 from newton.operations.memories.remember import RememberedMemory, format_remembered
 from newton.runtime.chat_backend.local import LocalAgent
-from newton.runtime.chat_backend.protocol import ChatBackend
+from newton.runtime.chat_backend.protocol import ChatBackend, run_named
 from newton.runtime.chat_backend.remote import RemoteAgent
 from newton.runtime.tools.tool_registry import run_tool
 from newton.runtime.wiring import AgentServices
@@ -94,7 +94,7 @@ async def test_a_person_is_warned_where_a_model_is_refused(mind: Mind, own: Agen
     refused = await run_tool(own, "remember", {"content": text, "source": "own"})
     assert refused.is_error and refused.fields["code"] == "censor_blocked"
     corrected = {"memory_id": short_id(report.memory_id), "content": text[3:]}
-    assert "superseded_by" in await here.call_tool("supersede", corrected)
+    assert (await run_named(here, "supersede", **corrected)).superseded_by
     assert (await run_tool(own, "supersede", corrected)).fields["code"] == "censor_blocked"
 
 

@@ -16,7 +16,7 @@ from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database
 from newton.dialogue import artifact_store, sessions
 from newton.ids import derive_agent_id
-from newton.runtime.cli.talk.tool_commands import TOOL_COMMANDS
+from newton.runtime.cli.talk.operation_lines import SLASH_COMMANDS
 from newton.runtime.interface_matrix import load_verbs
 from newton.runtime.mcp_servers import servers
 from newton.runtime.tools.tool_registry import TOOLS
@@ -360,10 +360,12 @@ async def test_no_slash_command_that_reads_changes_a_row(
 
 def to_line(operation: Operation, values: Mapping[str, Any]) -> str:
     """The line of a slash command with the inputs that its tool requires."""
-    command = TOOL_COMMANDS.get(operation.name)
+    command = SLASH_COMMANDS.get(operation.name)
     if command is None:
         return operation.name
-    tool = next(one for one in list_operations() if one.name == command.tool and one.interface in ("http", "mcp"))
+    tool = next(
+        one for one in list_operations() if one.name == command.operation.name and one.interface in ("http", "mcp")
+    )
     needed = [one for one in tool.required if one.name in command.parameters]
     texts = [
         str(choose_value(tool, one, values))

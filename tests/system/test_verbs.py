@@ -1,13 +1,12 @@
 """The same verbs do the same by every interface: MCP, the client over HTTP, and the chat."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from newton.client import ApiError, Client
-from newton.runtime.cli.talk.tool_commands import TOOL_COMMANDS, format_result, parse_arguments
 from tests.support import has_code
 from tests.system.served import OPERATOR, Api
 
@@ -194,30 +193,3 @@ async def test_the_working_memory_of_a_session_is_a_context_everywhere(client: C
         await client.working_memory(session="walk", profile="nonsense")
     bundle = (await client.bundles())["items"][0]
     assert (await tool(client, "why", bundle_id=bundle["bundle_id"]))["bundle_id"] == bundle["bundle_id"][-8:]
-
-
-READING: Mapping[str, str] = {
-    "/recall": "Who keeps the keys?",
-    "/entities": "",
-    "/decisions": "",
-    "/outcomes": "",
-    "/calibration": "",
-    "/guardrails": "",
-    "/sessions": "--limit 5",
-    "/procedures": "",
-    "/censors": "",
-    "/identity": "",
-    "/bundles": "",
-    "/metrics": "30",
-    "/preview": "0.6 Hand the keys to the neighbour",
-}
-
-
-async def test_slash_commands_answer_in_words(client: Client) -> None:
-    await client.remember("Rosa keeps the keys of the mill.")
-    shown: dict[str, str] = {}
-    for name, text in READING.items():
-        command = TOOL_COMMANDS[name]
-        shown[name] = format_result(await client.call_tool(command.tool, parse_arguments(command, text, session="s")))
-    assert "Rosa keeps the keys of the mill." in shown["/recall"]
-    assert "{" not in shown["/recall"] and "blocked: " in shown["/preview"]

@@ -10,8 +10,8 @@ from newton.client import Client
 from newton.runtime.cli.app import build_app
 from newton.runtime.cli.command_index import load_commands
 from newton.runtime.cli.command_registry import SYNONYMS
+from newton.runtime.cli.talk.operation_lines import SLASH_COMMANDS
 from newton.runtime.cli.talk.slash_commands import BUILTIN_COMMANDS
-from newton.runtime.cli.talk.tool_commands import TOOL_COMMANDS
 from newton.runtime.interface_matrix import INTERFACES, AbsenceReason, load_verbs
 from newton.runtime.tools.tool_registry import TOOLS
 from tests.browser.page_acts import ACTS
@@ -47,7 +47,7 @@ def real_names(interface: str) -> set[str]:
         case "client":
             return {name for name in dir(Client) if not name.startswith("_")} - PLUMBING
         case _:
-            return {*BUILTIN_COMMANDS, *TOOL_COMMANDS}
+            return {*BUILTIN_COMMANDS, *SLASH_COMMANDS}
 
 
 @pytest.mark.parametrize("interface", INTERFACES)
@@ -92,8 +92,8 @@ def test_tools_and_slash_commands_describe_themselves() -> None:
         if "description" not in schema and "$ref" not in schema
     ]
     assert fields == []
-    for name, command in TOOL_COMMANDS.items():
-        fields = set(command.input_model.model_fields)
+    for name, command in SLASH_COMMANDS.items():
+        fields = set(command.operation.input_model.model_fields)
         assert fields >= {*command.parameters, *(["session"] if command.uses_session else [])}, name
     known = load_commands().keys()
     assert known >= SYNONYMS.keys()

@@ -14,7 +14,6 @@ from newton.agent.loop.turn_types import PrivateConversation, TurnInput, TurnRes
 from newton.agent.maintenance.service import BATCH_SIZE
 from newton.agent.services.sessions import SessionService
 from newton.deadline import RequestDeadline
-from newton.errors import error_from_code
 from newton.fault_isolation import run_part
 from newton.operations.caller import OperationCaller
 from newton.operations.declaration import Operation
@@ -27,7 +26,6 @@ from newton.runtime.chat_backend.view_models import (
     to_turn_view,
     to_undone_views,
 )
-from newton.runtime.tools.tool_registry import run_tool
 
 if TYPE_CHECKING:
     from newton.runtime.wiring import AgentServices
@@ -123,13 +121,6 @@ class LocalAgent:
         read = await ingest.read_upload(raw, name=name, ref=ref)
         await ingest.store_upload(read, trust="user")
         await self.newton.artifacts(self.origin).add(session, name, read.text)
-
-    async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
-        result = await run_tool(self.newton, name, arguments, origin=self.origin, trust="user")
-        if result.is_error:
-            code, what, hint = (str(result.fields[name]) for name in ("code", "error", "hint"))
-            raise error_from_code(code, what, hint=hint)
-        return result.fields
 
     async def run_operation(self, operation: Operation, arguments: Mapping[str, object]) -> object:
         caller = OperationCaller(newton=self.newton, origin=self.origin, trust="user")

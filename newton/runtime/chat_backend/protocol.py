@@ -105,10 +105,6 @@ class ChatBackend(Protocol):
         """
         ...
 
-    async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
-        """Run a tool of `newton.runtime.tools` with the trust of a person, and return its result."""
-        ...
-
     async def run_operation(self, operation: Operation, arguments: Mapping[str, object]) -> object:
         """Run an operation with the trust of a person, and return its result."""
         ...

@@ -117,9 +117,6 @@ class RemoteAgent:
             text = "\n".join([document["title"], *(one["text"] for one in document["passages"])])
         await self.client.add_artifact(session, name, content=text)
 
-    async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
-        return await self.client.call_tool(name, arguments)
-
     async def run_operation(self, operation: Operation, arguments: Mapping[str, object]) -> object:
         in_path = {name: operation.parameters[name].default for name in operation.path_fields}
         with convert_api_errors():

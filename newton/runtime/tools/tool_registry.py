@@ -1,4 +1,4 @@
-"""The table of the tools of the MCP server and the chat, and their execution."""
+"""The table of the tools of the MCP server, and their execution."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,14 +12,13 @@ from newton.agent.loop.tools import ToolResult, parse_input
 from newton.content.yaml_files import did_you_mean
 from newton.deadline import RequestDeadline
 from newton.errors import DatabaseError, NewtonError, NotFoundError
-from newton.memory.memory import Trust
 from newton.memory.redaction.tally import redaction_tally
 from newton.operations.caller import OperationCaller
 from newton.operations.declaration import Operation, load_operations
 from newton.operations.plain_schema import to_plain_schema
 from newton.operations.runner import run_operation, to_data
 from newton.runtime.access.tokens import TokenScope
-from newton.runtime.hint_names import ORIGIN_INTERFACES, HintInterface, rename_commands, rename_in_error
+from newton.runtime.hint_names import rename_commands, rename_in_error
 from newton.runtime.interface_matrix import EFFECTS_BY_DECLARATION, Effect
 from newton.runtime.tools import (
     document_tools,
@@ -90,14 +89,9 @@ async def run_tool(
     name: str,
     arguments: Mapping[str, object],
     *,
-    origin: str = ORIGIN,
-    trust: Trust = "agent",
     options: CallOptions = DEFAULT_OPTIONS,
 ) -> ToolResult:
-    """Run a tool call and return its result or its error. Raises only DatabaseError.
-
-    `origin` is the interface of the caller; `trust` is the highest trust of what the tool stores.
-    """
+    """Run a tool call of a model and return its result or its error. Raises only DatabaseError."""
     try:
         tool = TOOLS.get(name)
         if tool is None:
@@ -105,7 +99,7 @@ async def run_tool(
             raise NotFoundError(f"There is no tool {name!r}.", hint=hint)
         if options.session is not None and tool.takes_session and arguments.get("session") is None:
             arguments = {**arguments, "session": options.session}
-        caller = OperationCaller(newton=newton, origin=origin, trust=trust, deadline=options.deadline)
+        caller = OperationCaller(newton=newton, origin=ORIGIN, deadline=options.deadline)
         with redaction_tally() as redacted:
             result = await tool.run(caller, parse_input(tool.input_model, json.dumps(arguments)))
         removed = redacted.count()
@@ -113,18 +107,18 @@ async def run_tool(
     except DatabaseError:
         raise
     except NewtonError as error:
-        return to_error_result(error, ORIGIN_INTERFACES.get(origin, "mcp"))
+        return to_error_result(error)
 
 
-def to_error_result(error: NewtonError, interface: HintInterface = "mcp") -> ToolResult:
-    """Return an error as the result of a tool. Its texts name the operations of the caller's interface."""
-    error = rename_in_error(error, interface)
+def to_error_result(error: NewtonError) -> ToolResult:
+    """Return an error as the result of a tool. Its texts name tools."""
+    error = rename_in_error(error, "mcp")
     return ToolResult({"error": error.what, "hint": error.hint, "code": error.code}, is_error=True)
 
 
-def _rename_in_result(result: ToolResult, interface: HintInterface) -> ToolResult:
-    """Return the result of a failed tool with the operations of the caller's interface in its texts."""
-    texts = {name: rename_commands(str(result.fields[name]), interface) for name in ("error", "hint")}
+def _rename_in_result(result: ToolResult) -> ToolResult:
+    """Return the result of a failed tool with the tools in its texts."""
+    texts = {name: rename_commands(str(result.fields[name]), "mcp") for name in ("error", "hint")}
     return result._replace(fields={**result.fields, **texts})
 
 
@@ -135,7 +129,7 @@ def _agent_tool(name: str) -> Callable[[OperationCaller, ToolInput], Awaitable[T
         session = getattr(tool_input, "session", None)
         toolset = await caller.toolset_in(session, creates=TOOLS[name].effect != "reads")
         result = await toolset.execute(name, tool_input.model_dump_json(exclude={"session"}))
-        return _rename_in_result(result, ORIGIN_INTERFACES.get(caller.origin, "mcp")) if result.is_error else result
+        return _rename_in_result(result) if result.is_error else result
 
     return run
 
@@ -151,10 +145,7 @@ def _writer(
     *,
     is_idempotent: bool = False,
 ) -> McpTool:
-    """Return a tool that stores something, unless a censor blocks it.
-
-    If a person calls the tool, a censor only warns.
-    """
+    """Return a tool that stores something, unless a censor blocks it."""
 
     async def run_checked(caller: OperationCaller, tool_input: ToolInput) -> ToolResult:
         gate = caller.newton.action_gate(caller.origin)

@@ -41,9 +41,9 @@ from newton.runtime.cli.printing import visible
 from newton.runtime.cli.talk.approvals import ask_approval
 from newton.runtime.cli.talk.chat_conversation import ChatConversation, LineReader
 from newton.runtime.cli.talk.completion import ChatCompleter
+from newton.runtime.cli.talk.operation_lines import SLASH_COMMANDS
 from newton.runtime.cli.talk.session_picker import pick_session
 from newton.runtime.cli.talk.slash_commands import BUILTIN_COMMANDS, describe_model, run_slash_command
-from newton.runtime.cli.talk.tool_commands import TOOL_COMMANDS
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK
 from newton.settings import Settings
 
@@ -80,7 +80,7 @@ async def chat(
         if resume and session is None:
             session = await pick_session(backend, _ask_line)
         name = session or str(new_id())
-        completer = ChatCompleter(sorted((*BUILTIN_COMMANDS, *TOOL_COMMANDS, "/quit")))
+        completer = ChatCompleter(sorted((*BUILTIN_COMMANDS, *SLASH_COMMANDS, "/quit")))
         read_line = _create_reader(settings, lambda: conversation, completer)
         if isinstance(backend, LocalAgent) and sys.stdin.isatty():
             backend.approve = partial(_approve, lambda: conversation)

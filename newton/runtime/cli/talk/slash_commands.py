@@ -8,6 +8,7 @@ from newton.memory.hygiene import clean_ref
 from newton.operations.contexts.bundle_text import format_explanation
 from newton.operations.contexts.context_text import format_frame, format_frame_features
 from newton.operations.conversations.task_records import format_tasks
+from newton.operations.declaration import Operation
 from newton.operations.runner import TOKEN, format_result, list_notices
 from newton.operations.text_format import format_replaced
 from newton.runtime.chat_backend.protocol import ChatBackend, run_named
@@ -18,8 +19,7 @@ from newton.runtime.cli.options import check_strategy
 from newton.runtime.cli.printing import fit_lines, say
 from newton.runtime.cli.status_line import print_status
 from newton.runtime.cli.talk.chat_conversation import ChatConversation
-from newton.runtime.cli.talk.tool_commands import SlashCommand, find_command, format_help, parse_arguments
-from newton.runtime.cli.talk.tool_commands import format_result as format_fields
+from newton.runtime.cli.talk.operation_lines import find_command, format_help, parse_arguments
 from newton.runtime.hint_names import rename_commands
 
 HELP_TEXT = """\
@@ -64,24 +64,22 @@ async def run_slash_command(conversation: ChatConversation, text: str) -> None:
         if pending := command(conversation, rest.strip()):
             await pending
     else:
-        tool_command = find_command(name, BUILTIN_COMMANDS)
-        arguments = parse_arguments(tool_command, rest.strip(), session=conversation.name)
+        found = find_command(name, BUILTIN_COMMANDS)
+        arguments = parse_arguments(found, rest.strip(), session=conversation.name)
         print_status(f"{name} …")
         try:
-            shown = await _call(conversation.backend, tool_command, arguments)
+            shown = await _call(conversation.backend, found.operation, arguments)
         finally:
             print_status("")
         tell(shown)
 
 
-async def _call(backend: ChatBackend, command: SlashCommand, arguments: Mapping[str, object]) -> str:
-    """Run the operation or call the tool of a command; return its result as text."""
-    if command.operation is None:
-        return format_fields(await backend.call_tool(command.tool, arguments))
-    result = await backend.run_operation(command.operation, arguments)
+async def _call(backend: ChatBackend, operation: Operation, arguments: Mapping[str, object]) -> str:
+    """Run an operation; return its result as text."""
+    result = await backend.run_operation(operation, arguments)
     name_commands, columns = partial(rename_commands, interface="chat"), current_terminal().columns()
-    text = format_result(command.operation, result, name_commands, columns=columns)
-    text = "\n".join([text, *list_notices(command.operation, result, name_commands)])
+    text = format_result(operation, result, name_commands, columns=columns)
+    text = "\n".join([text, *list_notices(operation, result, name_commands)])
     if token := getattr(result, TOKEN, None):
         return (
             f"{text}\nNothing is changed yet. To go ahead, send the same with --token {token} before the other words."

@@ -1,62 +1,44 @@
-"""Slash commands of the chat that each call one tool or operation, and the format of their results."""
+"""Slash commands of the chat that each run one operation."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
-from newton.agent.inputs import ToolInput
 from newton.content.yaml_files import did_you_mean
 from newton.errors import InputError
 from newton.operations.declaration import Operation, load_operations
 from newton.operations.fields import CALLER_SESSIONS
-from newton.runtime.tools.tool_registry import TOOLS
 
 HELP_COLUMN = 44
 REASON = "reason"  # the last words of a line
 REASONS = "reasons"  # of which one may follow the last words, after "because"
 SESSION = "session"
-LABELS = (
-    "memory_id",
-    "document_id",
-    "decision_id",
-    "bundle_id",
-    "session",
-    "name",
-    "line_id",
-)  # the first field of an item's line
-
-
 _OPTION = re.compile(r'\s*--([\w-]+)[ =](?:"([^"]*)"|(\S+))(?:\s+|$)')
 _ARGUMENT = re.compile(r'\s*(?:"([^"]*)"|(\S+))')
 
 
 class SlashCommand(NamedTuple):
-    """A slash command that calls one tool, or runs the operation of this name.
+    """A slash command that runs one operation.
 
-    `parameters` are the tool's arguments in the order of the line; the last one takes the rest of the line. With
+    `parameters` are the arguments in the order of the line; the last one takes the rest of the line. With
     `uses_session`, the session of the conversation is also passed. With `has_reason`, the text after "because" is
     passed as a reason. `options` are arguments that may come first, as `--name value`.
     """
 
-    tool: str
+    operation: Operation
     parameters: tuple[str, ...]
-    help_text: str
-    uses_session: bool = False
-    has_reason: bool = False
-    options: tuple[str, ...] = ()
+    uses_session: bool
+    has_reason: bool
+    options: tuple[str, ...]
 
     @property
-    def operation(self) -> Operation | None:
-        """The operation that the command runs; None for a tool that is none."""
-        return load_operations().get(self.tool)
-
-    @property
-    def input_model(self) -> type[ToolInput]:
-        return self.operation.input_model if self.operation else TOOLS[self.tool].input_model
+    def help_text(self) -> str:
+        summary = self.operation.summary.rstrip(".")
+        return summary[0].lower() + summary[1:]
 
     def takes_several(self, name: str) -> bool:
         """Return whether an argument is a list, of which each option gives one item."""
-        schema = self.input_model.model_json_schema()["properties"][name]
+        schema = self.operation.input_model.model_json_schema()["properties"][name]
         return "array" in [one.get("type") for one in (schema, *schema.get("anyOf", ()))]
 
     @property
@@ -65,11 +47,6 @@ class SlashCommand(NamedTuple):
         options = [f"[--{name.replace('_', '-')} {name.partition('_')[0].upper()}]" for name in self.options]
         words = (*self.parameters, *(("because", "reason") if self.has_reason else ()))
         return " ".join([*options, *(word.upper() for word in words)])
-
-
-OWN_COMMANDS: Mapping[str, SlashCommand] = {
-    "/recall": SlashCommand("recall", ("query",), "search the memories", options=("min_relevance",)),
-}
 
 
 def _to_slash_command(operation: Operation) -> SlashCommand:
@@ -83,35 +60,32 @@ def _to_slash_command(operation: Operation) -> SlashCommand:
     uses_session = SESSION in operation.required or operation.hints.get(SESSION) in CALLER_SESSIONS
     named = (*words, *operation.required)
     options = tuple(name for name in operation.parameters if name == SESSION or name not in named)
-    summary = operation.summary.rstrip(".")
-    text = summary[0].lower() + summary[1:]
-    return SlashCommand(operation.name, words, text, uses_session, REASONS in operation.parameters, options)
+    return SlashCommand(operation, words, uses_session, REASONS in operation.parameters, options)
 
 
-TOOL_COMMANDS: Mapping[str, SlashCommand] = {
-    **OWN_COMMANDS,
-    **{f"/{n.replace('_', '-')}": _to_slash_command(one) for n, one in load_operations().items() if one.is_at("chat")},
+SLASH_COMMANDS: Mapping[str, SlashCommand] = {
+    f"/{n.replace('_', '-')}": _to_slash_command(one) for n, one in load_operations().items() if one.is_at("chat")
 }
 
 
 def find_command(name: str, builtin_names: Iterable[str]) -> SlashCommand:
-    """Return the command of a tool. Raises InputError, which suggests the most similar command, for an unknown name."""
-    if command := TOOL_COMMANDS.get(name):
+    """Return the named command. Raises InputError, which suggests the most similar command, for an unknown name."""
+    if command := SLASH_COMMANDS.get(name):
         return command
-    hint = f"{did_you_mean(name, [*TOOL_COMMANDS, *builtin_names])} /help lists the commands.".strip()
+    hint = f"{did_you_mean(name, [*SLASH_COMMANDS, *builtin_names])} /help lists the commands.".strip()
     raise InputError(f"Unknown command {name}.", hint=hint)
 
 
 def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[str, object]:
-    """Parse `text` into the arguments of a tool, by name: words, or texts in double quotes; the last takes the rest.
+    """Parse `text` into arguments by name: words, or texts in double quotes; the last takes the rest.
 
     Raises InputError, which names the first required argument that is missing.
 
-    >>> parse_arguments(TOOL_COMMANDS["/add-censor"], '"push to main" it needs a review', session="s")
+    >>> parse_arguments(SLASH_COMMANDS["/add-censor"], '"push to main" it needs a review', session="s")
     {'trigger': 'push to main', 'reason': 'it needs a review'}
-    >>> parse_arguments(TOOL_COMMANDS["/recall"], "--min-relevance 0 the ferry", session="s")
-    {'min_relevance': '0', 'query': 'the ferry'}
-    >>> parse_arguments(TOOL_COMMANDS["/decide"], "0.9 Use Postgres because the team knows it", session="s")
+    >>> parse_arguments(SLASH_COMMANDS["/recall"], "--min-relevance 0 the ferry", session="s")
+    {'session': 's', 'min_relevance': '0', 'query': 'the ferry'}
+    >>> parse_arguments(SLASH_COMMANDS["/decide"], "0.9 Use Postgres because the team knows it", session="s")
     {'session': 's', 'confidence': '0.9', 'description': 'Use Postgres', 'reasons': [{'text': 'the team knows it'}]}
     """
     arguments, text = _parse_options(command, text)
@@ -127,7 +101,7 @@ def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[s
         raise InputError(f"The command does not accept {rest.strip()!r}.", hint=hint)
     if reason.strip():
         arguments[REASONS] = [{"text": reason.strip()}]
-    fields = command.input_model.model_fields
+    fields = command.operation.input_model.model_fields
     if missing := [name for name in command.parameters if name not in arguments and fields[name].is_required()]:
         raise InputError(f"The command requires {missing[0].upper()}.", hint=f"Its arguments are {command.usage}.")
     return ({"session": session} if command.uses_session else {}) | arguments
@@ -144,37 +118,6 @@ def _parse_options(command: SlashCommand, text: str) -> tuple[dict[str, object],
 
 
 def format_help() -> str:
-    """Return the help of all slash commands that call a tool, one line for each."""
-    lines = [(f"{name} {command.usage}", command) for name, command in TOOL_COMMANDS.items()]
+    """Return the help of all slash commands that run an operation, one line for each."""
+    lines = [(f"{name} {command.usage}", command) for name, command in SLASH_COMMANDS.items()]
     return "\n".join(f"{usage.strip():<{HELP_COLUMN - 1}} {command.help_text}" for usage, command in lines)
-
-
-def format_result(fields: Mapping[str, object]) -> str:
-    """Return the result of a tool as indented text. Empty fields are left out."""
-    return "\n".join(_format_fields(fields, "")) or "Nothing found."
-
-
-def _format_fields(fields: Mapping[str, object], indent: str) -> Iterator[str]:
-    for name, value in fields.items():
-        if isinstance(value, Mapping | list | tuple) and value:
-            yield f"{indent}{name}:"
-            yield from _format_value(cast("Mapping[str, object] | list[object]", value), f"{indent}  ")
-        elif value not in (None, "", [], {}, ()):
-            yield f"{indent}{name}: {value}"
-
-
-def _format_value(value: Mapping[str, object] | list[object], indent: str) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        yield from _format_fields(value, indent)
-        return
-    for item in value:
-        yield f"{indent}- {_format_item(item)}"
-
-
-def _format_item(item: object) -> str:
-    """Return an item of a list on one line, its id or name first."""
-    if not isinstance(item, Mapping):
-        return str(item)
-    fields = cast("Mapping[str, object]", item)
-    ordered = sorted(fields.items(), key=lambda field: field[0] not in LABELS)
-    return " · ".join(f"{name} {value}" for name, value in ordered if value not in (None, "", [], {}))
