@@ -67,7 +67,7 @@ def render_digest(digest: DigestInput, *, max_tokens: int, count_tokens: TokenCo
 
 
 def find_request(text: str) -> str:
-    """Return the parts of a pasted text in which a person says what it is for: its beginning and its end."""
+    """Return the beginning and the end of a pasted text, where a person states the purpose of the text."""
     return text if len(text) <= 2 * REQUEST_CHARS else f"{text[:REQUEST_CHARS]}\n{text[-REQUEST_CHARS:]}"
 
 

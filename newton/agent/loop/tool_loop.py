@@ -154,7 +154,7 @@ class ToolLoop:
         self.request = self.prompt.build(max_tokens, count_tokens=self.chat.scope.count_tokens)
 
     def _add_work(self, results: Sequence[PromptMessage]) -> None:
-        """Add calls and their results to the prompt. The longest results are truncated to what the rest leaves."""
+        """Add calls and their results to the prompt. The longest results are truncated to the tokens that are left."""
         count_tokens, before = self.chat.scope.count_tokens, len(self.work)
         others = self.prompt.tool_messages[: len(self.prompt.tool_messages) - before]
         bare = replace(self.prompt, tool_messages=others)

@@ -110,7 +110,7 @@ class TurnRunner:
                 yield piece
 
     async def _begin(self, turn_input: TurnInput, text: str, recorder: TurnRecorder, tx: Tx) -> RunningTurn:
-        """Store the input, and read what limits the turn."""
+        """Store the input, and read the limits of the turn (censors, tokens used)."""
         speaker, ref = turn_input.speaker, turn_input.ref
         line = Message(role="user", content=text, said_at=self.scope.now(), name=speaker, ref=ref)
         recorded = await recorder.record_input(

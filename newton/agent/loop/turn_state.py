@@ -1,4 +1,4 @@
-"""The state of a turn: what is known when it begins, and what is prepared for the call of the model."""
+"""The state of a turn: `RunningTurn` from its beginning, `PreparedTurn` once the model can be called."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

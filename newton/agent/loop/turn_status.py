@@ -50,7 +50,7 @@ RETRIEVING = TurnStatus(stage="retrieving", text="Searching the memory …")
 def report_waiting(
     model: str, on_event: ProgressCallback, *, slow_seconds: float = SLOW_SECONDS
 ) -> Generator[Callable[[], None]]:
-    """Report that the model is waited for, and every `slow_seconds` that it has not begun.
+    """Report that the turn waits for the model, and again every `slow_seconds` until the model begins its reply.
 
     Yield a function to call when the model begins its reply. The end of the block ends the reports, too.
     """

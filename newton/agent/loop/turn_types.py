@@ -172,7 +172,7 @@ class TurnResult:
 
     @property
     def caveat(self) -> str | None:
-        """Return what the person should know of the reply; None if there is nothing."""
+        """Return a warning about the reply for the person, such as why it is incomplete; None without one."""
         found = [] if self.degraded in (None, CENSOR_MESSAGE) else [f"{self.degraded} {self.shortcoming}"]
         if self.images_refused:
             found.append(

@@ -1,4 +1,4 @@
-"""The search for the context window of a model that refuses a prompt as too long. Pure but for what the model keeps."""
+"""Search for the context window of a model that refuses a prompt as too long. Pure, except that the model keeps it."""
 
 from dataclasses import dataclass, replace
 
@@ -32,7 +32,7 @@ class WindowSearch:
     def shrink(
         self, size: RefusedSize, request: ModelRequest, chat: ChatService, usage: ModelUsage
     ) -> tuple[ChatService, ModelUsage]:
-        """Return the service with a smaller window, and the usage with what the server counted for the prompt.
+        """Return the service with a smaller window, and the usage with the tokens that the server counted.
 
         The window is the one that the server names. If it names none, it is less than the refused prompt.
         """

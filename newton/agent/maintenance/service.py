@@ -218,7 +218,7 @@ class MaintenanceService:
     async def reconcile(
         self, limit: int = BATCH_SIZE, *, only_due: bool = False, only_recent: bool = False
     ) -> ReconciliationResult:
-        """Let the model say what the new lines of up to `limit` sessions change. Raises as the reconciler does."""
+        """Apply the changes that the model finds in new lines of up to `limit` sessions. Raises as MemoryReconciler."""
         if self.llm is None:
             return ReconciliationResult()
         reconciler = await self._create_reconciler(self.llm)

@@ -341,7 +341,7 @@ def _cut_preview(text: str) -> str:
 def account_for_lines(
     record: StoredPrompt, sources: PromptSources, items: Sequence[Any], filtered: Sequence[Sequence[int]]
 ) -> Iterator[LogRange]:
-    """Yield what a prompt contained of the log up to the last message that it shows, as ranges in order."""
+    """Yield the log up to the last message that a prompt shows, as ranges that say whether the prompt had them."""
     status = _status_by_position(sources, items)
     dropped = {place for first, last in filtered for place in range(first, last + 1)}
     end = max([record.input_position, *status], default=-1)

@@ -43,7 +43,7 @@ class ContextLine(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Return what identifies the item wherever it is sent again."""
+        """Return the key (heading, text without day) by which an item is recognized when it is sent again."""
         return self.heading, _FACT_DAY.sub(r"\1", self.text)
 
 
@@ -215,7 +215,7 @@ def _render_system(context: NewContext, state: _SentState) -> Iterator[str]:
 
 
 def _render_memories(context: NewContext, state: _SentState) -> Iterator[str]:
-    """Yield the sections of a context with what was not sent before."""
+    """Yield the sections of a context with the items that were not sent before."""
     lines = map(_render_replaced, _select_replaced(context, state))
     replaced = [line for line in lines if line not in state.replaced]
     yield from (REPLACED_SECTION, *replaced) if replaced else ()

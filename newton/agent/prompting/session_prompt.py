@@ -145,7 +145,7 @@ class SessionPromptBuilder:
         view: Sequence[ViewMessage],
         conversation: Sequence[ViewMessage],
     ) -> SessionPrompt:
-        """Return what the prompt gets besides its messages.
+        """Return the system message and the block before the input.
 
         `view` are all messages of the session, and `conversation` those that are sent. The system message stays the
         same until messages were summarized since. An input that was sent before keeps its block, to which only changed

@@ -209,7 +209,7 @@ class _ItemApplier:
             await episodes.set_summary(self.tx, found, summary, ctx=own)
 
     async def _amend_decisions(self, item: CheckedItem) -> bool:
-        """Add to decisions what a line says of them; return False if they are facts that tell of a decision.
+        """Add the text of a line to decisions; return False if the known items are facts about a decision.
 
         Their confidence and their outcome stay as they are, so that the calibration does not change.
         """

@@ -64,7 +64,7 @@ NO_RECEIPT = LearningReceipt()
 
 
 async def read_receipt(tx: Tx, line_id: UUID, *, agent_id: UUID) -> LearningReceipt:
-    """Return the receipt of the message with this memory: what is known of its effects now."""
+    """Return the receipt of the message with this memory: its effects that are known now."""
     rows = await SQL["list_receipt"].fetch_all(tx, agent_id=agent_id, line_id=line_id)
     learnt = tuple(row["text"] for row in rows if row["is_learnt"])
     hidden = await SQL["list_kept_out"].fetch_all(tx, agent_id=agent_id, line_id=line_id)

@@ -40,7 +40,7 @@ class ModelRecord:
 
     @property
     def description(self) -> str:
-        """Return for a person what became of the items, and whether the model is not asked any more."""
+        """Return a text for a person: how many items were kept, and whether the model is no longer asked."""
         reasons = "; ".join(f"{count} {reason}" for reason, count in self.dropped.items())
         counts = f"{self.model} proposed {self.proposed} changes of memory in 7 days, of which {self.kept} were kept"
         detail = f"{counts} (dropped: {reasons})" if reasons else counts

@@ -260,7 +260,7 @@ def count_redacted(read: ReadDocument) -> Redactions:
 
 
 async def _run_until_stopped(read: Callable[[], ReadDocument], stop: asyncio.Event) -> ReadDocument:
-    """Run `read` in a thread. Raises what it raises, and IngestStoppedError as soon as `stop` is set."""
+    """Run `read` in a thread. Raises its errors, and IngestStoppedError as soon as `stop` is set."""
     reading = asyncio.ensure_future(asyncio.to_thread(read))
     stopping = asyncio.ensure_future(stop.wait())
     try:

@@ -224,7 +224,7 @@ class MemoryService:
         return [found for found in selected if found.memory_id not in repeated]
 
     def describe_nothing(self, result: RecallResult) -> str | None:
-        """Return what to say and to try if a search has returned none of the memories that exist, else None."""
+        """Return an explanation with advice if a search found nothing although there are memories, else None."""
         return NOTHING_KNOWN if not result.memories and result.text_count and self.min_relevance != 0 else None
 
     async def record_access(self, memory_ids: Sequence[UUID]) -> None:

@@ -87,7 +87,7 @@ async def hear_rules(
 
 
 async def _plan(scope: AgentScope, line: RuleLine, *, has_reader: bool) -> RulePlan:
-    """Return what a line changes in the rules in force; without vectors, only what patterns find."""
+    """Return the changes that a line makes to the rules in force; without vectors, only those that patterns find."""
     async with scope.transaction() as tx:
         rules = await user_rules.list_rules(tx, agent_id=scope.agent_id)
     vectors: dict[str, Vector] = {}

@@ -281,7 +281,7 @@ INPUT_NOTES = (*ABSENCE_NOTES, INCOMPLETE.partition("{")[0])
 
 
 class MissingSource(NamedTuple):
-    """The effect of a source or part of a context that is missing, as a clause, and what the context then lacks.
+    """A missing source or part of a context: the effect, as a clause, and the content that the context then lacks.
 
     `content` is None if the context lacks no content, because the source only helps to rank or to select a frame.
     """
@@ -357,17 +357,17 @@ def render_empty_range_note(time_ranges: Sequence[TimeRange], count_tokens: Toke
 
 
 def render_approval_notes(pending: Sequence[PendingApproval], count_tokens: TokenCounter) -> list[TextBlock]:
-    """Return the notes of what waits for the approval of the user, whom the model is to tell of it."""
+    """Return a note for each pending approval, which asks the model to tell the user about it."""
     return [_render_note(f"{TO_TELL}{line}", count_tokens) for line in list_lines(pending)]
 
 
 def strip_approval_note(note: TextBlock) -> str:
-    """Return the line of such a note that a person is told."""
+    """Return the line of an approval note without the request to the model, for a person to read."""
     return note.text.removeprefix(f"- {TO_TELL}").rstrip("\n")
 
 
 def describe_omissions(extra: ExtraSection, tasks: TaskSection, brief: BriefSection) -> Mapping[str, str]:
-    """Return entries for `missing` that count what does not fit: lines of the caller, tasks and items of the brief."""
+    """Return entries for `missing` with the counts of caller's lines, tasks and brief items that do not fit."""
     lines, count = extra.omitted_count, tasks.omitted_count
     missing = {"additional": f"no room for the last {lines} lines of the additional text"} if lines else {}
     missing |= {"tasks": f"no room for {count} tasks"} if count else {}

@@ -27,7 +27,7 @@ TRUST_NOUNS: Mapping[str, str] = {"web": "the web", "tool": "a tool"}
 
 
 class EvictionItem(NamedTuple):
-    """A memory in the working set, with what decides its eviction: importance (0 to 1), last access and tokens."""
+    """A memory in the working set, with the data that decide its eviction: importance (0 to 1), access, tokens."""
 
     memory_id: UUID
     importance: float

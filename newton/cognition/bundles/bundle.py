@@ -102,7 +102,7 @@ class Bundle:
 
     @property
     def external_trusts(self) -> frozenset[Trust]:
-        """Return the trust levels of the quarantined memories in the context, and of what a note quotes of others.
+        """Return the trust levels of the quarantined memories in the context, and of foreign text quoted in its notes.
 
         Quarantined memories are text of tools or the web that nobody has confirmed.
         """

@@ -192,7 +192,7 @@ class NearMiss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemExplanation(CandidateExplanation):
-    """Why one memory is in a context or not, with the weights of the features, and the best one left out beside it."""
+    """Why one memory is in a context or not, with the feature weights and the best memory left out of its section."""
 
     weights: Mapping[str, float]
     near_miss: NearMiss | None

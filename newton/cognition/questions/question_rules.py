@@ -199,7 +199,7 @@ def find_broad_kind(text: str) -> QuestionKind | None:
 
 
 def asks_memory(text: str, reading: QuestionReading) -> bool:
-    """Return True for an input that asks what memory has, and does not only tell or request something.
+    """Return True for an input that asks about stored memories, and does not only tell or request something.
 
     >>> texts = ("what is my van", "I sold the van. What now?", "I sold it. What did I say of it?", "Where were we?")
     >>> [asks_memory(text, read_question(text)) for text in texts]

@@ -97,7 +97,7 @@ def _select_facts(
 
 
 def _select_messages(result: RecallResult, answers: AnswerEstimate) -> Iterator[UUID]:
-    """Yield the person's messages nearest to a question that memory hardly answers, so that none answers by itself."""
+    """Yield the ids of the person's messages nearest to a question that no single memory answers well."""
     if _METHOD.search(result.query.question):
         return
     asked = (f for f in result.memories if f.kind == "exchange" and f.trust in PERSON_TIERS and not is_reply(f))

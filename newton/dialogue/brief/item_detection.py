@@ -345,7 +345,7 @@ def _is_done(core: str, open_item: str, stems: frozenset[str]) -> bool:
 
 
 def _leading_verb(text: str) -> str | None:
-    """Return the lemma of the first content word of an item, which is the verb of what is to be done."""
+    """Return the lemma of the first content word of an open item, which is its verb; None without one."""
     return next(iter(_list_stems(text)), None)
 
 

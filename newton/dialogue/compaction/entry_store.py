@@ -133,7 +133,7 @@ async def list_run_stats(tx: Tx, *, agent_id: UUID, session_id: UUID | None) -> 
 
 
 async def list_feedback(tx: Tx, *, agent_id: UUID) -> list[StrategyFeedback]:
-    """Return what is known of each strategy from all sessions of an agent."""
+    """Return the feedback on each strategy from all sessions of an agent."""
     rows = await SQL["list_feedback"].fetch_all(tx, agent_id=agent_id)
     return [StrategyFeedback(**dict(row)) for row in rows]
 

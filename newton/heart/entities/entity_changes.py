@@ -212,7 +212,7 @@ async def merge_entities(tx: Tx, plan: EntityMergePlan, *, ctx: WriteContext) ->
 
 
 async def _render_again(tx: Tx, plan: EntityMergePlan, *, ctx: WriteContext) -> None:
-    """Write the lines of the kept entity and of the moved relations, with the name of the kept entity."""
+    """Update the texts of the kept entity and of the moved relations, which contain its name."""
     lines = {plan.kept_id: render_entity_line(plan.kept, plan.type, plan.properties)}
     for one in plan.moved:
         source, target = (

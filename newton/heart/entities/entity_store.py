@@ -98,7 +98,7 @@ class EntitySummary:
 
 
 class IndexProgress(NamedTuple):
-    """The number of memories that one call indexed, and the id of the last one, which the next call continues after."""
+    """The number of memories that one call indexed, and the id of the last one; the next call continues after it."""
 
     memories: int
     last: UUID

@@ -212,7 +212,7 @@ _DURATION_ONLY = re.compile(
 
 
 class MaskedSentence(NamedTuple):
-    """A sentence of a message, and the same with what is quoted, listed or pasted masked."""
+    """A sentence of a message, and the same sentence with quoted, listed and pasted text masked."""
 
     text: str
     masked: str

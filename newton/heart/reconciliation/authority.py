@@ -114,7 +114,7 @@ def is_about(text: str, topic: str, request: str = "") -> bool:
 
 
 def is_only_request(text: str) -> bool:
-    """Return whether a line asks that something is not kept, and says little beside it."""
+    """Return whether a line asks not to keep something, and says little else."""
     return find_request(text) is not None and _says_little(text)
 
 
@@ -172,7 +172,7 @@ def lifts_wish(line: NewLine, item: KnownItem) -> bool:
 
 
 def asks_to_forget(text: str) -> bool:
-    """Return whether a person asks that something is not kept.
+    """Return whether a text asks not to keep something.
 
     >>> [asks_to_forget(text) for text in ("Kim owes me 30, forget it after.", "Don't forget that Kim owes me 30.")]
     [True, False]

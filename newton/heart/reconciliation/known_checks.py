@@ -190,7 +190,7 @@ def _check_empty(op: Operation, known: tuple[KnownItem, ...], batch: Reconciling
 
 
 def _merges(text: str, known: tuple[KnownItem, ...], batch: ReconcilingInput) -> bool:
-    """Return whether a text says what facts on one thing say, and nothing else.
+    """Return whether a text merges facts about one thing: it says all that they say, and nothing else.
 
     The text must have the names, numbers and nearly all words of each fact. Nothing is merged beside foreign text,
     which may mislead the model, or if a person must decide.

@@ -62,7 +62,7 @@ def restore_case(stated: str, line: str) -> str:
 
 
 def find_containing(text: str, stated: Iterable[LineStatement], *, user_names: Sequence[str]) -> LineStatement | None:
-    """Return the first fact of the line that says what the text says; None if none does."""
+    """Return the first stated fact that contains a text (see `relate`); None if none does."""
     return next((one for one in stated if relate(text, one.text, user_names=user_names) == "contained"), None)
 
 
