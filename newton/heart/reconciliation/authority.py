@@ -201,12 +201,12 @@ MODEL_TRUST: Trust = "agent"
 
 
 def find_authority(batch: ReconcilingInput, number: int | None, text: str, known: Sequence[KnownItem]) -> Trust:
-    """Return the trust with which a model's change acts: that of the line with this number if it says the change.
+    """Return the trust of a change that a model proposes: the trust of line `number` if the line supports the change.
 
-    The line must be a person's, untainted, and, for a text, not off the record. The names and numbers of `text` must
-    occur in it, in what it continues or answers, or in the known items that the change concerns, and the line must be
-    about each of these items, or about the text if there are none. Otherwise the change acts with the trust of a model,
-    which can only contest what a person said.
+    The line must be by a person, not older than the known items and, for a text, not off the record. The names and
+    numbers of `text` must occur in the line, in the lines that it continues or answers, or in the known items; and the
+    line must be about each of these items, or about the text if there are none. Otherwise return the trust of a model,
+    which can only contest statements of a person.
     """
     line = next((one for one in batch.lines if one.number == number), None)
     if line is None or line.source != "person" or line.trust not in PERSON_TIERS:

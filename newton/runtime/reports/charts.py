@@ -132,7 +132,7 @@ def _draw_share_axis(height: int, label: str) -> str:
 
 
 def draw_text(x: float, y: float, text: str, kind: str) -> str:
-    """Return a text at a position; `kind` are its classes in the style sheet."""
+    """Return an SVG text element at a position; `kind` are its CSS classes."""
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
 
 

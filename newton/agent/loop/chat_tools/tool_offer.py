@@ -81,9 +81,7 @@ def list_tools(names: frozenset[str]) -> tuple[ToolDefinition, ...]:
 def add_own_tools(
     options: RequestOptions, external: Sequence[ExternalTool], *, max_tokens: int, count_tokens: TokenCounter
 ) -> RequestOptions:
-    """Return the options with the tools that a session may need, as far as they fit beside those of the caller, and
-    the `external` ones.
-    """
+    """Return the options with as many of Newton's tools as fit beside the caller's, and all `external` tools."""
     taken = frozenset(tool.name for tool in options.tools)
     left = (max_tokens - count_tool_tokens(options, count_tokens=count_tokens)) // WINDOW_DIVISOR
     chosen: list[ToolDefinition] = []
