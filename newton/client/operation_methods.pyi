@@ -575,6 +575,8 @@ class OperationMethods(DaemonConnection):
         idempotency_key: str | None = None,
     ) -> JsonDict:
         "Search the memory by meaning and by words: conversations, facts, episodes, procedures, documents, decisions."
+    async def undo(self, since: datetime, *, idempotency_key: str | None = None) -> JsonDict:
+        "Undo what messages have changed in the facts since a time."
     async def censors(self) -> JsonDict:
         "List the censors (prohibitions) and how often each matched."
     async def add_censor(

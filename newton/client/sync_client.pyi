@@ -179,6 +179,7 @@ class SyncClient:
     tasks = _synchronize(Client.tasks)
     think = _synchronize(Client.think)
     tokens = _synchronize(Client.tokens)
+    undo = _synchronize(Client.undo)
     upload_document = _synchronize(Client.upload_document)
     view = _synchronize(Client.view)
     why = _synchronize(Client.why)

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from newton.agent.prompt_records.prompt_store import CallOutcome, insert_prompt
 from newton.agent.prompt_records.spans import PromptOrigin
+from newton.agent.reconciliation import line_changes
 from newton.agent.services.memories import FactDraft
 from newton.brain.drafts import DecisionDraft, DecisionReason
 from newton.cognition import relevance_model
@@ -88,6 +89,7 @@ async def _store_rows(newton: AgentServices, censor_id: UUID, facts: Sequence[UU
     """Store what no operation stores: uses, links, relations, a document, a correction and an item."""
     async with newton.scope.write() as (tx, ctx):
         await engine.record_activations(tx, "censor", [censor_id], stage="action", ctx=ctx)
+        await line_changes.insert_changes(tx, [line_changes.LineChange("learnt", facts[0], None)], ctx=ctx)
         await store.add_links(tx, "contradicts", [(facts[1], facts[0])], ctx=ctx)
         bond = RelationDeclaration(ref="b", source="Bob", type="helps", target="Robert Smith")
         await entity_changes.declare_relations(tx, [bond], ctx=ctx)

@@ -111,6 +111,12 @@ async def list_changes(
     ]
 
 
+async def read_texts(tx: Tx, target_ids: Sequence[UUID], *, agent_id: UUID) -> dict[UUID, str]:
+    """Return the texts of facts, messages and rules by id."""
+    rows = await SQL["read_texts"].fetch_all(tx, agent_id=agent_id, target_ids=target_ids)
+    return {row["target_id"]: row["text"] for row in rows}
+
+
 async def undo_since(tx: Tx, since: datetime, *, ctx: LifecycleContext) -> list[StoredChange]:
     """Undo the changes of facts and messages since a time; return them with those of rules, which a person undoes."""
     changes = await list_changes(tx, agent_id=ctx.agent_id, since=since)

@@ -30,6 +30,15 @@ where
     )
 order by c.change_id;
 
+-- name: read_texts(agent_id, target_ids)
+select memory_id as target_id, coalesce(full_text, summary) as text
+from memory.memories
+where agent_id = $1 and memory_id = any($2::uuid[])
+union all
+select tenet_id as target_id, text
+from heart.tenets
+where agent_id = $1 and tenet_id = any($2::uuid[]) and text is not null;
+
 -- name: mark_undone(agent_id, change_ids, now)
 update heart.line_changes
 set undone_at = $3

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.agent.reconciliation.line_changes import StoredChange, undo_since
+from newton.agent.reconciliation.line_changes import StoredChange, read_texts, undo_since
 from newton.agent.scope import AgentScope
 from newton.agent.services.confirmation import hash_preview, verify_preview
 from newton.brain.drafts import Verdict
@@ -148,6 +148,11 @@ class CurationService:
         """Undo what messages changed in the facts since a time; return this with what they changed in the rules."""
         async with self.scope.write() as (tx, ctx):
             return await undo_since(tx, since, ctx=ctx)
+
+    async def read_texts(self, target_ids: Sequence[UUID]) -> dict[UUID, str]:
+        """Return the texts of facts, messages and rules by id."""
+        async with self.scope.transaction() as tx:
+            return await read_texts(tx, target_ids, agent_id=self.scope.agent_id)
 
     async def set_outcome(self, memory_ref: str, outcome: Verdict) -> UUID:
         """Set the outcome of an episode; return its id. Raises InputError for a memory of another kind."""

@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from newton.agent.actions.approvals import ApprovalCallback
@@ -22,9 +21,7 @@ from newton.providers.context_windows import ContextWindow, WindowedModel
 from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, ImagePart, PrivateMessage
 from newton.runtime.chat_backend.view_models import (
     TurnView,
-    UndoneChangeView,
     to_turn_view,
-    to_undone_views,
 )
 
 if TYPE_CHECKING:
@@ -112,9 +109,6 @@ class LocalAgent:
     async def learn(self) -> None:
         learning = self.newton.maintenance(self.origin).learn_if_possible()
         await run_part("extraction", learning, default=None, missing={})
-
-    async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:
-        return to_undone_views(await self.newton.curation(self.origin).undo_changes(since))
 
     async def attach_file(self, session: str, name: str, raw: bytes, *, ref: str) -> None:
         ingest = self.newton.ingest(self.origin)

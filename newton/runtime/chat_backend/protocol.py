@@ -1,14 +1,12 @@
 """The interface between a chat and its agent."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
 from newton.operations.declaration import Operation, load_operations
 from newton.providers.context_windows import ContextWindow
 from newton.runtime.chat_backend.view_models import (
     TurnView,
-    UndoneChangeView,
 )
 
 
@@ -92,10 +90,6 @@ class ChatBackend(Protocol):
 
     async def learn(self) -> None:
         """Store idle sessions as episodes, and extract memories from a few conversations."""
-        ...
-
-    async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:
-        """Undo what messages changed in the facts since a time; return this with what they changed in the rules."""
         ...
 
     async def attach_file(self, session: str, name: str, raw: bytes, *, ref: str) -> None:

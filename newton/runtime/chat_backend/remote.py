@@ -4,7 +4,6 @@ import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
@@ -22,13 +21,11 @@ from newton.runtime.chat_backend.daemon_errors import convert_api_errors
 from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, PrivateMessage
 from newton.runtime.chat_backend.view_models import (
     TurnView,
-    UndoneChangeView,
 )
 from newton.runtime.model_directory import ensure_offered
 
 T = TypeVar("T")
 
-UNDONE = TypeAdapter(list[UndoneChangeView])
 TASKS = TypeAdapter(TaskList)
 STATUS = TypeAdapter(TurnStatus)
 WINDOW = TypeAdapter(ContextWindow)
@@ -104,11 +101,6 @@ class RemoteAgent:
 
     async def learn(self) -> None:
         """Do nothing, because a background job of the daemon learns from sessions."""
-
-    async def undo_changes(self, since: datetime) -> Sequence[UndoneChangeView]:
-        undone = await self.client.post("/v1/memories/undo", {"since": since.isoformat()})
-        with expect_newton_response():
-            return UNDONE.validate_python(undone["items"])
 
     async def attach_file(self, session: str, name: str, raw: bytes, *, ref: str) -> None:
         stored = await self.client.upload_document(name, raw, ref=ref, source="own")

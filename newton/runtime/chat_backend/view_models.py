@@ -1,18 +1,17 @@
 """View models of a turn, its context and its memories, for the terminal and for HTTP responses."""
 
-from collections.abc import Sequence
 from uuid import UUID
 
 from pydantic import Field
 
 from newton.agent.loop.turn_types import TurnResult
-from newton.agent.reconciliation.line_changes import StoredChange
 from newton.client.context import ContextResponse, FrameSelection, LayerTokens, QuestionReport
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
 from newton.heart.identity.identity_store import TenetProposal
-from newton.heart.identity.tenets import IdentityPart, IdentityTenet, format_tenet
+from newton.heart.identity.tenets import IdentityPart, format_tenet
 from newton.heart.identity.user_rules import RuleChange
+from newton.operations.agent.identity_records import IdentityLine, to_line
 from newton.runtime.tools.views import ViewModel
 
 MAX_NEAR_MISSES = 3
@@ -73,18 +72,13 @@ class ContextView(ViewModel):
     continued_from: ContinuationView | None
 
 
-class IdentityLineView(ViewModel):
-    """A line of the identity."""
+class ProposalView(ViewModel):
+    """A proposed identity line, and the current lines that it contradicts and would replace."""
 
     line_id: UUID
     section: IdentityPart
     text: str
-
-
-class ProposalView(IdentityLineView):
-    """A proposed identity line, and the current lines that it contradicts and would replace."""
-
-    conflicts_with: list[IdentityLineView]
+    conflicts_with: list[IdentityLine]
 
 
 class RuleChangeView(ViewModel):
@@ -93,8 +87,8 @@ class RuleChangeView(ViewModel):
     `version` is that of the identity before the change.
     """
 
-    added: IdentityLineView | None
-    removed: list[IdentityLineView]
+    added: IdentityLine | None
+    removed: list[IdentityLine]
     version: int
 
     def can_roll_back(self, latest: int) -> bool:
@@ -103,23 +97,6 @@ class RuleChangeView(ViewModel):
         Unlike a line that is added again, a restored one keeps its day.
         """
         return bool(self.removed) and latest == self.version + 1
-
-
-class UndoneChangeView(ViewModel):
-    """A change that was undone: its effect, the id, kind and text of the fact, or the section of the rule."""
-
-    effect: str
-    target_id: UUID
-    kind: str
-    text: str
-
-    def to_rule_change(self) -> RuleChangeView | None:
-        """Return the change of a rule that is to be undone; None for a change of a fact."""
-        if self.effect not in ("ruled", "lifted"):
-            return None
-        line = IdentityLineView.model_validate({"line_id": self.target_id, "section": self.kind, "text": self.text})
-        is_new = self.effect == "ruled"
-        return RuleChangeView(added=line if is_new else None, removed=[] if is_new else [line], version=-1)
 
 
 class TurnView(ViewModel):
@@ -216,25 +193,13 @@ def item_evidence(bundle: Bundle, candidate: ScoredCandidate) -> float | None:
 
 
 def to_proposal_view(proposal: TenetProposal) -> ProposalView:
-    tenet, replaced = proposal.tenet, [to_line_view(one) for one in proposal.instead_of]
+    tenet, replaced = proposal.tenet, [to_line(one) for one in proposal.instead_of]
     return ProposalView(line_id=tenet.tenet_id, text=tenet.text, section=tenet.part, conflicts_with=replaced)
 
 
-def to_line_view(tenet: IdentityTenet) -> IdentityLineView:
-    return IdentityLineView(line_id=tenet.tenet_id, section=tenet.part, text=tenet.text)
-
-
-def to_undone_views(changes: Sequence[StoredChange]) -> list[UndoneChangeView]:
-    return [
-        UndoneChangeView(effect=one.change.effect, target_id=one.change.target_id, kind=one.kind, text=one.text)
-        for one in changes
-        if one.kind and one.text
-    ]
-
-
 def to_rule_view(change: RuleChange) -> RuleChangeView:
-    added = to_line_view(change.added) if change.added else None
-    removed = [to_line_view(one) for one in change.removed]
+    added = to_line(change.added) if change.added else None
+    removed = [to_line(one) for one in change.removed]
     return RuleChangeView(added=added, removed=removed, version=change.version)
 
 

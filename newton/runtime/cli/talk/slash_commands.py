@@ -2,13 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING, cast
 
 from newton.errors import InputError
 from newton.memory.hygiene import clean_ref
+from newton.operations.agent.identity_records import IdentityLine
 from newton.operations.contexts.bundle_text import format_explanation
 from newton.operations.contexts.context_text import format_frame, format_frame_features
 from newton.operations.conversations.task_records import format_tasks
 from newton.operations.declaration import Operation
+from newton.operations.memories.undone_changes import UndoneChange
 from newton.operations.runner import TOKEN, format_result, list_notices
 from newton.operations.text_format import format_replaced
 from newton.runtime.chat_backend.protocol import ChatBackend, run_named
@@ -21,6 +24,9 @@ from newton.runtime.cli.status_line import print_status
 from newton.runtime.cli.talk.chat_conversation import ChatConversation
 from newton.runtime.cli.talk.operation_lines import find_command, format_help, parse_arguments
 from newton.runtime.hint_names import rename_commands
+
+if TYPE_CHECKING:
+    from newton.heart.identity.tenets import IdentityPart
 
 HELP_TEXT = """\
 /context          show the context of the last answer, by layer, with scores
@@ -102,15 +108,16 @@ def print_context(conversation: ChatConversation, _: str) -> None:
 
 
 async def explain_item(conversation: ChatConversation, item: str) -> None:
-    """Print why a memory is in the context of the last answer or not: its number there, or a part of its text."""
+    """Print why a memory is in the context of the last answer or not: its number there, or a part of its text.
+
+    Without either, explain the whole context.
+    """
     last_turn = conversation.require_last_turn()
     if not last_turn.remembered:
         what = "The items of a private answer's context cannot be explained, because the context is not stored."
         raise InputError(what, hint="/context lists the items of the context of the last answer.")
     bundle_id = str(conversation.require_last_context().bundle_id)
-    if not item:
-        raise InputError("The command requires NUMBER or TEXT.", hint="/context lists the items with their numbers.")
-    tell(format_explanation(await run_named(conversation.backend, "why", bundle_id=bundle_id, item=item)))
+    tell(format_explanation(await run_named(conversation.backend, "why", bundle_id=bundle_id, item=item or None)))
 
 
 async def set_frame(conversation: ChatConversation, name: str) -> None:
@@ -165,8 +172,8 @@ async def undo(conversation: ChatConversation, _: str) -> None:
     """
     if conversation.turn_began_at is None:
         raise InputError("Nothing was learnt in this conversation yet.", hint="Send a message first.")
-    undone = await conversation.backend.undo_changes(conversation.turn_began_at)
     since = conversation.turn_began_at.isoformat()
+    undone = (await run_named(conversation.backend, "undo", since=since)).items
     filters = {"kinds": ["fact"], "states": ["current", "quarantined"], "created_since": since, "limit": 50}
     items = (await run_named(conversation.backend, "list_memories", **filters)).items
     for one in items:
@@ -177,13 +184,22 @@ async def undo(conversation: ChatConversation, _: str) -> None:
             tell(f"Holds again: {one.text}")
         elif one.effect == "hidden" and one.kind == "exchange":
             tell(f"In memory again: {one.text}")
-    rules = [*conversation.rules, *(change for one in undone if (change := one.to_rule_change()))]
+    rules = [*conversation.rules, *(change for one in undone if (change := _to_rule_change(one)))]
     conversation.rules = ()
     for change in reversed(rules):
         await _undo_rule(conversation.backend, change)
         tell(f"Undone: {formatting.format_rule_change(change)}")
     if not (items or rules or undone):
         tell("Nothing was learnt from the last input.")
+
+
+def _to_rule_change(undone: UndoneChange) -> RuleChangeView | None:
+    """Return the change of a rule that is to be undone; None for a change of a fact."""
+    if undone.effect not in ("ruled", "lifted"):
+        return None
+    section, is_new = cast("IdentityPart", undone.kind), undone.effect == "ruled"
+    line = IdentityLine(line_id=undone.target_id, section=section, text=undone.text)
+    return RuleChangeView(added=line if is_new else None, removed=[] if is_new else [line], version=-1)
 
 
 async def _undo_rule(backend: ChatBackend, change: RuleChangeView) -> None:
