@@ -1,13 +1,16 @@
-"""Background tasks of a process: at most one at a time for each key, started at once or after a pause."""
+"""Tasks in the background of a process, such as compactions: at most one for each key, and one after a pause."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 import structlog
 
+from newton.agent.compaction.block_summarizer import create_breaker
 from newton.errors import NewtonError
+from newton.providers.upstreams import CircuitBreaker
 
 RunKey: TypeAlias = tuple[UUID, UUID]  # the ids of the agent and of the session or the agent
 Run: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
@@ -82,3 +85,51 @@ class BackgroundRuns:
             await run()
         except NewtonError as error:  # a later run does the same
             log.warning(self._failure, error=error.code)
+
+
+IDLE_SECONDS = 5.0  # after the last turn of a session
+FINISH_SECONDS = 20.0  # that the end of a command waits for a compaction that its answer did not wait for
+
+
+class BackgroundCompactions(BackgroundRuns):
+    """The running compactions of a process, those that wait until a session is idle, and the breakers of their models.
+
+    The circuit breakers are apart from those of the answers, so that failing summaries stop no answer. A session is
+    idle after `idle_seconds`.
+    """
+
+    def __init__(self, *, idle_seconds: float = IDLE_SECONDS) -> None:
+        super().__init__(idle_seconds=idle_seconds, failure="compaction_failed")
+        self._breakers: dict[tuple[UUID, str], CircuitBreaker] = {}
+
+    def get_breaker(self, agent_id: UUID, model: str) -> CircuitBreaker:
+        """Return the circuit breaker of the model that summarizes the conversations of an agent."""
+        return self._breakers.setdefault((agent_id, model), create_breaker())
+
+
+@asynccontextmanager
+async def open_compactions(*, finishes: bool) -> AsyncGenerator[BackgroundCompactions]:
+    """Yield background compactions. At the end, cancel those that run; if `finishes`, after FINISH_SECONDS."""
+    compactions = BackgroundCompactions()
+    try:
+        yield compactions
+        await compactions.finish(seconds=FINISH_SECONDS if finishes else 0.0)
+    finally:
+        await compactions.cancel()
+
+
+PAUSE_SECONDS = 605.0  # after the last message of an agent; then its lines have waited long enough to be read
+
+
+def create_readings(*, pause_seconds: float = PAUSE_SECONDS) -> BackgroundRuns:
+    return BackgroundRuns(idle_seconds=pause_seconds, failure="reading_failed")
+
+
+@asynccontextmanager
+async def open_readings() -> AsyncGenerator[BackgroundRuns]:
+    """Yield background readings. At the end, cancel those that run: their lines stay unread for the next process."""
+    readings = create_readings()
+    try:
+        yield readings
+    finally:
+        await readings.cancel()

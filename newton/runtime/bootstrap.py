@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from newton.agent.compaction.background import open_compactions
-from newton.agent.reconciliation.readings import open_readings
+from newton.agent.background_runs import open_compactions, open_readings
 from newton.agent.scope import AgentScope
 from newton.brain.pack_hooks import load_hooks
 from newton.clock import Clock, SystemClock

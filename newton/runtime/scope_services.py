@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from newton.agent.inventory.agent_activity import ActivityService
+from newton.agent.inventory.agent_overview import ActivityService
 from newton.agent.inventory.artifacts import ArtifactService
 from newton.agent.inventory.documents import DocumentService
 from newton.agent.inventory.memory_lists import MemoryListService

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from newton.agent.actions.action_service import ActionService
 from newton.agent.actions.permissions import PermissionService
-from newton.agent.background_runs import BackgroundRuns
-from newton.agent.compaction.background import BackgroundCompactions
+from newton.agent.background_runs import BackgroundCompactions, BackgroundRuns, create_readings
 from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn import TurnRunner
@@ -18,7 +17,6 @@ from newton.agent.loop.turn_status import ProgressCallback
 from newton.agent.maintenance.artifact_vectors import has_artifacts_to_embed
 from newton.agent.maintenance.service import BATCH_SIZE, MaintenanceService
 from newton.agent.prompt_records.service import PromptService
-from newton.agent.reconciliation.readings import create_readings
 from newton.agent.services.bundles import BundleService
 from newton.agent.services.censors import CensorService
 from newton.agent.services.decisions import DecisionService

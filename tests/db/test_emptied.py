@@ -6,7 +6,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from newton.agent.compaction.background import BackgroundCompactions
+from newton.agent.background_runs import BackgroundCompactions
 from newton.db.pool import Database
 from newton.memory import agents
 from tests.emptied import Common, Lent, without_leftovers

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.erasure import text_scan
-from newton.agent.erasure.person_names import build_name_pattern, find_stated_names
+from newton.agent.services import person_search
 from newton.agent.services.erasure import ErasureService
+from newton.agent.services.person_search import build_name_pattern, find_stated_names
 from newton.clock import ManualClock
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
@@ -187,7 +187,7 @@ async def test_the_scan_after_an_erasure_reads_archived_texts_and_logs(
     size = log.stat().st_size
     await chat(db, agent, OLA)
     plan = await erasing(db, agent, log).plan("Aleksandra Wiśniewska")
-    assert text_scan.count_in_logs([log], plan.pattern) == {str(log): 2}
+    assert person_search.count_in_logs([log], plan.pattern) == {str(log): 2}
     done = await erasing(db, agent, log).erase("Aleksandra Wiśniewska", token=plan.token, reason="asked for")
     text = log.read_text("utf-8")
     assert done.remains == {}

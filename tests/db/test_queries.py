@@ -33,7 +33,7 @@ AGENTLESS = {
     "db/roles.sql:list_hidden",
     "db/roles.sql:list_remaining",
     "db/scrub.sql:list_text_tables",
-    "agent/erasure/text_scan.sql:list_tables",
+    "agent/services/person_search.sql:list_tables",
     "runtime/jobs/queue.sql:get_moment",
     "runtime/transfer/export_file.sql:list_tables",
     "runtime/transfer/export_file.sql:list_models",

@@ -4,9 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
-from newton.agent.actions import action_store, permission_store
+from newton.agent.actions import action_store, permissions
 from newton.agent.actions.action_store import ToolAction
-from newton.agent.actions.permission_store import ToolPermission
+from newton.agent.actions.permissions import ToolPermission
 from newton.agent.events import publish
 from newton.agent.llm import failing_models, usage
 from newton.agent.llm.usage import UsageRecord
@@ -182,7 +182,7 @@ async def a_long_text(tx: Tx, ctx: WriteContext) -> None:
 
 async def a_daemon(tx: Tx, agent_id: UUID) -> None:
     """What a daemon keeps: who may call it, what it answered, what it told, what is due, and what a model used."""
-    await permission_store.set_permission(tx, _permission(agent_id), agent_id=agent_id)
+    await permissions.set_permission(tx, _permission(agent_id), agent_id=agent_id)
     await action_store.insert_action(tx, _action(agent_id), agent_id=agent_id)
     await tokens.create_token(tx, TokenDraft("laptop"), agent_id=agent_id, now=NOON)
     await kept.save_response(tx, IdempotentRequest(agent_id, "k1", bytes(32)), IdempotentResponse(201, "{}"), now=NOON)

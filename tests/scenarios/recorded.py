@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, cast
 from uuid import UUID
 
-from newton.agent.compaction.background import BackgroundCompactions
+from newton.agent.background_runs import BackgroundCompactions
 from newton.agent.loop.completion import TokenLimits
 from newton.agent.loop.turn import TurnInput, TurnRunner
 from newton.agent.loop.turn_types import CallerOptions

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from newton.agent.actions.action_service import ActionService
-from newton.agent.actions.approvals import ApprovalAnswer, ApprovalRequest
+from newton.agent.actions.external_tools import ApprovalAnswer, ApprovalRequest
 from newton.agent.actions.permissions import PermissionService
 from newton.agent.loop.turn import TurnInput, TurnRunner
 from newton.providers.chat import ToolCall

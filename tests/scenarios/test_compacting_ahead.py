@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
+from newton.agent.background_runs import BackgroundCompactions
 from newton.agent.compaction import service
-from newton.agent.compaction.background import BackgroundCompactions
 from newton.agent.compaction.block_summarizer import FALLBACK_NOTICE, MAX_CALLS, CallBudget
 from newton.agent.compaction.service import LEASE_SECONDS
 from newton.dialogue import sessions

@@ -7,8 +7,7 @@ from uuid import UUID
 import pytest
 
 from newton.agent.llm.structured import StructuredLLM
-from newton.agent.maintenance.line_summaries import accept_summary, summarize_lines, summarize_text
-from newton.agent.maintenance.service import MaintenanceService
+from newton.agent.maintenance.service import MaintenanceService, accept_summary, summarize_lines, summarize_text
 from newton.dialogue import sessions
 from newton.dialogue.message_queues import MIN_USES, LongMessage
 from newton.dialogue.messages import Message, Role

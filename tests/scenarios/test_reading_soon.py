@@ -11,10 +11,10 @@ from functools import partial
 
 import pytest
 
+from newton.agent.background_runs import create_readings
 from newton.agent.llm import usage
 from newton.agent.llm.usage import UsageRecord
 from newton.agent.reconciliation import reconciler
-from newton.agent.reconciliation.readings import create_readings
 from newton.agent.reconciliation.reconciler import MemoryReconciler
 from newton.db.pool import Database
 from newton.dialogue import sessions

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from newton.agent.compaction.block_summarizer import COOLDOWN, FALLBACK_NOTICE
 from newton.agent.llm.failing_models import list_failing_models
 from newton.agent.llm.structured import StructuredLLM
+from newton.agent.loop.tool_loop import MAX_REFUSALS
 from newton.agent.loop.turn import TurnInput, TurnResult
-from newton.agent.loop.window_search import MAX_REFUSALS
 from newton.agent.services.sessions import BriefService
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.messages import Message

@@ -26,7 +26,6 @@ from newton.heart.censors import CensorRule
 from newton.ids import derive_agent_id, new_id
 from newton.runtime.access import tokens
 from newton.runtime.agent_registry import AgentRegistry
-from newton.runtime.api import event_broadcaster
 from newton.runtime.api import idempotency as kept
 from newton.runtime.api.problems import error_response
 from newton.runtime.api.routes import events
@@ -258,7 +257,7 @@ async def test_a_connection_that_told_of_events_and_is_lost_is_made_anew(
 ) -> None:
     # R13
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 600)
-    monkeypatch.setattr(event_broadcaster, "RECONNECT_SECONDS", 0)
+    monkeypatch.setattr(events, "RECONNECT_SECONDS", 0)
     owner = await asyncpg.connect(dsn)
     try:
         async with api.client(await api.token("ana")) as client:

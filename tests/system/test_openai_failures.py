@@ -10,7 +10,7 @@ from uuid import uuid4
 import openai
 import pytest
 
-from newton.agent.loop.window_search import MAX_REFUSALS
+from newton.agent.loop.tool_loop import MAX_REFUSALS
 from tests.endpoint import Respond, Wire, aside, chunk, endpoint, fails, says
 from tests.system.daemons import daemon
 from tests.system.scripted import Talk, talking_within

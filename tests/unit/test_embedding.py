@@ -139,7 +139,7 @@ MAX_KEPT_MIB = 120  # the batch takes 270 MiB while it is computed
 EMBEDDED = """
 from pathlib import Path
 from newton.providers.minilm import MiniLM
-from newton.runtime.malloc import limit_fragmentation
+from newton.runtime.cli.operations.serve import limit_fragmentation
 
 def resident():
     fields = Path("/proc/self/status").read_text().split()

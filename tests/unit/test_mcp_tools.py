@@ -9,7 +9,7 @@ import pytest
 from newton.agent.actions.action_lessons import find_lesson
 from newton.agent.actions.action_store import ActionOutcome, ToolAction
 from newton.agent.actions.external_tools import ExternalTool
-from newton.agent.actions.permission_store import ToolPermission, judge
+from newton.agent.actions.permissions import ToolPermission, judge
 from newton.errors import ConfigError, InputError
 from newton.ids import derive_agent_id, new_id
 from newton.runtime.cli.talk.attachments import find_files

@@ -1,4 +1,4 @@
-"""The execution of one call of an external tool: checks, permission, call, record."""
+"""Calls of tools of servers during a turn. An output that is too long for a model is kept whole as an artifact."""
 
 import asyncio
 import json
@@ -10,21 +10,54 @@ from uuid import UUID
 
 from newton.agent.actions import action_lessons, action_store
 from newton.agent.actions.action_store import PermissionBasis, ToolAction
-from newton.agent.actions.approvals import ApprovalCallback, ApprovalRequest
-from newton.agent.actions.external_tools import EXPECTED_FIELD, ExternalResult, ExternalTool, ExternalToolSource
-from newton.agent.actions.kept_outputs import keep_output
+from newton.agent.actions.external_tools import (
+    EXPECTED_FIELD,
+    ApprovalCallback,
+    ApprovalRequest,
+    ExternalResult,
+    ExternalTool,
+    ExternalToolSource,
+)
 from newton.agent.actions.permissions import PermissionService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.turn_status import ProgressCallback, TurnStatus
 from newton.agent.scope import AgentScope
 from newton.brain.drafts import DecisionDraft, DecisionReason, GuardrailResult, TrackRecord
-from newton.concurrency import run_to_completion
+from newton.concurrency import compute, run_to_completion
 from newton.db.pool import Tx
+from newton.dialogue import artifact_store, log
+from newton.dialogue.artifact_store import MAX_UPLOAD_CHARS, NewArtifact
+from newton.dialogue.artifact_text import guess_media_type, make_name
 from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.messages import describe_call
 from newton.ids import new_id
+from newton.memory.hygiene import clean_model_text
 from newton.memory.memory import Trust, digest
 from newton.providers.chat import ToolCall
+
+
+async def keep_output(scope: AgentScope, session_id: UUID, call_text: str, output: str) -> str:
+    """Store the output of a call, without secrets, as an artifact of a session; return a sentence with its name.
+
+    `call_text` is the call in one line. Of an output with more than MAX_UPLOAD_CHARS characters, the beginning is kept.
+    """
+    kept = output[:MAX_UPLOAD_CHARS]
+    text = await compute(lambda: clean_model_text(kept), chars=len(kept))
+    name = make_name(call_text, suffix=".out")
+    artifact = NewArtifact(
+        name=name,
+        kind="output",
+        media_type=guess_media_type(name.removesuffix(".out"), text),
+        trust="tool",
+        text=text,
+        source=call_text,
+    )
+    async with scope.at("agent", "tool").write() as (tx, ctx):
+        await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
+        await artifact_store.add(tx, [artifact], session_id=session_id, ctx=ctx)
+    extent = "the whole output" if len(kept) == len(output) else f"the first {len(kept):,} characters of the output"
+    return f"{name} is an artifact with {extent}; read_artifact reads it."
+
 
 MAX_ACTION_CHARS = 20_000  # of the arguments of a call
 ACTION_CATEGORY = "action"  # of the draft that guardrails evaluate

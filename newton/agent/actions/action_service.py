@@ -7,8 +7,7 @@ from uuid import UUID
 from newton.agent.actions import action_store
 from newton.agent.actions.action_runner import ActionRunner, GuardrailCheck
 from newton.agent.actions.action_store import ToolAction
-from newton.agent.actions.approvals import ApprovalCallback
-from newton.agent.actions.external_tools import ExternalTool, ExternalToolSource
+from newton.agent.actions.external_tools import ApprovalCallback, ExternalTool, ExternalToolSource
 from newton.agent.actions.permissions import PermissionService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.prompt import count_tool_tokens

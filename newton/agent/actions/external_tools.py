@@ -1,8 +1,8 @@
-"""The interface between a turn and the tools of servers that the user lists, such as MCP servers."""
+"""Tools of servers as a turn sees them, and the questions to its person: may the agent call this tool?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from newton.providers.chat import ToolDefinition
 
@@ -76,3 +76,24 @@ class ExternalToolSource(Protocol):
         ...
 
     async def call(self, tool: ExternalTool, arguments: Mapping[str, object]) -> ExternalResult: ...
+
+
+ApprovalAnswer = Literal["once", "session", "always", "never", "refused"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequest:
+    """A call that needs a permission.
+
+    `arguments` is JSON. `reason` says why a person is asked although the tool may have a permission already; it is
+    empty if it has none. `warnings` are those of censors and guardrails.
+    """
+
+    tool: ExternalTool
+    arguments: str
+    expected: str = ""
+    reason: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+ApprovalCallback = Callable[[ApprovalRequest], Awaitable[ApprovalAnswer]]

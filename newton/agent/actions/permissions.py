@@ -1,14 +1,92 @@
-"""Permissions to call tools of servers: list, give, refuse and revoke them."""
+"""Permissions to call tools of servers: their store, and which one holds for a call."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Literal
 from uuid import UUID
 
-from newton.agent.actions import permission_store
+from pydantic import Field
+
 from newton.agent.actions.external_tools import ExternalTool
-from newton.agent.actions.permission_store import Judgement, PermissionSource, ToolPermission
 from newton.agent.scope import AgentScope
+from newton.db.pool import Tx
+from newton.db.queries import load
 from newton.errors import ConflictError, NotFoundError
 from newton.ids import new_id
+
+SQL = load("newton.agent.actions", "permissions.sql")
+
+Verdict = Literal["allow", "deny"]
+PermissionSource = Literal["person", "trust"]
+Judgement = Literal["allowed", "denied", "changed", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolPermission:
+    """A permission or a prohibition to call a tool.
+
+    It applies to all sessions if `session_id` is None; `session` is the name of the session. `fingerprint` is that of
+    the tool when it was allowed; None for a prohibition, which applies to all versions of the tool. The source is
+    `trust` if no person was asked, because the tool only reads and its server is trusted.
+    """
+
+    permission_id: UUID
+    server: str
+    tool: str
+    verdict: Verdict
+    fingerprint: Annotated[bytes | None, Field(exclude=True)] = None
+    session_id: Annotated[UUID | None, Field(exclude=True)] = None
+    session: str | None
+    source: PermissionSource
+    created_at: datetime
+
+
+def judge(permissions: Sequence[ToolPermission], fingerprint: bytes, *, session_id: UUID | None) -> Judgement:
+    """Return what the permissions of one tool say about a call in a session. Pure.
+
+    A prohibition comes before any permission. The result is `changed` if the tool had another description, schema or
+    server when it was allowed.
+    """
+    own = [one for one in permissions if one.session_id in (None, session_id)]
+    if any(one.verdict == "deny" for one in own):
+        return "denied"
+    if any(one.fingerprint == fingerprint for one in own):
+        return "allowed"
+    return "changed" if own else "unknown"
+
+
+async def list_permissions(tx: Tx, *, agent_id: UUID) -> list[ToolPermission]:
+    return [ToolPermission(**row) for row in await SQL["list_permissions"].fetch_all(tx, agent_id=agent_id)]
+
+
+async def find_permissions(tx: Tx, server: str, tool: str, *, agent_id: UUID) -> list[ToolPermission]:
+    """Return the permissions of one tool, of all sessions."""
+    rows = await SQL["find_permissions"].fetch_all(tx, agent_id=agent_id, server=server, tool=tool)
+    return [ToolPermission(**row) for row in rows]
+
+
+async def set_permission(tx: Tx, permission: ToolPermission, *, agent_id: UUID) -> UUID:
+    """Store a permission in place of an earlier one for the same tool and session; return its id.
+
+    A permission or prohibition for all sessions replaces those of single sessions.
+    """
+    fields = ("permission_id", "server", "tool", "verdict", "fingerprint", "session_id", "source", "created_at")
+    if permission.session_id is None:
+        names = {"server": permission.server, "tool": permission.tool}
+        await SQL["delete_session_permissions"].execute(tx, agent_id=agent_id, **names)
+    row = await SQL["set_permission"].fetch_one(
+        tx, agent_id=agent_id, **{name: getattr(permission, name) for name in fields}
+    )
+    assert row is not None, "an insertion with RETURNING has a row"
+    return row["permission_id"]
+
+
+async def delete_permission(tx: Tx, permission_id: UUID, *, agent_id: UUID) -> bool:
+    """Delete a permission; return False if there is none with this id."""
+    row = await SQL["delete_permission"].fetch_one(tx, agent_id=agent_id, permission_id=permission_id)
+    return row is not None
+
 
 LIST_HINT = "`newton permissions` lists the permissions."
 
@@ -21,7 +99,7 @@ class PermissionService:
 
     async def list_permissions(self) -> list[ToolPermission]:
         async with self.scope.transaction() as tx:
-            return await permission_store.list_permissions(tx, agent_id=self.scope.agent_id)
+            return await list_permissions(tx, agent_id=self.scope.agent_id)
 
     async def judge(self, tool: ExternalTool, *, session_id: UUID | None) -> Judgement:
         """Return whether a call is permitted.
@@ -30,8 +108,8 @@ class PermissionService:
         changed later needs the permission of a person.
         """
         async with self.scope.transaction() as tx:
-            known = await permission_store.find_permissions(tx, tool.server, tool.name, agent_id=self.scope.agent_id)
-            judgement = permission_store.judge(known, tool.fingerprint, session_id=session_id)
+            known = await find_permissions(tx, tool.server, tool.name, agent_id=self.scope.agent_id)
+            judgement = judge(known, tool.fingerprint, session_id=session_id)
             if judgement == "unknown" and tool.runs_freely and not known:
                 await self._allow_in(tx, tool, session_id=None, source="trust")
                 return "allowed"
@@ -46,7 +124,7 @@ class PermissionService:
         """Prohibit all calls of a tool, also after it has changed; return the id of the prohibition."""
         permission = self._create(server, tool, "deny", None, None, "person")
         async with self.scope.transaction() as tx:
-            permission_id = await permission_store.set_permission(tx, permission, agent_id=self.scope.agent_id)
+            permission_id = await set_permission(tx, permission, agent_id=self.scope.agent_id)
             self.scope.publish("permission.denied", {"permission_id": str(permission_id)})
         return permission_id
 
@@ -56,17 +134,15 @@ class PermissionService:
         Raises NotFoundError if there is none, and ConflictError if there are several.
         """
         async with self.scope.transaction() as tx:
-            listed = await permission_store.list_permissions(tx, agent_id=self.scope.agent_id)
+            listed = await list_permissions(tx, agent_id=self.scope.agent_id)
             permission = _find(listed, permission_ref)
-            await permission_store.delete_permission(tx, permission.permission_id, agent_id=self.scope.agent_id)
+            await delete_permission(tx, permission.permission_id, agent_id=self.scope.agent_id)
             self.scope.publish("permission.revoked", {"permission_id": str(permission.permission_id)})
         return permission
 
-    async def _allow_in(
-        self, tx: permission_store.Tx, tool: ExternalTool, *, session_id: UUID | None, source: PermissionSource
-    ) -> UUID:
+    async def _allow_in(self, tx: Tx, tool: ExternalTool, *, session_id: UUID | None, source: PermissionSource) -> UUID:
         permission = self._create(tool.server, tool.name, "allow", tool.fingerprint, session_id, source)
-        permission_id = await permission_store.set_permission(tx, permission, agent_id=self.scope.agent_id)
+        permission_id = await set_permission(tx, permission, agent_id=self.scope.agent_id)
         self.scope.publish("permission.allowed", {"permission_id": str(permission_id)})
         return permission_id
 
@@ -74,7 +150,7 @@ class PermissionService:
         self,
         server: str,
         tool: str,
-        verdict: permission_store.Verdict,
+        verdict: Verdict,
         fingerprint: bytes | None,
         session_id: UUID | None,
         source: PermissionSource,

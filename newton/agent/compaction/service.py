@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from uuid import UUID
 
-from newton.agent.compaction.background import BackgroundCompactions
+from newton.agent.background_runs import BackgroundCompactions
 from newton.agent.compaction.block_summarizer import BlockSummarizer, CallBudget, create_breaker, merge_summaries
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.scope import AgentScope

@@ -7,8 +7,7 @@ from typing import Literal
 from uuid import UUID
 
 from newton.agent.inventory.memory_edits import format_flag, format_importance
-from newton.agent.inventory.memory_lists import resolve_filter
-from newton.agent.memory_inputs import MemoryFilterInput
+from newton.agent.inventory.memory_lists import MemoryFilterInput, resolve_filter
 from newton.agent.scope import AgentScope
 from newton.agent.services.confirmation import hash_preview, verify_preview
 from newton.db.pool import Tx

@@ -1,13 +1,15 @@
-"""Calls of the chat model, within its context window and a daily token limit. Records the tokens used."""
+"""Calls of the chat model, within its window, a daily token limit and the censors. Records the tokens used."""
 
 import asyncio
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from newton.agent.llm import usage
 from newton.agent.llm.usage import ModelUsage, PromptSize, UsageRecord, correct_usage, estimate_reply
+from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.prompt import (
     ATTACHMENT_TOKENS,
     ModelRequest,
@@ -27,6 +29,7 @@ from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.view import ViewMessage
 from newton.errors import ContextWindowError, ProviderError, RefusedRequestError
+from newton.heart.censors import Censor
 from newton.ids import new_id
 from newton.memory.memory import TokenCounter
 from newton.providers.chat import CallRestart, ChatModel, ChatReply, ReplyPiece, RequestOptions, ToolModel
@@ -315,3 +318,21 @@ def _list_reply_limits(request: ModelRequest) -> dict[str, int]:
     """Return the limits of the reply among the caller's fields of a request, by the names of the fields."""
     body = request.options.extra_body
     return {name: size for name in REPLY_LIMIT_FIELDS if isinstance(size := body.get(name), int)}
+
+
+class CallLimits(NamedTuple):
+    """The censors in force and the tokens used, read together when a turn begins and before each further call."""
+
+    rules: Sequence[Censor]
+    usage: ModelUsage
+
+
+async def load_call_limits(tx: Tx, gate: ActionGate, chat: ChatService) -> CallLimits:
+    """Read the limits in the transaction `tx`."""
+    return CallLimits(await gate.list_rules(tx), await chat.read_usage(tx))
+
+
+async def read_call_limits(gate: ActionGate, chat: ChatService) -> CallLimits:
+    """Read the limits in a transaction of their own."""
+    async with chat.scope.transaction() as tx:
+        return await load_call_limits(tx, gate, chat)

@@ -1,15 +1,22 @@
-"""Replies without a model, which quote memories of the context. Pure."""
+"""Replies without a model, which quote memories of the context as far as the censors permit."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from uuid import UUID
 
+from newton.agent.loop.action_gate import ActionGate
+from newton.agent.loop.turn_state import RunningTurn
 from newton.cognition.assembly.assembler import TIMELY_INDEX
 from newton.cognition.assembly.fact_labels import render_contradiction
 from newton.cognition.assembly.relevance_floor import ANSWER_KINDS
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.bundles.bundle_store import AnsweredBy
 from newton.cognition.questions.question_rules import REASONS
+from newton.cognition.session_context.service import SessionContext
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.dialogue.brief.item_detection import find_asked_kinds
+from newton.errors import CensorError, NewtonError
 from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.reconciliation.authority import find_request
 from newton.memory.memory_reader import DATED_KINDS
@@ -117,3 +124,39 @@ def _is_unasked_wish(item: ScoredCandidate, bundle: Bundle) -> bool:
     if not applies and len(wish) < MIN_WISH_SHARE * len(text):
         return False
     return extract_content_words(bundle.input).isdisjoint(extract_content_words(text))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryQuoter:
+    """Quotes memories for one agent. `has_model` says whether a model is configured."""
+
+    gate: ActionGate
+    has_model: bool
+
+    async def quote(
+        self,
+        turn: RunningTurn,
+        context: SessionContext | None,
+        reason: NewtonError,
+        *,
+        exempt: Collection[UUID],
+    ) -> tuple[str, AnsweredBy] | None:
+        """Return a reply that quotes the context, and its author, "memory" or "censor"; None without any quotes.
+
+        An API caller gets `reason` before the quotes, and no reply that memory has nothing, unless no model is
+        configured. Censors in `exempt` are not applied.
+        """
+        if context is None:
+            return None
+        quotes = quote_memories(context.bundle)
+        if turn.is_api_call and not quotes and self.has_model:
+            return None
+        allowed = await self.gate.omit_blocked(quotes, exempt=exempt)
+        reply = render_reply(allowed or quotes, context.bundle, is_stored=turn.private is None)
+        if turn.is_api_call:  # its clients show nothing but the text
+            reply = f"({reason.what} This answer only quotes memory.)\n\n{reply}"
+        try:
+            await self.gate.check_reply(reply, exempt=exempt)
+        except CensorError as error:
+            return str(error), "censor"
+        return reply, "memory"

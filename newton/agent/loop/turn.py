@@ -8,9 +8,8 @@ from functools import partial
 from newton.agent.actions.action_service import ActionService
 from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
-from newton.agent.loop.call_limits import load_call_limits, read_call_limits
-from newton.agent.loop.completion import QUOTE_SETTING, TokenLimits
-from newton.agent.loop.memory_quoter import MemoryQuoter
+from newton.agent.loop.completion import QUOTE_SETTING, TokenLimits, load_call_limits, read_call_limits
+from newton.agent.loop.fallback import MemoryQuoter
 from newton.agent.loop.received_reply import ReceivedReply, create_failure
 from newton.agent.loop.session_lock import SessionLease
 from newton.agent.loop.tool_loop import QUOTA_HINT

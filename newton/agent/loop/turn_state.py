@@ -4,8 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from newton.agent.actions.action_runner import ActionRunner
-from newton.agent.loop.call_limits import CallLimits
-from newton.agent.loop.completion import PromptBudget
+from newton.agent.loop.completion import CallLimits, PromptBudget
 from newton.agent.loop.prompt import ModelRequest, PromptBuilder
 from newton.agent.loop.tool_loop import ToolLoop
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, TurnRecorder

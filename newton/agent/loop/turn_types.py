@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.agent.actions.approvals import ApprovalCallback
+from newton.agent.actions.external_tools import ApprovalCallback
 from newton.agent.loop.prompt import MessageParts
 from newton.agent.reconciliation.line_changes import NO_RECEIPT, LearningReceipt
 from newton.agent.session_data.user_rules import NOTHING_HEARD, HeardRules

@@ -1,5 +1,6 @@
-"""Maintenance of an agent's memory: episodes of idle sessions, facts of lines, embedding, comparison, retention."""
+"""Maintenance of an agent's memory: episodes of idle sessions, facts and summaries of lines, embedding, retention."""
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +12,6 @@ from uuid import UUID
 from newton.agent.event_hooks import EventHooks
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.maintenance.extracted_facts import ExtractionResult
-from newton.agent.maintenance.line_summaries import summarize_lines
 from newton.agent.maintenance.statement_extraction import extract_statements, learn_open_sessions
 from newton.agent.prompt_records import prompt_store
 from newton.agent.reconciliation.known_items import list_user_names
@@ -20,11 +20,12 @@ from newton.agent.scope import AgentScope
 from newton.brain.pack_hooks import NO_HOOKS, HookRunner
 from newton.cognition import working_set
 from newton.cognition.bundles import bundle_store
-from newton.db.pool import Tx
-from newton.dialogue import artifacts, session_close
+from newton.db.pool import Tx, in_transaction
+from newton.dialogue import artifacts, message_queues, session_close
 from newton.dialogue.artifacts import ArtifactWriter
+from newton.dialogue.message_queues import LongMessage
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
-from newton.errors import ProviderError
+from newton.errors import ProviderError, TokenQuotaError
 from newton.fault_isolation import run_part
 from newton.heart.entities import entity_store
 from newton.heart.facts.fact_comparison import ComparisonReport, compare_facts
@@ -32,9 +33,78 @@ from newton.heart.facts.fact_merges import generalize_facts
 from newton.heart.identity.wish_models import find_standing_by_vector
 from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import LifecycleScope
+from newton.heart.reconciliation.prompt import ShortenedOutput, build_shortening_prompt
 from newton.ids import derive_model_id
+from newton.memory.hygiene import clean_model_text
+from newton.memory.memory import TokenCounter, WriteContext
+from newton.memory.representations import one_line
 from newton.memory.store import PlannedTransition, list_applied_since
 from newton.memory.vectors import RUN_TO_THE_END, DrainControl, DrainResult, EmbeddingOutbox
+
+SCHEMA_OVERHEAD_TOKENS = 50  # for the JSON around the text
+MAX_INPUT_CHARS = 24_000  # of a text in the prompt
+
+
+async def summarize_text(llm: StructuredLLM, message: LongMessage, max_tokens: int) -> str | None:
+    """Return a one-line summary of at most `max_tokens`; None if the model's answer is too long or empty.
+
+    Raises TokenQuotaError if the call could exceed the daily limit, and ProviderError if the model fails.
+    """
+    assert not in_transaction()
+    content = message.content
+    answer, _ = await llm.complete(
+        build_shortening_prompt(
+            content[:MAX_INPUT_CHARS],
+            speaker=message.speaker,
+            said_on=message.said_at.date(),
+            max_tokens=max_tokens,
+        ),
+        ShortenedOutput,
+        purpose="compress",
+        max_tokens=max_tokens + SCHEMA_OVERHEAD_TOKENS,
+    )
+    text, count_tokens = answer.words if answer else "", llm.scope.count_tokens
+    return accept_summary(text, content, max_tokens=max_tokens, count_tokens=count_tokens)
+
+
+def accept_summary(text: str, content: str, *, max_tokens: int, count_tokens: TokenCounter) -> str | None:
+    """Return the cleaned summary, or None if it has no words, or too many tokens. Pure.
+
+    It may have at most `max_tokens`, and must have fewer tokens than `content`.
+    """
+    line = one_line(clean_model_text(text))
+    if not re.search(r"\w", line) or count_tokens(line) > max_tokens or count_tokens(line) >= count_tokens(content):
+        return None
+    return line
+
+
+async def summarize_lines(llm: StructuredLLM, ctx: WriteContext, *, limit: int) -> int:
+    """Summarize up to `limit` long messages that have no summary; return the number of summaries stored.
+
+    Stops at the daily token limit. Raises ProviderError if the model fails; summaries stored before remain.
+    """
+    async with llm.scope.db.transaction(ctx.agent_id) as tx:
+        lines = await message_queues.find(tx, agent_id=ctx.agent_id, limit=limit)
+    count = 0
+    for line in lines:
+        room = message_queues.token_budget(line, count_tokens=llm.scope.count_tokens)
+        size = max(room, 1)
+        async with llm.scope.db.transaction(ctx.agent_id) as tx:
+            is_known, text = await message_queues.find_summary(tx, line.content, agent_id=ctx.agent_id, max_tokens=size)
+        if not is_known and room > 0:
+            try:
+                text = await summarize_text(llm, line, room)
+            except TokenQuotaError:
+                break
+        async with llm.scope.db.transaction(ctx.agent_id) as tx:
+            await message_queues.save_summary(
+                tx, line.content, text, memory_id=line.memory_id, max_tokens=size, ctx=ctx
+            )
+            if text:
+                await message_queues.apply_summaries(tx, [(line, text)], ctx=ctx)
+                count += 1
+    return count
+
 
 BATCH_SIZE = 64  # items of one step; further pending items are processed in the background
 BULK_KINDS = ("passage",)  # embedded by the ingestion itself or by a job

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import UUID
 
-from newton.agent.erasure import text_scan
-from newton.agent.erasure.person_names import build_name_pattern, find_stated_names, fold_name, is_searchable
 from newton.agent.events import clear
 from newton.agent.scope import AgentScope
+from newton.agent.services import person_search
+from newton.agent.services.person_search import build_name_pattern, find_stated_names, fold_name, is_searchable
 from newton.brain import decisions
 from newton.db.pool import Tx
 from newton.db.queries import load
@@ -80,10 +80,10 @@ class ErasureService:
         that contains a name of the subject, because the reason stays stored.
         """
         plan = await self._erase(subject, token=token, reason=reason, also=also)
-        text_scan.mask_in_logs(self.logs, plan.pattern)
+        person_search.mask_in_logs(self.logs, plan.pattern)
         async with self.scope.transaction() as tx:
-            remains = await text_scan.count_matches(tx, plan.pattern, agent_id=self.scope.agent_id)
-        return replace(plan, remains={**remains, **text_scan.count_in_logs(self.logs, plan.pattern)})
+            remains = await person_search.count_matches(tx, plan.pattern, agent_id=self.scope.agent_id)
+        return replace(plan, remains={**remains, **person_search.count_in_logs(self.logs, plan.pattern)})
 
     async def _erase(self, subject: str, *, token: str, reason: str, also: Sequence[str]) -> ErasurePlan:
         async with self.scope.write() as (tx, ctx):
@@ -122,7 +122,7 @@ class ErasureService:
     async def _plan(self, tx: Tx, subject: str, also: Sequence[str]) -> ErasurePlan:
         agent_id = self.scope.agent_id
         given = [_clean_name(name) for name in (subject, *also)]
-        archived = await text_scan.list_archived_texts(tx, agent_id=agent_id)
+        archived = await person_search.list_archived_texts(tx, agent_id=agent_id)
         names, shared_names = await self._find_names(tx, given, archived.values())
         keys = list({key for name in names for key in (normalize_name(name), name.casefold(), name.lower())})
         pattern = build_name_pattern(names)

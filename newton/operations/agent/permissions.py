@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from newton.agent.actions.action_store import ToolAction
-from newton.agent.actions.permission_store import ToolPermission, Verdict
+from newton.agent.actions.permissions import ToolPermission, Verdict
 from newton.memory.lookup import short_id
 from newton.operations.declaration import Door, operation
 from newton.operations.results import ItemList

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from newton.agent.field_types import CleanText, Importance
 from newton.agent.inventory.bulk_changes import BulkAction, BulkChange, BulkPlan
-from newton.agent.memory_inputs import MemoryFilterInput
+from newton.agent.inventory.memory_lists import MemoryFilterInput
 from newton.memory.lookup import short_id
 from newton.memory.memory import Kind
 from newton.operations.declaration import operation

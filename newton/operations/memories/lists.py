@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from newton.agent.memory_inputs import MemoryFilterInput
+from newton.agent.inventory.memory_lists import MemoryFilterInput
 from newton.content.yaml_files import did_you_mean
 from newton.errors import InputError
 from newton.memory.lookup import short_id

@@ -15,7 +15,6 @@ from newton.concurrency import with_timeout
 from newton.runtime.access.browser_sessions import BrowserSessions
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api import problems
-from newton.runtime.api.event_broadcaster import EventBroadcaster
 from newton.runtime.api.middleware.admission import AdmissionMiddleware, FairLimiter, KnownCallers
 from newton.runtime.api.middleware.request_limits import BodyMiddleware, HeaderCheckMiddleware
 from newton.runtime.api.middleware.request_log import RequestLogMiddleware
@@ -33,6 +32,7 @@ from newton.runtime.api.routes import (
     transfer,
     turns,
 )
+from newton.runtime.api.routes.events import EventBroadcaster
 from newton.runtime.api.routes.inventory import (
     documents,
     erasures,

@@ -13,9 +13,8 @@ from newton.memory import hygiene
 from newton.memory.memory import Trust
 from newton.runtime.access import operator_token, tokens
 from newton.runtime.access.tokens import SCOPES, TokenClaims, TokenScope
-from newton.runtime.agent_registry import AgentRegistry
+from newton.runtime.agent_registry import AgentRegistry, clean_user
 from newton.runtime.api.middleware.admission import DEADLINE_KEY, TIMEOUT_HEADER
-from newton.runtime.user_memory import clean_user
 from newton.runtime.wiring import AgentServices
 
 BEARER = HTTPBearer(

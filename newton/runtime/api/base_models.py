@@ -1,10 +1,11 @@
-"""Base classes of request and response models, and the query parameters of list endpoints."""
+"""Base classes of request and response models, the query parameters of list endpoints, and ids in paths."""
 
 from typing import Annotated, Any
 
-from fastapi import Query
-from pydantic import BaseModel, ConfigDict, JsonValue
+from fastapi import Path, Query
+from pydantic import BaseModel, ConfigDict, JsonValue, StringConstraints
 
+from newton.memory.lookup import MIN_ID_DIGITS
 from newton.runtime.tools.views import ViewModel
 
 ORIGIN = "http"  # the origin of everything that is written over HTTP
@@ -41,4 +42,12 @@ Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="Maximum number
 Cursor = Annotated[
     str | None,
     Query(max_length=500, description="The cursor of the page: `next` of the previous page. Default: the first page."),
+]
+
+
+MAX_ID_CHARS = 64
+
+IdRef = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ID_CHARS)]
+PathId = Annotated[
+    IdRef, Path(description=f"The id, or at least its last {MIN_ID_DIGITS} digits.", examples=["3f9c2a71"])
 ]

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from newton.agent.actions.approvals import ApprovalCallback
+from newton.agent.actions.external_tools import ApprovalCallback
 from newton.agent.loop.history_match import IncomingMessage, to_private_view
 from newton.agent.loop.prompt import MessageParts
 from newton.agent.loop.turn import TurnRunner

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+TITLE = "Memory, context and decisions for AI agents."  # of `newton --help`
+
 # The commands of `newton --help`.
 MAIN_COMMANDS = (
     *("chat", "ask", "remember", "recall", "list", "forget", "import", "serve", "dashboard", "decide", "review"),

@@ -6,10 +6,9 @@ from importlib import import_module
 from newton.operations.groups import GROUPS
 from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.command_index import load_commands
-from newton.runtime.cli.command_registry import MAIN_COMMANDS
+from newton.runtime.cli.command_registry import MAIN_COMMANDS, TITLE
 from newton.runtime.cli.printing import fit_lines, say
 
-TITLE = "Memory, context and decisions for AI agents."
 USES = (
     ("newton help GROUP", "List the commands of a group."),
     ("newton COMMAND --help", "Describe a command, or list the commands that begin with it."),

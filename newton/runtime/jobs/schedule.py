@@ -1,12 +1,18 @@
-"""The table of scheduled jobs, and the function with which the daemon runs a job for an agent."""
+"""The table of scheduled jobs, the function with which the daemon runs one for an agent, and their status."""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from newton.concurrency import with_timeout
 from newton.errors import NotFoundError
 from newton.runtime.agent_registry import AgentRegistry
-from newton.runtime.jobs import maintenance
-from newton.runtime.jobs.job_settings import SCHEDULES
-from newton.runtime.jobs.queue import ClaimedRun, Job, JobOutcome
+from newton.runtime.jobs import maintenance, queue
+from newton.runtime.jobs.job_settings import SCHEDULES, build_schedules
+from newton.runtime.jobs.queue import MAX_ATTEMPTS, ClaimedRun, Job, JobOutcome, JobRun
+from newton.runtime.jobs.triggers import OffSchedule
 from newton.runtime.jobs.worker import RunFunction
+from newton.runtime.wiring import AgentServices
 
 _TABLE = (
     Job(
@@ -89,3 +95,77 @@ def build_runner(agents: AgentRegistry) -> RunFunction:
         return outcome
 
     return run
+
+
+NEXT_SLOT = "next slot of the schedule"
+ON_REQUEST = "runs only on request"
+
+
+class JobStatus(NamedTuple):
+    """A job with its last run, its schedule in words, its next time, and why it runs then (`due_reason`).
+
+    The next time is that of the next attempt of a queued run, or else of the next slot; None if the schedule has ended
+    or is turned off. A jitter may delay the slot.
+    """
+
+    job: Job
+    last_run: JobRun | None
+    schedule: str
+    next_at: datetime | None
+    due_reason: str
+
+    @property
+    def last_run_fields(self) -> dict[str, Any]:
+        """Return the fields of the last run for JSON; all are None if the job has never run."""
+        last = self.last_run
+        return {
+            "state": last and last.state,
+            "last_at": last and last.started_at,
+            "seconds": last.duration.total_seconds() if last and last.duration else None,
+            "did": last and last.result,
+            "because": last and last.reason,
+            "error": last and last.error,
+        }
+
+
+async def list_job_statuses(newton: AgentServices) -> list[JobStatus]:
+    """Return the status of each job of the agent, in the order of `JOBS`."""
+    async with newton.scope.transaction() as tx:
+        runs = await queue.latest_runs(tx, agent_id=newton.scope.agent_id)
+    now, statuses = newton.scope.now(), list[JobStatus]()
+    for name, schedule in build_schedules(newton.settings.jobs).items():
+        last = runs.get(name)
+        due_at = last.due_at if last and last.state == "queued" else schedule.next_slot(now)
+        reason = ON_REQUEST if isinstance(schedule, OffSchedule) and due_at is None else describe_due(last, due_at, now)
+        statuses.append(JobStatus(JOBS[name], last, schedule.description, due_at, reason))
+    return statuses
+
+
+def describe_due(last: JobRun | None, due_at: datetime | None, now: datetime) -> str:
+    """Return why a job runs at its next time, or why it does not."""
+    if last and last.state == "running":
+        return f"runs now, attempt {last.attempts} of {MAX_ATTEMPTS}"
+    if last and last.state == "queued":
+        if last.attempts:
+            return f"repeats after an error: attempt {last.attempts + 1} of {MAX_ATTEMPTS}"
+        return "due, waits for a worker" if last.due_at <= now else "requested"
+    if due_at is None:
+        return "has no next time: its schedule has ended"
+    if last and last.state == "dead":
+        return "next slot of the schedule; the last run failed and is not repeated"
+    return NEXT_SLOT
+
+
+async def list_job_runs(newton: AgentServices, name: str, *, limit: int) -> list[JobRun]:
+    """Return up to `limit` runs of the named job, latest first. Raises NotFoundError for an unknown job."""
+    async with newton.scope.transaction() as tx:
+        return await queue.list_runs(tx, get_job(name).name, agent_id=newton.scope.agent_id, limit=limit)
+
+
+async def request_run(newton: AgentServices, name: str) -> UUID:
+    """Queue a run of the named job now; return its id, or the id of a pending or running run.
+
+    Raises NotFoundError for an unknown job.
+    """
+    async with newton.scope.transaction() as tx:
+        return await queue.enqueue(tx, get_job(name).name, agent_id=newton.scope.agent_id)

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from newton.agent import context_inputs
 from newton.agent.document_inputs import IngestDocumentInput
-from newton.agent.exchange_inputs import NoteExchangeInput
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
 from newton.content.yaml_files import did_you_mean
@@ -20,11 +19,8 @@ from newton.operations.runner import run_operation, to_data
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.hint_names import rename_commands, rename_in_error
 from newton.runtime.interface_matrix import EFFECTS_BY_DECLARATION, Effect
-from newton.runtime.tools import (
-    document_tools,
-    memory_tools,
-    session_tools,
-)
+from newton.runtime.tools import handwritten_tools
+from newton.runtime.tools.handwritten_tools import NoteExchangeInput
 from newton.runtime.wiring import AgentServices
 
 ORIGIN = "mcp"
@@ -172,10 +168,10 @@ def _operation_tool(operation: Operation) -> McpTool:
 
 
 OWN_TOOLS: Mapping[str, McpTool] = {
-    "context": _reader(context_inputs.HostContextInput, memory_tools.build_context),
-    "ingest_document": _writer(IngestDocumentInput, document_tools.ingest_document, is_idempotent=True),
+    "context": _reader(context_inputs.HostContextInput, handwritten_tools.build_context),
+    "ingest_document": _writer(IngestDocumentInput, handwritten_tools.ingest_document, is_idempotent=True),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
-    "note_exchange": McpTool(NoteExchangeInput, "adds", session_tools.note_exchange),
+    "note_exchange": McpTool(NoteExchangeInput, "adds", handwritten_tools.note_exchange),
 }
 OWN_GROUPS = {
     **dict.fromkeys(("note_exchange",), "sessions"),

@@ -1,17 +1,17 @@
-"""Choice of the tools to offer in a session: a few always, others once the session has contents that they work on.
+"""Which tools a model is offered in a turn, and their definitions.
 
 The set of a session only grows: the definitions are the first part of a request, so a change of them invalidates the
 prompt cache of the model's server.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from newton.agent.actions.external_tools import ExternalTool
-from newton.agent.loop.chat_tools.tool_definitions import define_tool
+from newton.agent.inputs import ToolInput
 from newton.agent.loop.chat_tools.tool_table import OFFERED_TOOLS
 from newton.agent.loop.prompt import count_tool_tokens
 from newton.agent.scope import AgentScope
@@ -21,6 +21,30 @@ from newton.memory.memory import TokenCounter
 from newton.providers.chat import RequestOptions, ToolDefinition
 
 SQL = load("newton.agent.loop.chat_tools", "tool_offer.sql")
+
+KEPT_FIELDS = ("type", "enum", "description", "items")
+
+
+def define_tool(name: str, model: type[ToolInput]) -> ToolDefinition:
+    """Return the definition of a tool with the docstring of its input model as the description."""
+    schema = model.model_json_schema()
+    properties = {field: _shorten(one) for field, one in schema.get("properties", {}).items()}
+    parameters: dict[str, object] = {"type": "object", "properties": properties}
+    if required := schema.get("required"):
+        parameters["required"] = required
+    description = " ".join((model.__doc__ or "").split())
+    return ToolDefinition(name, {"name": name, "description": description, "parameters": parameters})
+
+
+def _shorten(schema: Mapping[str, Any]) -> dict[str, object]:
+    """Return the schema of a field without what a model does not need, such as that it may be null."""
+    options = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    merged: dict[str, Any] = {**(options[0] if len(options) == 1 else {}), **schema}
+    kept: dict[str, object] = {key: merged[key] for key in KEPT_FIELDS if key in merged}
+    if isinstance(items := kept.get("items"), Mapping):
+        kept["items"] = _shorten(cast("Mapping[str, Any]", items))
+    return kept
+
 
 DECISION_FRAME = "decision"
 PLAN_FRAMES = frozenset({"planning"})

@@ -1,14 +1,20 @@
-"""The tools of the agent's own model. None stores what the user says, because that is learnt without a tool."""
+"""The tools of a chat, by name: their inputs, and what runs each."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Literal, cast, get_args
+
+from pydantic import ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from newton.agent import inputs
+from newton.agent.field_types import CleanText, Name
 from newton.agent.inputs import ToolInput
 from newton.agent.inventory.artifacts import ArtifactReadQuery
 from newton.agent.loop import tools
-from newton.agent.loop.chat_tools import tool_inputs
 from newton.agent.loop.tools import AgentToolset, ToolResult, ToolSpec
 from newton.agent.reconciliation.tool_changes import ToolChange, ToolChanger
+from newton.brain.drafts import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict
 from newton.dialogue.artifact_store import ArtifactVersion
 from newton.dialogue.task_tree import Task
 from newton.errors import InputError
@@ -16,12 +22,101 @@ from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.reconciliation.reconciling_types import Operation
 from newton.memory.memory import UNTRUSTED_TIERS, Trust, lowest_known_trust
 
+MAX_STEPS = 20
+
+
+class LookUpInput(ToolInput):
+    """Search memory for what the context lacks, or read one item."""
+
+    query: CleanText | None = None
+    id: str | None = Field(None, description="#id")
+    offset: SkipJsonSchema[int] = Field(0, ge=0)  # results name the next one
+
+
+class CorrectInput(ToolInput):
+    """Replace an item by what the user says, or end it."""
+
+    id: str = Field(description="#id or its words")
+    statement: CleanText | None = Field(None, description="none ends it")
+
+
+class ForgetItemInput(ToolInput):
+    """The user wants an item or words not kept."""
+
+    id: str
+
+
+class RuleInput(ToolInput):
+    """The user's lasting rules and wishes: add (text), change (id, text), lift (id)."""
+
+    text: CleanText | None = None
+    id: str | None = Field(None, description="or its words")
+
+
+class ReadPartInput(ToolInput):
+    """Read or search a long text of this conversation. No arguments: list them."""
+
+    name: Name | None = None
+    lines: str | None = Field(None, max_length=50, description="'120-180' or '-50'")
+    search: CleanText | None = Field(None, max_length=1_000, description="2 or 3 words")
+    offset: SkipJsonSchema[int] = Field(0, ge=0, le=1_000)
+
+
+class TaskInput(ToolInput):
+    """Keep a plan for work of several steps; finish each with its result."""
+
+    action: Literal["start", "finish", "block", "fail", "resume"]
+    text: CleanText | None = Field(None, description="goal, result or reason")
+    steps: list[CleanText] = Field([], max_length=MAX_STEPS)
+    number: int | None = Field(None, ge=1, le=1_000_000_000)
+
+
+class DecideInput(ToolInput):
+    """Record a decision before acting on it; returns similar ones."""
+
+    description: CleanText
+    confidence: float = Field(ge=0, le=1)
+    stakes: Stakes = "medium"
+    reasons: list[CleanText] = Field([], max_length=50, description="'empirical: it worked'")
+
+    def to_draft(self, now: datetime) -> DecisionDraft:
+        return DecisionDraft(
+            description=self.description,
+            confidence=self.confidence,
+            at=now,
+            stakes=self.stakes,
+            reasons=tuple(map(_to_reason, self.reasons)),
+        )
+
+
+class OutcomeOfDecisionInput(ToolInput):
+    """Record how a decision turned out."""
+
+    decision_id: str
+    outcome: Verdict
+    lesson: CleanText | None = None
+
+
+class AnyInput(ToolInput):
+    """Any arguments, for a tool that answers the same to all."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+def _to_reason(text: str) -> DecisionReason:
+    """Return a reason from a text that may begin with its kind."""
+    kind, colon, rest = text.partition(":")
+    if colon and rest.strip() and kind.strip().lower() in get_args(ReasonKind):
+        return DecisionReason(cast("ReasonKind", kind.strip().lower()), rest.strip())
+    return DecisionReason("analysis", text)
+
+
 LEARNT_ANYWAY = ToolResult(
     {"status": "not needed", "hint": "What the user says is remembered without a call. Answer the user now."}
 )
 
 
-async def recall(toolset: AgentToolset, args: tool_inputs.LookUpInput) -> ToolResult:
+async def recall(toolset: AgentToolset, args: LookUpInput) -> ToolResult:
     """Search the memory, or read one memory in full."""
     if args.id:
         wanted = inputs.ExpandInput.model_validate({"memory_id": args.id.lstrip("#"), "offset": args.offset})
@@ -31,19 +126,19 @@ async def recall(toolset: AgentToolset, args: tool_inputs.LookUpInput) -> ToolRe
     raise InputError("The call has neither a query nor an id.", hint="Give one of them.")
 
 
-async def correct(toolset: AgentToolset, args: tool_inputs.CorrectInput) -> ToolResult:
+async def correct(toolset: AgentToolset, args: CorrectInput) -> ToolResult:
     """Replace an item by what the user says now, or end it."""
     op: Operation = "update" if args.statement else "end"
     return await _change(toolset, ToolChange(op, args.id, args.statement or ""))
 
 
-async def forget(toolset: AgentToolset, args: tool_inputs.ForgetItemInput) -> ToolResult:
+async def forget(toolset: AgentToolset, args: ForgetItemInput) -> ToolResult:
     """Hide an item, or messages of the user, as if they had never been said; not deleted, so this can be undone."""
     changer = await _prepare_change(toolset)
     return await _finish_change(toolset, await changer.forget(args.id))
 
 
-async def change_rule(toolset: AgentToolset, args: tool_inputs.RuleInput) -> ToolResult:
+async def change_rule(toolset: AgentToolset, args: RuleInput) -> ToolResult:
     """Add, change or lift a rule or wish of the user."""
     if not (args.text or args.id):
         raise InputError("The call has neither a text nor an id.", hint="Give one of them.")
@@ -70,11 +165,11 @@ async def _finish_change(toolset: AgentToolset, fields: Mapping[str, object]) ->
     return ToolResult({name: value for name, value in fields.items() if value})
 
 
-async def decide(toolset: AgentToolset, args: tool_inputs.DecideInput) -> ToolResult:
+async def decide(toolset: AgentToolset, args: DecideInput) -> ToolResult:
     return await tools.record_decision(toolset, args.to_draft(toolset.memories.scope.now()))
 
 
-async def change_task(toolset: AgentToolset, args: tool_inputs.TaskInput) -> ToolResult:
+async def change_task(toolset: AgentToolset, args: TaskInput) -> ToolResult:
     """Start, finish, block, fail or resume a task of the session."""
     if args.action == "resume":
         if args.number is None:
@@ -85,7 +180,7 @@ async def change_task(toolset: AgentToolset, args: tool_inputs.TaskInput) -> Too
     return await _describe_change(toolset, await _change_current(toolset, args, args.text))
 
 
-async def _change_current(toolset: AgentToolset, args: tool_inputs.TaskInput, text: str) -> Task:
+async def _change_current(toolset: AgentToolset, args: TaskInput, text: str) -> Task:
     if args.action == "start":
         return await toolset.tasks.push(text, args.steps)
     if args.action == "finish":
@@ -106,7 +201,7 @@ async def _describe_change(toolset: AgentToolset, task: Task) -> ToolResult:
     return ToolResult(fields | ({"planned_steps": planned} if planned else {}), tree=tree)
 
 
-async def read_artifact(toolset: AgentToolset, args: tool_inputs.ReadPartInput) -> ToolResult:
+async def read_artifact(toolset: AgentToolset, args: ReadPartInput) -> ToolResult:
     """Read lines of an artifact of the session, search in its artifacts, or list them."""
     if toolset.session_id is None:
         raise InputError("There is no session, so there are no artifacts.", hint="Continue without this tool.")
@@ -151,18 +246,18 @@ async def say_learnt(toolset: AgentToolset, args: ToolInput) -> ToolResult:
 
 # In the order in which they are offered if not all fit into the window.
 OFFERED_TOOLS: Mapping[str, ToolSpec] = {
-    "recall": ToolSpec(tool_inputs.LookUpInput, recall, mutates=False),
-    "read_artifact": ToolSpec(tool_inputs.ReadPartInput, read_artifact, mutates=False),
-    "correct": ToolSpec(tool_inputs.CorrectInput, correct),
-    "forget": ToolSpec(tool_inputs.ForgetItemInput, forget),
-    "rule": ToolSpec(tool_inputs.RuleInput, change_rule),
-    "decide": ToolSpec(tool_inputs.DecideInput, decide),
-    "review": ToolSpec(tool_inputs.OutcomeOfDecisionInput, tools.review),
-    "task": ToolSpec(tool_inputs.TaskInput, change_task),
+    "recall": ToolSpec(LookUpInput, recall, mutates=False),
+    "read_artifact": ToolSpec(ReadPartInput, read_artifact, mutates=False),
+    "correct": ToolSpec(CorrectInput, correct),
+    "forget": ToolSpec(ForgetItemInput, forget),
+    "rule": ToolSpec(RuleInput, change_rule),
+    "decide": ToolSpec(DecideInput, decide),
+    "review": ToolSpec(OutcomeOfDecisionInput, tools.review),
+    "task": ToolSpec(TaskInput, change_task),
 }
 # Not offered, but answered: models know such tools from elsewhere.
 UNOFFERED_TOOLS: Mapping[str, ToolSpec] = {
     "expand": tools.TOOLS["expand"],
-    **dict.fromkeys(("remember", "note_lesson"), ToolSpec(tool_inputs.AnyInput, say_learnt, mutates=False)),
+    **dict.fromkeys(("remember", "note_lesson"), ToolSpec(AnyInput, say_learnt, mutates=False)),
 }
 CHAT_TOOLS: Mapping[str, ToolSpec] = {**OFFERED_TOOLS, **UNOFFERED_TOOLS}

@@ -9,8 +9,7 @@ from pydantic import Field
 from newton.agent.context_inputs import FilteredContextInput
 from newton.client.context import ContextResponse
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import ORIGIN, with_example
-from newton.runtime.api.path_ids import IdRef
+from newton.runtime.api.base_models import ORIGIN, IdRef, with_example
 from newton.runtime.tools.context_request import ContextCall
 
 router = APIRouter(prefix="/v1", tags=["context"])

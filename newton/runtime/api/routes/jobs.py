@@ -10,8 +10,8 @@ from pydantic import Field
 from newton.operations.results import ItemList
 from newton.runtime.api.auth import AdminAccess, ReadAccess
 from newton.runtime.api.base_models import Limit, ResponseModel
-from newton.runtime.jobs import status
-from newton.runtime.jobs.status import JobStatus, list_job_statuses, request_run
+from newton.runtime.jobs import schedule
+from newton.runtime.jobs.schedule import JobStatus, list_job_statuses, request_run
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -68,7 +68,7 @@ async def list_jobs(caller: ReadAccess) -> ItemList[JobInfo]:
 @router.get("/{name}/runs")
 async def list_job_runs(name: str, caller: ReadAccess, limit: Limit = 20) -> ItemList[JobRunInfo]:
     """List the runs of a job, latest first. Runs are kept for 30 days; of those without work, only the last one."""
-    runs = await status.list_job_runs(caller.newton, name, limit=limit)
+    runs = await schedule.list_job_runs(caller.newton, name, limit=limit)
     return ItemList(
         items=[
             JobRunInfo.from_source(one, duration_seconds=one.duration.total_seconds() if one.duration else None)

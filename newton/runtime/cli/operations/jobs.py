@@ -18,8 +18,15 @@ from newton.runtime.cli.printing import say
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.maintenance import EXPIRED_CONTEXTS, LIFECYCLE
 from newton.runtime.jobs.queue import JobOutcome, JobRun, RunResult
-from newton.runtime.jobs.schedule import build_runner, get_job
-from newton.runtime.jobs.status import NEXT_SLOT, JobStatus, list_job_runs, list_job_statuses, request_run
+from newton.runtime.jobs.schedule import (
+    NEXT_SLOT,
+    JobStatus,
+    build_runner,
+    get_job,
+    list_job_runs,
+    list_job_statuses,
+    request_run,
+)
 from newton.runtime.jobs.worker import JobWorker
 
 MAX_SHOWN_TRANSITIONS = 40

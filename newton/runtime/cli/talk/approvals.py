@@ -6,7 +6,7 @@ import termios
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
-from newton.agent.actions.approvals import ApprovalAnswer, ApprovalRequest
+from newton.agent.actions.external_tools import ApprovalAnswer, ApprovalRequest
 from newton.memory.representations import one_line
 from newton.runtime.cli.formatting import print_notice
 from newton.runtime.cli.printing import say

@@ -16,7 +16,7 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from newton.agent.actions.approvals import ApprovalAnswer, ApprovalRequest
+from newton.agent.actions.external_tools import ApprovalAnswer, ApprovalRequest
 from newton.client import ApiError
 from newton.environment import CHAT_HISTORY
 from newton.errors import NewtonError

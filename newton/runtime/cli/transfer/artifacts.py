@@ -2,6 +2,7 @@
 
 import hashlib
 import mimetypes
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,16 @@ from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.command_context import require_own_process
 from newton.runtime.cli.options import AgentOption, check_session_name, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.cli.private_files import write_private_text
+
+
+def write_private_text(path: Path, text: str) -> None:
+    """Write a text to a file that only its owner can read, also if the file exists. Raises OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+        if path.is_file():  # not a device or a pipe
+            os.fchmod(descriptor, 0o600)
+        file.write(text)
+
 
 MAX_UPLOAD_BYTES = 4 * MAX_UPLOAD_CHARS  # a character has at most four bytes
 

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from newton.cognition.assembly.render import SECTION_TITLES
 from newton.runtime.dashboard.api_client import gather_json
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
-from newton.runtime.reports import activity_charts
+from newton.runtime.reports import charts
 
 PAGE_SIZE = 40
 RECENT = 15
@@ -108,7 +108,7 @@ def _describe_contributions(candidate: Mapping[str, Any]) -> Sequence[dict[str, 
 
 
 def _draw_bar(used: float, scale: float, *, mark: float | None = None) -> Markup:
-    return Markup(activity_charts.draw_share(used, scale, mark=mark))
+    return Markup(charts.draw_share(used, scale, mark=mark))
 
 
 ROUTES: PageTable = (

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from newton.runtime.dashboard.api_client import gather_json
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
 from newton.runtime.dashboard.page_templates import quote_segment
-from newton.runtime.reports import activity_charts
+from newton.runtime.reports import charts
 
 PAGE_SIZE = 25
 MESSAGES_SHOWN = 30
@@ -96,8 +96,7 @@ def build_tree(tasks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _describe_parts(parts: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
     scale = max((one["tokens"] for one in parts.values()), default=1)
     return [
-        {**one, "name": name, "bar": Markup(activity_charts.draw_share(one["tokens"], scale))}
-        for name, one in parts.items()
+        {**one, "name": name, "bar": Markup(charts.draw_share(one["tokens"], scale))} for name, one in parts.items()
     ]
 
 

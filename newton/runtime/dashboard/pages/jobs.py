@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from newton.runtime.dashboard.api_client import gather_json
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
-from newton.runtime.jobs.status import NEXT_SLOT
+from newton.runtime.jobs.schedule import NEXT_SLOT
 
 JOBS = "/dashboard/jobs"
 MAX_RUNS = 50

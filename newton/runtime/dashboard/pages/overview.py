@@ -11,7 +11,7 @@ from newton.cognition.metrics.metrics import MetricTarget
 from newton.operations.contexts.metrics import format_target, format_value
 from newton.runtime.dashboard.api_client import ApiProblemError, gather_json
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
-from newton.runtime.reports import activity_charts
+from newton.runtime.reports import charts
 
 DAYS = 30
 MAX_LISTED = 100
@@ -96,10 +96,10 @@ def _count_by_kind(counts: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, i
 
 def _draw_activity(activity: Mapping[str, Any]) -> dict[str, Markup]:
     first, last = (datetime.fromisoformat(activity[name]).date() for name in ("since", "until"))
-    days = activity_charts.list_days(first, last)
+    days = charts.list_days(first, last)
     titles = {"created": "New memories by kind", "changed": "State changes", "tokens": "Tokens of model calls"}
     return {
-        name: Markup(activity_charts.draw_days(name, title, _by_series(activity[name]), days))
+        name: Markup(charts.draw_days(name, title, _by_series(activity[name]), days))
         for name, title in titles.items()
         if activity[name]
     }
@@ -141,13 +141,13 @@ def draw_metric(
     if metric["value"] is None:
         return ""
     if metric["name"] not in DAILY_METRICS:
-        return activity_charts.draw_target_bar(metric["value"], target)
+        return charts.draw_target_bar(metric["value"], target)
     by_day = {date.fromisoformat(day["name"]): _find_value(day, metric["name"]) for day in report["days"]}
     known = [day for day, value in by_day.items() if value is not None]
     if len(known) < 2:
         return ""
-    values = [by_day.get(day) for day in activity_charts.list_days(known[0], known[-1])]
-    return activity_charts.draw_metric(
+    values = [by_day.get(day) for day in charts.list_days(known[0], known[-1])]
+    return charts.draw_metric(
         f"metric-{number}",
         metric["name"],
         values,

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from newton.agent.inventory.memory_lists import MemoryListService
-from newton.agent.memory_inputs import MemoryFilterInput
+from newton.agent.inventory.memory_lists import MemoryFilterInput, MemoryListService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.identity import IdentityService

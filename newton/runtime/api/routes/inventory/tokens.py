@@ -12,8 +12,7 @@ from newton.runtime.access import tokens
 from newton.runtime.access.tokens import TokenDraft, TokenScope, UserPolicy
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.auth import AdminAccess, AuthenticatedCaller
-from newton.runtime.api.base_models import RequestModel, ResponseModel, with_example
-from newton.runtime.api.path_ids import PathId
+from newton.runtime.api.base_models import PathId, RequestModel, ResponseModel, with_example
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/agents/{name}/tokens", tags=["agents"])

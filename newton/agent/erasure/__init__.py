@@ -1,1 +1,0 @@
-"""Erasure of a person: the names that find them in texts, and the scan of all stored texts for these names."""
