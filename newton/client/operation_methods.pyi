@@ -227,13 +227,14 @@ class OperationMethods(DaemonConnection):
         "Show what a model would now be sent of a session: recent messages, and summaries of older ones."
     async def session_stats(self, session: str) -> JsonDict:
         "Show the tokens of a session by part, its compactions, what is masked, and its latest context."
-    async def working_memory(
+    async def create_context(
         self,
         *,
-        session: str | None = None,
         profile: str = "balanced",
+        session: str | None = None,
         max_tokens: int | None = None,
         decay_hours: float | None = None,
+        order: Literal["best_first", "best_last", "edges", "chronological", "clustered"] | None = None,
         why: bool = False,
     ) -> JsonDict:
         "Build a context from what a session stored, showed and read (its working memory), without a search."

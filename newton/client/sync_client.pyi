@@ -75,6 +75,7 @@ class SyncClient:
     conflicts = _synchronize(Client.conflicts)
     context = _synchronize(Client.context)
     create_branch = _synchronize(Client.create_branch)
+    create_context = _synchronize(Client.create_context)
     create_session = _synchronize(Client.create_session)
     create_token = _synchronize(Client.create_token)
     decide = _synchronize(Client.decide)
@@ -183,5 +184,4 @@ class SyncClient:
     upload_document = _synchronize(Client.upload_document)
     view = _synchronize(Client.view)
     why = _synchronize(Client.why)
-    working_memory = _synchronize(Client.working_memory)
     working_memory_stats = _synchronize(Client.working_memory_stats)

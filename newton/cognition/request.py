@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import Field, ValidationError
 
 from newton.content.frames import BudgetSplit, LayerShares
-from newton.content.profiles import FeatureWeights, GatherOptions, Profile, Weight
+from newton.content.profiles import FeatureWeights, GatherOptions, ItemOrder, Profile, Weight
 from newton.content.yaml_files import StrictModel
 from newton.deadline import RequestDeadline
 from newton.errors import InputError
@@ -45,12 +45,14 @@ class ReachOverrides(StrictModel):
 
 
 class ContextOverrides(StrictModel):
-    """Values that replace those of the profile (`weights`, `reach`) and of the frame (`budget`) for one context."""
+    """Values that replace those of the profile and, for `budget`, of the frame, for one context."""
 
     weights: WeightOverrides | None = Field(None, description="Weights of features in the score of a memory.")
     reach: ReachOverrides | None = Field(
         None, description="Limits of the memories to consider in addition to the results of the search."
     )
+    decay_hours: float | None = Field(None, gt=0, description="The time constant of the recency decay, in hours.")
+    order: ItemOrder | None = Field(None, description="The order of the memories in a layer.")
     budget: BudgetSplit | None = Field(
         None,
         description="Percent of the flexible tokens for `recent`, `semantic`, `entity` and `patterns`, 100 in total.",
@@ -59,7 +61,8 @@ class ContextOverrides(StrictModel):
     def apply_to_profile(self, profile: Profile) -> Profile:
         """Return the profile with the values of the overrides.
 
-        Raises InputError if weights are given for a profile that has an expression, or if all weights become 0.
+        Raises InputError if weights are given for a profile that has an expression, if all weights become 0, or if
+        `decay_hours` is given for a profile without decay.
         """
         weights = self.weights.model_dump(exclude_none=True) if self.weights else {}
         reach = self.override_reach(profile.reach)
@@ -70,7 +73,9 @@ class ContextOverrides(StrictModel):
             weighted = FeatureWeights.model_validate(profile.weights.model_dump() | weights) if weights else None
         except ValidationError:
             raise InputError("All weights are 0.", hint="Give a weight above 0 to one feature.") from None
-        return profile.model_copy(update={"reach": reach} | ({"weights": weighted} if weighted else {}))
+        changed = {"reach": reach, "weights": weighted, "order": self.order}
+        profile = profile.model_copy(update={name: value for name, value in changed.items() if value is not None})
+        return profile if self.decay_hours is None else profile.with_time_constant(self.decay_hours)
 
     def override_reach(self, reach: GatherOptions) -> GatherOptions:
         """Return the limits with the values of the overrides."""

@@ -186,7 +186,7 @@ async def test_it_is_not_shown_in_working_memory_nor_in_a_context_without_events
     assert (observed(only), reasons(only)) == ([], [])
     others = await mind.context(ASKED, session_id=here, filters=ContextFilters(event_types=frozenset({"file_read"})))
     assert observed(others) == []
-    shown = await run_tool(newton(mind, HashEmbedder()), "working_memory", {"session": "s1"})
+    shown = await run_tool(newton(mind, HashEmbedder()), "create_context", {"session": "s1"})
     assert "orders.models" not in str(shown.fields["text"])
 
 

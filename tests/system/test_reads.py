@@ -109,7 +109,7 @@ REFUSED_OPTIONS: Mapping[tuple[str, str], set[str]] = {
     ("http", "preview"): {"frame", "look_again_at", "reasons"},
     ("http", "read_artifact"): {"version"},
     ("http", "stream_events"): {"after"},
-    ("http", "working_memory"): {"decay_hours"},
+    ("http", "create_context"): {"decay_hours", "order"},
     ("mcp", "list_memories"): {"cursor", "fields", "source", "states"},
     ("mcp", "preview"): {"frame", "look_again_at", "reasons"},
 }

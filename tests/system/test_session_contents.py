@@ -204,7 +204,7 @@ async def test_the_session_of_a_connection_is_that_of_its_tool_calls(api: Api) -
     token = await api.token("ana")
     async with speaking(api.url, token, **{"X-Newton-Session": "repairs"}) as client:
         red = await told(client, "remember", content=RED, source="own")
-        assert "lighthouse" in (await told(client, "working_memory"))["text"]
+        assert "lighthouse" in (await told(client, "create_context"))["text"]
         assert (await told(client, "note_exchange", user="The lock of the boat is number forty."))[
             "session"
         ] == "repairs"

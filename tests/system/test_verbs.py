@@ -181,15 +181,16 @@ async def test_reports_are_read_everywhere(client: Client, api: Api) -> None:
 
 
 async def test_the_working_memory_of_a_session_is_a_context_everywhere(client: Client) -> None:
-    # S000-11
+    # S000-11, S000-F2, S000-F4
     with pytest.raises(ApiError, check=has_code("not_found")):
-        await client.working_memory(session="walk")
+        await client.create_context(session="walk")
     async for _ in client.run_turn("walk", "The path along the dyke is closed."):
         pass
-    first = await client.working_memory(session="walk", profile="recent")
+    first = await client.create_context(profile="recent", session="walk", decay_hours=0.5)
     assert "The path along the dyke is closed." in first["text"] and first["profile"] == "recent"
-    assert (await tool(client, "working_memory", session="walk", profile="recent"))["text"] == first["text"]
+    assert (await tool(client, "create_context", session="walk", profile="recent"))["text"] == first["text"]
+    assert (await client.create_context(profile="recent", session="walk", order="best_last"))["text"] == first["text"]
     with pytest.raises(ApiError, check=has_code("not_found")):
-        await client.working_memory(session="walk", profile="nonsense")
+        await client.create_context(session="walk", profile="nonsense")
     bundle = (await client.bundles())["items"][0]
     assert (await tool(client, "why", bundle_id=bundle["bundle_id"]))["bundle_id"] == bundle["bundle_id"][-8:]

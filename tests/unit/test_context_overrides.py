@@ -32,6 +32,15 @@ def test_what_is_left_out_stays() -> None:
     assert overrides(weights={"similarity": 2.0}).apply_to_profile(evidence).weights.nonzero["similarity"] == 2.0
 
 
+def test_a_request_has_its_own_decay_and_order() -> None:
+    # S000-F2, S000-F4
+    coding = PROFILES["coding"]
+    changed = overrides(decay_hours=0.5, order="best_last").apply_to_profile(coding)
+    assert changed.recency == coding.recency.with_time_constant(0.5) and changed.order == "best_last" != coding.order
+    with pytest.raises(InputError, match="does not fall with its age"):
+        overrides(decay_hours=0.5).apply_to_profile(PROFILES["important"])
+
+
 def test_percentages_replace_the_shares_of_the_frame() -> None:
     # S001-26: of 1,000 units, recent, semantic, entity and patterns have their percent
     split = overrides(budget={"recent": 20, "semantic": 40, "entity": 20, "patterns": 20})

@@ -71,7 +71,7 @@ def test_no_cell_is_empty_without_a_reason() -> None:
 
 def test_what_every_interface_must_have() -> None:
     wanted = {
-        *("remember", "recall", "expand", "forget", "supersede", "confirm", "retract", "context", "working_memory"),
+        *("remember", "recall", "expand", "forget", "supersede", "confirm", "retract", "context", "create_context"),
         *("decide", "think", "done", "review", "outcomes", "decisions", "calibration", "bundles", "why", "sessions"),
         *("tasks", "procedures", "procedure_outcome", "censors", "add_censor", "retire_censor", "false_positive"),
         *("metrics", "identity", "propose_identity"),

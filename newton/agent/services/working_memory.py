@@ -16,10 +16,11 @@ from newton.cognition.assembly.working_context import (
     WorkingSetSnapshot,
     assemble_working_context,
 )
+from newton.cognition.request import ContextOverrides
 from newton.cognition.sources import session_state
 from newton.cognition.working_set import ProfileStats
 from newton.content.frames import Frame
-from newton.content.profiles import Profile, select_profile
+from newton.content.profiles import ItemOrder, Profile, select_profile
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
 
@@ -57,19 +58,24 @@ class WorkingMemory:
     model_id: UUID | None = None
 
     async def create_context(
-        self, strategy: str = DEFAULT_STRATEGY, max_tokens: int | None = None, *, decay_hours: float | None = None
+        self,
+        strategy: str = DEFAULT_STRATEGY,
+        max_tokens: int | None = None,
+        *,
+        decay_hours: float | None = None,
+        order: ItemOrder | None = None,
     ) -> WorkingContext:
         """Build a context from the working memory, of at most `max_tokens` (default: the capacity).
 
-        `strategy` is the name of the profile that ranks the memories; `decay_hours` replaces its time constant. Raises
-        NotFoundError for an unknown strategy.
+        `strategy` is the name of the profile that ranks the memories; `decay_hours` replaces its time constant, and
+        `order` its order. Raises NotFoundError for an unknown strategy.
         """
         limit = max_tokens or self.capacity
         agent_id = self.scope.agent_id
         async with self.scope.transaction() as tx:
             frame = await session_state.find_session_frame(tx, agent_id=agent_id, session_id=self.session_id)
             profile = select_profile(self.profiles, strategy, frame=frame)
-            profile = profile if decay_hours is None else profile.with_time_constant(decay_hours)
+            profile = ContextOverrides(decay_hours=decay_hours, order=order).apply_to_profile(profile)
             snapshot = await self._snapshot(tx, profile, frame)
             context = assemble_working_context(snapshot, profile, max_tokens=limit)
             await working_set.record_strategy_use(tx, context, strategy, agent_id=agent_id, now=snapshot.now)

@@ -12,7 +12,7 @@ from newton.agent.services.working_memory import DEFAULT_STRATEGY, WorkingSetSta
 from newton.cognition.assembly.scored_candidate import ScoredCandidate, format_list_line
 from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.cognition.scoring.score import compute_contributions
-from newton.content.profiles import Profile
+from newton.content.profiles import ItemOrder, Profile
 from newton.memory.lookup import short_id
 from newton.operations.declaration import operation
 from newton.operations.fields import WorkingSession
@@ -107,13 +107,13 @@ def _format_hours(hours: Sequence[float]) -> str:
 
 
 @operation("GET /v1/working-memory", "reads", command="working-memory show", text=_format_context)
-async def working_memory(
+async def create_context(
     caller: "OperationCaller",
-    *,
-    session: WorkingSession = None,
     profile: Annotated[
         Name, Field(description="The profile, which ranks the memories, such as recent or important.")
     ] = DEFAULT_STRATEGY,
+    *,
+    session: WorkingSession = None,
     max_tokens: Annotated[
         int | None,
         Field(
@@ -125,6 +125,7 @@ async def working_memory(
     decay_hours: Annotated[
         float | None, Field(gt=0, description="The time constant of the profile's recency decay, in hours.")
     ] = None,
+    order: Annotated[ItemOrder | None, Field(description="The order of the memories.")] = None,
     why: Annotated[bool, Field(description="Whether to say of each memory why it is in the context or not.")] = False,
 ) -> WorkingMemoryContext:
     """Build a context from what a session stored, showed and read (its working memory), without a search.
@@ -132,7 +133,7 @@ async def working_memory(
     Example: newton working-memory --session s --profile important --max-tokens 500
     """
     memory = await caller.newton.working_memory(session)
-    context = await memory.create_context(profile, max_tokens, decay_hours=decay_hours)
+    context = await memory.create_context(profile, max_tokens, decay_hours=decay_hours, order=order)
     items, omitted = (
         tuple(_to_item(one, context.profile) for one in candidates if why)
         for candidates in (context.items, context.left_out)
