@@ -5,6 +5,7 @@ import io
 import re
 import sys
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -96,6 +97,22 @@ def test_every_module_says_its_job_in_its_name_and_one_sentence(parsed: dict[str
     assert [name for name in EVERY if {Path(name).stem, *Path(name).parent.parts} & VAGUE] == []
     silent = [name for name, tree in parsed.items() if not (ast.get_docstring(tree) or "").partition("\n")[0]]
     assert silent == ["tests/__init__.py", "tests/fitting/__init__.py"]
+
+
+def test_no_module_binds_a_constant_twice(parsed: dict[str, ast.Module]) -> None:
+    """Else those who read the first value get the second one. ruff sees this of functions and classes."""
+    assert [f"{name}: {constant}" for name, tree in parsed.items() for constant in rebound(tree)] == []
+    assert rebound(ast.parse("A = 2.0\nA, B = 600.0, 60.0\n")) == ["A"]
+    assert rebound(ast.parse("A: int = 2\nA = 3\n")) == ["A"]
+    assert rebound(ast.parse("A = {}\nA['b'] = 1\nA.b = 2\n")) == []
+
+
+def rebound(tree: ast.Module) -> list[str]:
+    assigned = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    annotated = [node.target for node in tree.body if isinstance(node, ast.AnnAssign)]
+    parts = [part for target in (*assigned, *annotated) for part in ast.walk(target)]
+    count = Counter(part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store))
+    return [name for name, times in count.items() if times > 1]
 
 
 def test_nothing_is_caught_that_was_not_expected(parsed: dict[str, ast.Module]) -> None:

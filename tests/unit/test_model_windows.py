@@ -126,7 +126,7 @@ async def test_a_server_tells_its_window(dialect: Dialect) -> None:
         assert await stated.find_window() == (16_000, "setting")
 
 
-async def test_a_model_that_is_not_loaded_has_its_smallest_window_and_a_silent_server_none() -> None:
+async def test_a_model_that_is_not_loaded_has_its_smallest_window() -> None:
     async def respond(wire: Wire) -> None:
         pages: dict[str, object] = {
             "/v1/models": {"object": "list", "data": [{"id": "m", "owned_by": "library"}]},
@@ -137,7 +137,21 @@ async def test_a_model_that_is_not_loaded_has_its_smallest_window_and_a_silent_s
 
     async with endpoint(respond, lists=True) as made:
         assert await named(made.url).find_window() == (4_096, "server")
-    assert (await named("http://127.0.0.1:9/v1").find_window()).source == "default"
+
+
+async def test_a_server_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_catalog, "PROBE_SECONDS", 0.1)
+    gate = asyncio.Event()
+
+    async def respond(wire: Wire) -> None:
+        if wire.path.startswith("/api"):
+            await gate.wait()
+        await wire.send(200, {"object": "list", "data": [{"id": "m", "owned_by": "library"}]})
+
+    async with endpoint(respond, lists=True) as made:
+        for url in (made.url, "http://127.0.0.1:9/v1"):
+            assert (await asyncio.wait_for(named(url).find_window(), 60)).source == "default"
+        gate.set()
 
 
 async def test_a_known_window_is_used_at_once_while_one_request_asks_for_it_anew(
