@@ -27,7 +27,8 @@ SYNC_STUB = """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
+from threading import Thread
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, overload
 
 from .client import Client
 
@@ -46,6 +47,10 @@ def _synchronize(
 def _synchronize(
     method: Callable[Concatenate[Client, P], AbstractAsyncContextManager[AsyncGenerator[T]]],
 ) -> Callable[Concatenate[SyncClient, P], AbstractContextManager[Generator[T]]]: ...
+
+class LoopThread(Thread):
+    current: ClassVar[LoopThread | None]
+    def call(self, coroutine: Coroutine[Any, Any, T], *, closes: bool = False) -> T: ...
 
 class SyncClient:
     def __init__{signature}: ...

@@ -19,8 +19,15 @@ class EntityRelation(NamedTuple):
 
 TEMPLATES: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 LISTS: dict[str, list[str]] = TEMPLATES["lists"]
+
+
+def find_values(named: str | list[str]) -> list[str]:
+    """Return the list of that name, or the list that is given in its place."""
+    return LISTS[named] if isinstance(named, str) else named
+
+
 SINGLE_VALUED = [
-    EntityRelation(**{part: LISTS.get(str(value), value) for part, value in one.items()})
+    EntityRelation(one["statement"], find_values(one["subjects"]), find_values(one["values"]), one["announced"])
     for one in TEMPLATES["single_valued"]
 ]
 
@@ -37,9 +44,8 @@ def draw_pairs(seed: int = 7) -> Iterator[dict[str, str]]:
             other = draw.choice([one for one in LISTS["people"] if one != name])
             yield _pair("compatible", older.format(s=name), newer.format(s=other))
     for older, newer, named in TEMPLATES["both_true"]:
-        values = LISTS.get(str(named), named)
         for _ in range(8):
-            (one, other), name = draw.sample(values, 2), draw.choice(LISTS["people"])
+            (one, other), name = draw.sample(find_values(named), 2), draw.choice(LISTS["people"])
             yield _pair("compatible", older.format(s=name, a=one), newer.format(s=name, b=other))
 
 

@@ -205,7 +205,7 @@ def minilm(mind: Mind) -> None:
     mind.embedder = load_minilm()
 
 
-def newton(mind: Mind, embedder: Embedder, model: ChatModel | None = None) -> AgentServices:
+def newton(mind: Mind, embedder: Embedder | None, model: ChatModel | None = None) -> AgentServices:
     settings = load({"agent": "ana"}, env={})
     return AgentServices(
         settings=settings,

@@ -48,9 +48,12 @@ async def test_frame_and_profile_can_be_forced_and_what_there_is_not_is_refused(
     bundle = await mind.context("Which ferry?", frame="debug", profile="recent")
     assert bundle.text.startswith("## Current Approach: debug\n")
     assert (bundle.frame_choice.forced, bundle.profile.name) == (True, "recent")
-    for unknown, nearest in (({"frame": "debgu"}, "debug"), ({"profile": "newtn"}, "newton")):
+    for build, nearest in (
+        (mind.context("Which ferry?", frame="debgu"), "debug"),
+        (mind.context("Which ferry?", profile="newtn"), "newton"),
+    ):
         with pytest.raises(NotFoundError, match=nearest):
-            await mind.context("Which ferry?", **unknown)
+            await build
     for budget in (0, -1):
         with pytest.raises(InputError, match="is not possible"):
             await mind.context("Which ferry?", budget=budget)

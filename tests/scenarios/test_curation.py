@@ -73,7 +73,8 @@ async def test_the_daily_job_tells_every_step_it_took(mind: Mind) -> None:
     await tell(mind, ("Ben owns a boat.", "Ben", "owns"), ("Ben owns the boat", "Ben", "owns"))
     steps = (await upkeep(mind).run_lifecycle()).steps
     kept = await mind.fetch("select memory_id, event from memory.transitions where origin = 'job lifecycle'")
-    assert sorted((step.memory_id, step.event) for step in steps) == sorted(map(tuple, kept))
+    stored = sorted((row["memory_id"], row["event"]) for row in kept)
+    assert sorted((step.memory_id, step.event) for step in steps) == stored
     assert {step.event for step in steps} >= {"merged", "generalized"}
     mind.clock.advance(timedelta(seconds=1))
     assert (await upkeep(mind).run_lifecycle()).steps == [], "twice is like once"

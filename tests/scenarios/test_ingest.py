@@ -107,9 +107,7 @@ async def test_the_embedding_of_passages_can_be_stopped_between_batches(mind: Mi
     seen = list[int]()
     control = DrainControl(batch=4, on_progress=seen.append, is_stopped=lambda: sum(seen) == 8)
     drained = (
-        await newton(mind, mind.embedder or HashEmbedder())
-        .maintenance("job")
-        .process_pending(limit=None, passages=True, control=control)
+        await newton(mind, mind.embedder).maintenance("job").process_pending(limit=None, passages=True, control=control)
     )
     assert (drained.embedded, drained.stopped_by, [n for n in seen if n]) == (8, "it was stopped", [4, 4])
 

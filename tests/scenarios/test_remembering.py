@@ -25,6 +25,11 @@ def own(mind: Mind) -> AgentServices:
     return newton(mind, load_minilm())
 
 
+def id_of(stored: RememberedMemory) -> str:
+    assert stored.memory_id
+    return short_id(stored.memory_id)
+
+
 def shown(stored: RememberedMemory) -> list[str]:
     return format_remembered(stored).splitlines()
 
@@ -48,15 +53,15 @@ async def test_what_a_fact_replaced_and_contests_is_named_over_every_interface(m
             first, second = await tell(mind, partner, *said)
             assert not first.replaced and not first.contested
             assert [one.memory_id for one in second.replaced] == [first.memory_id]
-            assert shown(second)[1] == f"  Replaced: {short_id(first.memory_id)} {said[0]}"
-            record = await client.expand(first.memory_id)
+            assert shown(second)[1] == f"  Replaced: {id_of(first)} {said[0]}"
+            record = await client.expand(id_of(first))
             assert record["changes"][-1]["replaced_by"] == {"memory_id": str(second.memory_id), "text": said[1]}
             (repeated,) = await tell(mind, partner, said[1])
             assert repeated.replaced == second.replaced, "a repetition names them again"
         allergies = ("Ben is allergic to peanuts.", "Ben is no longer allergic to peanuts.")
         known, denied = await tell(mind, there, *allergies)
         assert [one.memory_id for one in denied.contested] == [known.memory_id]
-        assert shown(denied)[1] == f"  May contradict: {short_id(known.memory_id)} {allergies[0]}"
+        assert shown(denied)[1] == f"  May contradict: {id_of(known)} {allergies[0]}"
     answers: list[Any] = []
     for content in ("The gym opens at seven.", "The gym now opens at nine."):
         mind.clock.advance(timedelta(days=3))
@@ -71,10 +76,10 @@ async def test_a_fact_that_returns_replaces_its_successor(mind: Mind, own: Agent
     six, eight, again = await tell(mind, here, *said)
     assert again.memory_id == six.memory_id
     assert [one.memory_id for one in again.replaced] == [eight.memory_id]
-    changes = (await own.curation("cli").get(short_id(eight.memory_id))).changes
+    changes = (await own.curation("cli").get(id_of(eight))).changes
     assert changes[-1].replaced_by is not None
     assert changes[-1].replaced_by.memory_id == six.memory_id
-    changes = (await own.curation("cli").get(short_id(six.memory_id))).changes
+    changes = (await own.curation("cli").get(id_of(six))).changes
     assert changes[-1].replaced_by is None, "it is current again"
 
 
@@ -93,7 +98,7 @@ async def test_a_person_is_warned_where_a_model_is_refused(mind: Mind, own: Agen
     assert (await own.censors("cli").list_censors())[0].activations == 1, "a statement of a person is no act"
     refused = await run_tool(own, "remember", {"content": text, "source": "own"})
     assert refused.is_error and refused.fields["code"] == "censor_blocked"
-    corrected = {"memory_id": short_id(report.memory_id), "content": text[3:]}
+    corrected = {"memory_id": id_of(report), "content": text[3:]}
     assert (await run_named(here, "supersede", **corrected)).superseded_by
     assert (await run_tool(own, "supersede", corrected)).fields["code"] == "censor_blocked"
 

@@ -62,10 +62,14 @@ async def test_a_list_is_filtered_counted_paged_and_reduced_to_fields(ana: Clien
 
 
 async def test_unknown_filters_states_and_cursors_are_refused(ana: Client) -> None:
-    for filters in ({"states": "gone"}, {"cursor": "xx"}, {"fields": "secret"}, {"limit": 0}):
+    for refused in (
+        ana.list_memories(states=["gone"]),
+        ana.list_memories(cursor="xx"),
+        ana.list_memories(fields=["secret"]),
+        ana.list_memories(limit=0),
+    ):
         with pytest.raises(ApiError, check=has_code("invalid_input")):
-            await ana.list_memories(**filters)
-    cursor = None
+            await refused
     await told(ana, "One thing", "Another thing")
     cursor = (await ana.list_memories(limit=1))["next"]
     with pytest.raises(ApiError, check=has_code("invalid_input"), match="cursor"):
@@ -175,11 +179,17 @@ async def test_a_change_of_many_needs_a_filter_and_memories_to_which_it_applies(
 async def test_nobody_lists_edits_or_deletes_what_another_agent_stores(api: Api, ana: Client, ben: Client) -> None:
     (memory_id,) = await told(ana, "Ana likes tea", subject="Ana")
     await ana.append_messages("talk", [{"role": "user", "content": "Where is the tea?"}])
-    for wanted in ({}, {"subject": "Ana"}, {"text": "tea"}, {"sort": "uses"}, {"sort": "occurred"}):
-        assert (await ben.list_memories(**wanted))["items"] == []
-    for wanted in ({"session": "talk"}, {"source": memory_id}):
+    for listed in (
+        ben.list_memories(),
+        ben.list_memories(subject="Ana"),
+        ben.list_memories(text="tea"),
+        ben.list_memories(sort="uses"),
+        ben.list_memories(sort="occurred"),
+    ):
+        assert (await listed)["items"] == []
+    for refused in (ben.list_memories(session="talk"), ben.list_memories(source=memory_id)):
         with pytest.raises(ApiError, check=has_code("not_found")):
-            await ben.list_memories(**wanted)
+            await refused
     with pytest.raises(ApiError, check=has_code("not_found")):
         await ben.edit_memory(memory_id, importance=1)
     assert (await ben.change_memories("forget", {"subject": "Ana"}))["count"] == 0

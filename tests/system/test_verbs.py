@@ -1,7 +1,7 @@
 """The same verbs do the same by every interface: MCP, the client over HTTP, and the chat."""
 
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 import pytest_asyncio
@@ -10,7 +10,14 @@ from newton.client import ApiError, Client
 from tests.support import has_code
 from tests.system.served import OPERATOR, Api
 
+
+class Attribute(TypedDict):
+    subject: str
+    attribute: str
+
+
 REASON = {"kind": "empirical", "text": "It held last winter."}
+HOME: Attribute = {"subject": "Noor", "attribute": "lives in"}
 LONG = " ".join(f"On day {n} the river rose by {n} centimetres." for n in range(400))
 
 
@@ -94,14 +101,13 @@ async def test_facts_are_curated_by_mcp_with_the_trust_of_an_agent(client: Clien
 
 async def test_an_answer_to_remember_names_what_the_fact_replaced_or_contradicts(client: Client) -> None:
     # S002-16
-    home = {"subject": "Noor", "attribute": "lives in"}
-    first = await client.remember("Noor lives in Oslo.", **home)
+    first = await client.remember("Noor lives in Oslo.", **HOME)
     assert (first["replaced"], first["contested"]) == ([], [])
-    second = await client.remember("Noor lives in Bergen.", idempotency_key="moved", **home)
+    second = await client.remember("Noor lives in Bergen.", idempotency_key="moved", **HOME)
     assert second["replaced"] == [{"memory_id": first["memory_id"], "text": "Noor lives in Oslo."}]
-    again = await client.remember("Noor lives in Bergen.", idempotency_key="moved", **home)
+    again = await client.remember("Noor lives in Bergen.", idempotency_key="moved", **HOME)
     assert again == second, "a repeated request is answered alike"
-    third = await tool(client, "remember", content="Noor lives in Turku.", source="own", **home)
+    third = await tool(client, "remember", content="Noor lives in Turku.", source="own", **HOME)
     (contested,) = third["contested"]
     assert (contested["memory_id"], contested["text"]) == (second["memory_id"][-8:], "Noor lives in Bergen.")
     assert third["replaced"] == [], "the word of an agent replaces nothing that a person told"
@@ -113,10 +119,9 @@ async def test_an_answer_to_remember_names_what_the_fact_replaced_or_contradicts
 
 async def test_a_value_that_is_stated_again_replaces_the_one_between(client: Client) -> None:
     # S002-16
-    home = {"subject": "Noor", "attribute": "lives in"}
-    oslo = await client.remember("Noor lives in Oslo.", **home)
-    bergen = await client.remember("Noor lives in Bergen.", **home)
-    again = await client.remember("Noor lives in Oslo.", **home)
+    oslo = await client.remember("Noor lives in Oslo.", **HOME)
+    bergen = await client.remember("Noor lives in Bergen.", **HOME)
+    again = await client.remember("Noor lives in Oslo.", **HOME)
     assert (again["memory_id"], again["status"]) == (oslo["memory_id"], "confirmed")
     assert [one["text"] for one in again["replaced"]] == ["Noor lives in Bergen."]
     with pytest.raises(ApiError, match="Noor lives in Oslo", check=has_code("conflict")):
@@ -125,10 +130,9 @@ async def test_a_value_that_is_stated_again_replaces_the_one_between(client: Cli
 
 async def test_a_contested_value_is_not_named_as_what_replaced_a_fact(client: Client) -> None:
     # S002-16
-    home = {"subject": "Noor", "attribute": "lives in"}
-    oslo = await client.remember("Noor lives in Oslo.", **home)
-    await tool(client, "remember", content="Noor lives in Turku.", **home)
-    bergen = await client.remember("Noor lives in Bergen.", **home)
+    oslo = await client.remember("Noor lives in Oslo.", **HOME)
+    await tool(client, "remember", content="Noor lives in Turku.", **HOME)
+    bergen = await client.remember("Noor lives in Bergen.", **HOME)
     assert oslo["memory_id"] in [one["memory_id"] for one in bergen["replaced"]]
     with pytest.raises(ApiError, match="Noor lives in Bergen", check=has_code("conflict")):
         await client.confirm(oslo["memory_id"])

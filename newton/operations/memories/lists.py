@@ -23,6 +23,7 @@ from newton.operations.text_format import pluralize, truncate
 if TYPE_CHECKING:
     from newton.operations.caller import OperationCaller
 
+NO_CONDITIONS = MemoryFilterInput.model_validate({})
 MEMORY_FIELDS = tuple(one.name for one in fields(ListedMemory))
 # The fields that a model needs.
 MODEL_FIELDS = ("memory_id", "kind", "state", "quarantined", "text", "subject", "importance", "trust", "occurred_at")
@@ -95,7 +96,7 @@ def _format_row(row: Sequence[str], widths: Sequence[int], room: int | None) -> 
 )
 async def list_memories(
     caller: "OperationCaller",
-    filters: Annotated[MemoryFilterInput, EACH_FIELD] = MemoryFilterInput(),  # noqa: B008 (it is immutable)
+    filters: Annotated[MemoryFilterInput, EACH_FIELD] = NO_CONDITIONS,
     *,
     sort: Annotated[SortKey, Field(description="The time or number by which the memories are sorted.")] = "created",
     order: Annotated[
