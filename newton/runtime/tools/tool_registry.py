@@ -112,24 +112,6 @@ def to_error_result(error: NewtonError) -> ToolResult:
     return ToolResult({"error": error.what, "hint": error.hint, "code": error.code}, is_error=True)
 
 
-def _rename_in_result(result: ToolResult) -> ToolResult:
-    """Return the result of a failed tool with the tools in its texts."""
-    texts = {name: rename_commands(str(result.fields[name]), "mcp") for name in ("error", "hint")}
-    return result._replace(fields={**result.fields, **texts})
-
-
-def _agent_tool(name: str) -> Callable[[OperationCaller, ToolInput], Awaitable[ToolResult]]:
-    """Return the handler of a tool that the agent's own model can call as well, in the session that the input names."""
-
-    async def run(caller: OperationCaller, tool_input: ToolInput) -> ToolResult:
-        session = getattr(tool_input, "session", None)
-        toolset = await caller.toolset_in(session, creates=TOOLS[name].effect != "reads")
-        result = await toolset.execute(name, tool_input.model_dump_json(exclude={"session"}))
-        return _rename_in_result(result) if result.is_error else result
-
-    return run
-
-
 def _reader(input_model: type[ToolInput], run: Callable[[OperationCaller, Any], Awaitable[ToolResult]]) -> McpTool:
     """Return a tool that changes nothing."""
     return McpTool(input_model, "reads", run, is_idempotent=True)
