@@ -1,7 +1,7 @@
 """Slash commands of the chat that each run one operation."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple, cast
 
 from newton.content.yaml_files import did_you_mean
@@ -117,7 +117,14 @@ def _parse_options(command: SlashCommand, text: str) -> tuple[dict[str, object],
     return options, text
 
 
-def format_help() -> str:
-    """Return the help of all slash commands that run an operation, one line for each."""
-    lines = [(f"{name} {command.usage}", command) for name, command in SLASH_COMMANDS.items()]
-    return "\n".join(f"{usage.strip():<{HELP_COLUMN - 1}} {command.help_text}" for usage, command in lines)
+def format_help(builtin_names: Container[str]) -> str:
+    """Return the help of the slash commands that run an operation, without those that the chat replaces by its own.
+
+    What a command does is beside its arguments, or below them if they are long.
+    """
+    lines = list[str]()
+    for name, command in SLASH_COMMANDS.items():
+        usage = f"{name} {command.usage}".strip()
+        column = f"{usage}\n{'':{HELP_COLUMN}}" if len(usage) >= HELP_COLUMN else f"{usage:<{HELP_COLUMN}}"
+        lines += [] if name in builtin_names else [f"{column}{command.help_text}"]
+    return "\n".join(lines)

@@ -96,7 +96,7 @@ async def _call(backend: ChatBackend, operation: Operation, arguments: Mapping[s
 
 def print_help(conversation: ChatConversation, _: str) -> None:
     """Print the help of all slash commands."""
-    tell(f"{HELP_TEXT}\n\n{format_help()}")
+    tell(f"{HELP_TEXT}\n\n{format_help(BUILTIN_COMMANDS)}")
 
 
 def print_context(conversation: ChatConversation, _: str) -> None:
