@@ -8,7 +8,6 @@ from .context import ContextItem, ContextResponse, DroppedCandidate, FrameSelect
 from .errors import ApiError
 from .response_types import (
     AppendMessagesDict,
-    ChangedMemoryDict,
     EventDict,
     IdLike,
     JsonDict,
@@ -24,7 +23,6 @@ from .sync_client import SyncClient
 __all__ = [
     "ApiError",
     "AppendMessagesDict",
-    "ChangedMemoryDict",
     "Client",
     "ContextItem",
     "ContextResponse",

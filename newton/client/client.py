@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -20,7 +19,6 @@ from .http_messages import (
 from .operations import AgentOperations
 from .response_types import (
     AppendMessagesDict,
-    ChangedMemoryDict,
     EventDict,
     MessageDict,
     StreamedEvent,
@@ -100,12 +98,6 @@ class Client(AgentOperations):
         info = await self.get("/v1/token")
         with expect_newton_response():
             return TokenInfoDict(agent=info["agent"], scope=info["scope"], model=info["model"])
-
-    async def process_pending(self, since: datetime | str) -> list[ChangedMemoryDict]:
-        """Index, embed and deduplicate pending memories; return the memories whose state changed since a time."""
-        changes = await self.post("/v1/memories/process", {"since": since})
-        with expect_newton_response():
-            return changes["items"]
 
     async def iter_pages(self, path: str, **params: str | int | bool) -> AsyncGenerator[dict[str, Any]]:
         """Yield the items of all pages of a list such as `/v1/decisions`; `params` are its query parameters.

@@ -524,6 +524,8 @@ class OperationMethods(DaemonConnection):
         cursor: str | None = None,
     ) -> JsonDict:
         "List the stored memories, newest first, with filters."
+    async def process(self, since: datetime, *, idempotency_key: str | None = None) -> JsonDict:
+        "Index, embed and deduplicate new memories now, without waiting for a job."
     async def expand(
         self, memory_id: IdLike, *, offset: int = 0, limit: int | None = None, session: str | None = None
     ) -> JsonDict:

@@ -87,14 +87,3 @@ class TokenInfoDict(TypedDict):
     agent: str
     scope: Literal["read", "write", "admin"]
     model: str | None
-
-
-class ChangedMemoryDict(TypedDict):
-    """A state transition of a memory with its reason, and a short text of the memory (`micro`)."""
-
-    memory_id: str
-    event: str
-    from_state: str
-    to_state: str
-    reason: str
-    micro: str

@@ -142,7 +142,7 @@ class SyncClient:
     procedure_outcome = _synchronize(Client.procedure_outcome)
     procedure_use = _synchronize(Client.procedure_use)
     procedures = _synchronize(Client.procedures)
-    process_pending = _synchronize(Client.process_pending)
+    process = _synchronize(Client.process)
     profile = _synchronize(Client.profile)
     profiles = _synchronize(Client.profiles)
     prompt = _synchronize(Client.prompt)

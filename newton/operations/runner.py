@@ -94,12 +94,12 @@ async def _write(
 
 async def _finish(operation: Operation, result: Any, caller: OperationCaller, fields: Mapping[str, Any]) -> Any:
     """Return the result of a write that is stored, after what follows the write."""
-    if report := operation.options.get("report"):
-        processed = await caller.newton.maintenance(caller.origin).process_pending()
-        return await report(caller, result, processed.stopped_by, **fields)
-    if operation.effect == "adds":
+    report, error = operation.options.get("report"), None
+    if operation.effect == "adds" and report:
+        error = (await caller.newton.maintenance(caller.origin).process_pending()).stopped_by
+    elif operation.effect == "adds":
         await caller.newton.process_written(caller.origin)
-    return result
+    return await report(caller, result, error, **fields) if report else result
 
 
 async def _replay(

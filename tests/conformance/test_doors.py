@@ -224,4 +224,5 @@ async def test_a_write_needs_its_scope_and_takes_effect_once_for_a_key(
             again = await call_http(call, key=operation.name)
         assert (again.data, first.code, changes) == (first.data, None, []), operation.name
         stored = await owner.fetchval(STORED_ANSWER, operation.name)
-        assert json.loads(stored) == first.data and not re.search(TOLD, stored), operation.name
+        assert "report" in operation.options or json.loads(stored) == first.data, operation.name
+        assert not re.search(TOLD, stored), operation.name

@@ -73,7 +73,7 @@ def _format_outcome(episode: EpisodeOutcome) -> str:
     return f"The outcome of {short_id(episode.memory_id)} is {episode.outcome}."
 
 
-async def _list_changes(caller: "OperationCaller", since: datetime) -> list[StateChange]:
+async def list_state_changes(caller: "OperationCaller", since: datetime) -> list[StateChange]:
     """Return the state changes that this call made since a time before it."""
     return [
         StateChange(memory_id=one.memory_id, event=one.event, from_state=one.from_state, to_state=one.to_state)
@@ -99,7 +99,7 @@ async def confirm_fact(caller: "OperationCaller", memory_id: MemoryRef) -> Confi
     started_at = caller.scope.now()
     found = await caller.curation.resolve(memory_id)
     counted = await caller.curation.confirm(found.hex)
-    return ConfirmedFact(memory_id=found, counted=counted, changes=await _list_changes(caller, started_at))
+    return ConfirmedFact(memory_id=found, counted=counted, changes=await list_state_changes(caller, started_at))
 
 
 @operation(
@@ -139,7 +139,7 @@ async def retract_fact(caller: "OperationCaller", memory_id: MemoryRef) -> Retra
     started_at = caller.scope.now()
     found = await caller.curation.resolve(memory_id)
     await caller.curation.retract(found.hex)
-    return RetractedFact(memory_id=found, changes=await _list_changes(caller, started_at))
+    return RetractedFact(memory_id=found, changes=await list_state_changes(caller, started_at))
 
 
 @operation(

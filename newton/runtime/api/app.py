@@ -27,7 +27,6 @@ from newton.runtime.api.routes import (
     events,
     health,
     jobs,
-    memories,
     sessions,
     transfer,
     turns,
@@ -43,7 +42,7 @@ from newton.runtime.api.routes.operations import daemon, mcp_servers
 from newton.runtime.daemon_state import DaemonState
 
 ROUTE_MODULES = (
-    *(health, agents, tokens, context, memories, documents),
+    *(health, agents, tokens, context, documents),
     *(erasures, turns, sessions),
     *(transfer, jobs, events, dashboard),
     *(daemon, mcp_servers, models, chat_completions, responses, embeddings),
