@@ -287,7 +287,7 @@ async def test_the_log_and_the_figures_hold_no_words(api: Api) -> None:
     assert [(line["event"], line["route"], line["status"], line.get("error")) for line in noted] == [
         ("request_answered", "/v1/memories", 201, None),
         ("request_answered", "/v1/sessions/{session}/messages", 201, None),
-        ("request_answered", "/v1/frames", 200, None),
+        ("request_answered", "/v1/frames", 422, "invalid_input"),
         ("request_answered", "/v1/memories/{memory_id}", 422, "invalid_input"),
         ("request_answered", "/v1/memories/{memory_id}", 404, "not_found"),
     ]
