@@ -1,11 +1,14 @@
 """Types of settings that are tables: model servers and MCP servers."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, StringConstraints
 from pydantic_core import PydanticCustomError
+
+from newton.environment import expand_variables
 
 
 def _check_url(url: str) -> str:
@@ -63,6 +66,26 @@ class McpServerSettings(BaseModel):
     frames: dict[str, tuple[str, ...]] = {}
     agents: tuple[str, ...] | None = None
     timeout_seconds: float = Field(60.0, gt=0, le=3_600)
+
+    def expand(self) -> "McpServerSettings":
+        """Return the settings with the values of environment variables. Raises ConfigError for one that is not set."""
+        return self.model_copy(
+            update={
+                "command": self.command and expand_variables(self.command),
+                "args": tuple(map(expand_variables, self.args)),
+                "env": {name: expand_variables(value) for name, value in self.env.items()},
+                "url": self.url and expand_variables(self.url),
+                "headers": {name: expand_variables(value) for name, value in self.headers.items()},
+            }
+        )
+
+    def describe_address(self) -> str:
+        """Return what decides which program answers, as JSON: URL and headers, or command, arguments, folder and `env`.
+
+        The values are those of the settings: a `${NAME}` stands for itself, so that a renewed token changes nothing.
+        """
+        fields = self.model_dump(mode="json", include={"command", "args", "cwd", "env", "url", "headers"})
+        return json.dumps(fields, sort_keys=True)
 
 
 class McpSettings(BaseModel):

@@ -14,7 +14,7 @@ from newton.errors import ConfigError, InputError
 from newton.ids import derive_agent_id, new_id
 from newton.runtime.cli.talk.attachments import find_files
 from newton.runtime.cli.talk.completion import complete_input
-from newton.runtime.mcp_servers.servers import add_server, expand_server, load_servers, remove_server
+from newton.runtime.mcp_servers.servers import add_server, load_servers, remove_server
 from newton.runtime.mcp_servers.tool_checks import ListedTool, check_tool
 from newton.settings import load
 from tests.support import NOON
@@ -109,7 +109,7 @@ def test_servers_come_from_the_settings_the_data_folder_and_listed_files(tmp_pat
     assert (servers["off"].enabled, servers["own"].url) == (False, "https://b.example/mcp")
     assert (settings.home / "mcp.json").stat().st_mode & 0o077 == 0
     with pytest.raises(ConfigError, match="KEY is not set"):
-        expand_server(servers["own"])
+        servers["own"].expand()
     with pytest.raises(InputError, match="already"):
         add_server(settings.home, "own", {"command": "x"})
     with pytest.raises(ConfigError, match="command or a url"):

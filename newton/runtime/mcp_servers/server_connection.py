@@ -33,7 +33,6 @@ from newton.runtime.mcp_servers.limited_transports import (
     connect_over_http,
     start_server,
 )
-from newton.runtime.mcp_servers.servers import describe_address, expand_server
 from newton.runtime.mcp_servers.tool_checks import (
     MAX_TOOLS,
     ListedTool,
@@ -187,7 +186,7 @@ class ServerConnection:
 
     @asynccontextmanager
     async def _open_transport(self) -> AsyncGenerator[_StreamTransport]:
-        server = expand_server(self.server)
+        server = self.server.expand()
         if server.command is None:
             async with connect_over_http(server) as (streams, self._transport):
                 yield _StreamTransport(streams)
@@ -214,7 +213,7 @@ class ServerConnection:
         chosen = [one for one in listed if self.server.tools is None or one.name in self.server.tools]
         problems = [] if len(chosen) <= MAX_TOOLS else [f"it has more than {MAX_TOOLS} tools; the rest is left out"]
         full_names: set[str] = set()
-        address, is_trusted = describe_address(self.server), self.server.trust
+        address, is_trusted = self.server.describe_address(), self.server.trust
         for one in chosen[:MAX_TOOLS]:
             checked = check_tool(one, server=self.name, address=address, is_trusted=is_trusted)
             if isinstance(checked, str):

@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from newton.agent.actions.external_tools import ExternalResult, ExternalTool, ServerProblem
 from newton.clock import monotonic_ms
-from newton.environment import expand_variables
 from newton.errors import ConfigError, InputError, NotFoundError
 from newton.setting_types import McpServerName, McpServerSettings
 from newton.settings import Settings
@@ -92,28 +91,6 @@ def validate_server(name: str, fields: Mapping[str, Any]) -> McpServerSettings:
     if server.url is not None and not server.url.startswith(("http://", "https://", "${")):
         raise ConfigError(f"The url of the MCP server {name!r} is not http or https.", hint="Correct the url.")
     return server
-
-
-def expand_server(server: McpServerSettings) -> McpServerSettings:
-    """Return the settings with the values of environment variables. Raises ConfigError for one that is not set."""
-    return server.model_copy(
-        update={
-            "command": server.command and expand_variables(server.command),
-            "args": tuple(map(expand_variables, server.args)),
-            "env": {name: expand_variables(value) for name, value in server.env.items()},
-            "url": server.url and expand_variables(server.url),
-            "headers": {name: expand_variables(value) for name, value in server.headers.items()},
-        }
-    )
-
-
-def describe_address(server: McpServerSettings) -> str:
-    """Return what decides which program answers, as JSON: URL and headers, or command, arguments, folder and `env`.
-
-    The values are those of the settings: a `${NAME}` stands for itself, so that a renewed token changes nothing.
-    """
-    fields = server.model_dump(mode="json", include={"command", "args", "cwd", "env", "url", "headers"})
-    return json.dumps(fields, sort_keys=True)
 
 
 def add_server(home: Path, name: str, fields: Mapping[str, Any]) -> None:
