@@ -23,6 +23,7 @@ from newton.runtime.api.prometheus import PrometheusMetrics
 from newton.runtime.api.routes import (
     agents,
     context,
+    daemon,
     dashboard,
     events,
     health,
@@ -38,14 +39,13 @@ from newton.runtime.api.routes.inventory import (
     tokens,
 )
 from newton.runtime.api.routes.openai import chat_completions, embeddings, models, responses
-from newton.runtime.api.routes.operations import daemon, mcp_servers
 from newton.runtime.daemon_state import DaemonState
 
 ROUTE_MODULES = (
     *(health, agents, tokens, context, documents),
     *(erasures, turns, sessions),
     *(transfer, jobs, events, dashboard),
-    *(daemon, mcp_servers, models, chat_completions, responses, embeddings),
+    *(daemon, models, chat_completions, responses, embeddings),
 )
 
 

@@ -1,4 +1,4 @@
-"""Endpoints about the daemon itself, for commands of its operator on the same machine."""
+"""Endpoints about the daemon and its MCP servers, for commands of its operator on the same machine."""
 
 import asyncio
 import json
@@ -19,10 +19,11 @@ from newton.runtime.api.base_models import RequestModel, ResponseModel
 from newton.runtime.daemon_state import DaemonState
 from newton.runtime.health.check_result import HealthFinding
 from newton.runtime.health.installation_checks import check_chat_model, check_installation
+from newton.runtime.mcp_servers.servers import ServerCheckResult, check_server
 from newton.runtime.wiring import AgentServices
 from newton.settings import load
 
-router = APIRouter(prefix="/v1/daemon", tags=["daemon"])
+router = APIRouter(tags=["daemon"])
 
 
 class SourcesInput(RequestModel):
@@ -57,7 +58,7 @@ class DaemonStateResponse(ResponseModel):
     differing: list[str] = Field(examples=[["context_tokens"]])
 
 
-@router.post("/state")
+@router.post("/v1/daemon/state")
 async def get_daemon_state(request: Request, caller: AdminAccess, body: DaemonStateRequest) -> DaemonStateResponse:
     """Return the state of the daemon, and in which settings and files the caller differs from it.
 
@@ -74,7 +75,7 @@ NDJSON = "application/x-ndjson"
 
 
 @router.post(
-    "/checks",
+    "/v1/daemon/checks",
     response_class=StreamingResponse,
     responses={200: {"content": {NDJSON: {"schema": {"type": "string"}}}, "description": "One JSON object per line."}},
 )
@@ -98,3 +99,10 @@ async def _run_checks(newton: AgentServices, *, verify: bool) -> AsyncGenerator[
 
 def _to_line(finding: HealthFinding) -> str:
     return json.dumps(asdict(finding)) + "\n"
+
+
+@router.post("/v1/mcp-servers/{name}/test")
+async def test_mcp_server(caller: AdminAccess, name: str) -> ServerCheckResult:
+    """Connect to an MCP server as it is listed now, and return its tools. No tool is called."""
+    caller.require_operator("Only the operator's token can test a server, because this may start its command.")
+    return await check_server(caller.newton.settings, name)

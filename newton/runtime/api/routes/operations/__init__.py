@@ -1,1 +1,0 @@
-"""Endpoints for the operator of a daemon."""
