@@ -22,10 +22,9 @@ from newton.agent.services.censors import CensorService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.erasure import ErasureService
 from newton.agent.services.sessions import SessionService
-from newton.agent.services.working_memory import WorkingMemory, find_active_session
+from newton.agent.services.working_memory import SessionUseRecorder, WorkingMemory, find_active_session
 from newton.agent.session_data.injections import InjectionService
 from newton.agent.session_data.session_stats import SessionStatsService
-from newton.agent.session_data.session_use import SessionUseRecorder
 from newton.brain.hash_chain import ChainHeadFiles
 from newton.brain.pack_hooks import HookRunner
 from newton.cognition.pipeline import ContextBuilder

@@ -15,7 +15,7 @@ from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.guardrails import GuardrailService, load_file_guardrails
 from newton.agent.services.memories import MemoryService
-from newton.agent.session_data.session_use import SessionUseRecorder
+from newton.agent.services.working_memory import SessionUseRecorder
 from newton.agent.session_data.tasks import TaskService
 from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, ToolCall
 from newton.providers.fakes import ScriptedChat

@@ -20,7 +20,7 @@ from newton.agent.reconciliation.tool_changes import MessagePlace
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.memories import MemoryService
-from newton.agent.session_data.session_use import SessionUseRecorder
+from newton.agent.services.working_memory import SessionUseRecorder
 from newton.agent.session_data.tasks import TaskService
 from newton.brain.drafts import DecisionDraft, RecordedDecision
 from newton.cognition.assembly.fact_labels import render_found

@@ -1,8 +1,11 @@
 """Decisions of an agent: check, record and review them, and verify the hash chain of their records."""
 
 import asyncio
+import os
+import signal
+from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import NamedTuple
@@ -10,7 +13,6 @@ from uuid import UUID
 
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
 from newton.agent.scope import AgentScope
-from newton.agent.services import outcome_verifier
 from newton.brain import decisions, ledger, queries
 from newton.brain.calibration import snapshots
 from newton.brain.decision_codec import DecisionReview, NewDecision, ReviewMethod, to_embedding_text, validate_draft
@@ -39,6 +41,9 @@ from newton.memory.search_types import MemorySearch, SearchLimits
 
 SEARCH_LIMIT, MAX_PRECEDENTS = 20, 5
 MIN_PRECEDENT_SIMILARITY = 0.35  # minimum vector or lexical similarity of a precedent
+
+ID_PLACEHOLDER = "{decision}"  # in a verifier: the id; the text of the decision is never passed
+EXIT_STATUS_VERDICTS: dict[int, Verdict] = {0: "success", 1: "failure"}
 
 GuardrailEvaluator = Callable[[Tx, DecisionDraft, TrackRecord], Awaitable[Sequence[GuardrailResult]]]
 
@@ -166,9 +171,7 @@ class DecisionService:
         if decision.review:
             what = f"The decision {short_id(decision_id)} was already reviewed."
             raise ConflictError(what, hint="An outcome can be recorded only once.")
-        verdict = await outcome_verifier.run_verifier(
-            command, decision_id, timeout_seconds=self.verifier_timeout_seconds
-        )
+        verdict = await run_verifier(command, decision_id, timeout_seconds=self.verifier_timeout_seconds)
         if verdict:
             await self.review(str(decision_id), verdict, how="verifier")
         return verdict
@@ -302,3 +305,30 @@ def _results_to_json(preview: DecisionPreview) -> list[JsonObject]:
         *({"guardrail": result.name, "verdict": result.verdict} for result in preview.guardrails),
         *({"censor": str(censor.memory_id), "verdict": "warned"} for censor in preview.censors),
     ]
+
+
+async def run_verifier(command: Sequence[str], decision_id: UUID, *, timeout_seconds: float) -> Verdict | None:
+    """Run a verifier without a shell; return the outcome: success for exit status 0, failure for 1.
+
+    Return None for another exit status, or if the command runs longer than `timeout_seconds`. Raises ConfigError if the
+    command cannot be run.
+    """
+    if not command:
+        raise ConfigError("The verifier command is empty.", hint="Correct [verifiers] in newton.toml.")
+    args = [arg.replace(ID_PLACEHOLDER, str(decision_id)) for arg in command]
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *args, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
+        )
+    except (OSError, ValueError) as error:
+        hint = "Correct [verifiers] in newton.toml."
+        raise ConfigError(f"The verifier command {args[0]!r} cannot be run: {error}.", hint=hint) from None
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            return EXIT_STATUS_VERDICTS.get(await process.wait())
+    except TimeoutError:
+        return None
+    finally:
+        with suppress(ProcessLookupError):  # the whole process group
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()

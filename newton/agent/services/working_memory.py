@@ -1,7 +1,7 @@
 """Working memory of a session (the memories used last in it), and contexts built from it without a search."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from statistics import quantiles
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from newton.cognition.assembly.working_context import (
 )
 from newton.cognition.request import ContextOverrides
 from newton.cognition.sources import session_state
-from newton.cognition.working_set import ProfileStats
+from newton.cognition.working_set import ProfileStats, SessionScope
 from newton.content.frames import Frame
 from newton.content.profiles import ItemOrder, Profile, select_profile
 from newton.db.pool import Database, Tx
@@ -26,6 +26,30 @@ from newton.dialogue import sessions
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionUseRecorder:
+    """Adds memories to the working memory of one session, of at most `capacity` tokens. Without a session, of none."""
+
+    scope: AgentScope
+    capacity: int
+    session_id: UUID | None = None
+
+    def for_session(self, session_id: UUID | None) -> "SessionUseRecorder":
+        """Return a copy for this session."""
+        return replace(self, session_id=session_id)
+
+    async def record(self, memory_ids: Sequence[UUID]) -> None:
+        """Add memories that the session stored, was shown or read."""
+        if self.session_id is None or not memory_ids:
+            return
+        async with self.scope.write() as (tx, ctx):
+            session = SessionScope(
+                agent_id=ctx.agent_id, session_id=self.session_id, now=ctx.now, capacity=self.capacity
+            )
+            await working_set.add_memories(tx, memory_ids, scope=session)
+
 
 DEFAULT_STRATEGY = "balanced"
 HOUR = timedelta(hours=1)
