@@ -99,7 +99,8 @@ class WorkingMemory:
         async with self.scope.transaction() as tx:
             frame = await session_state.find_session_frame(tx, agent_id=agent_id, session_id=self.session_id)
             profile = select_profile(self.profiles, strategy, frame=frame)
-            profile = ContextOverrides(decay_hours=decay_hours, order=order).apply_to_profile(profile)
+            overrides = ContextOverrides.model_validate({"decay_hours": decay_hours, "order": order})
+            profile = overrides.apply_to_profile(profile)
             snapshot = await self._snapshot(tx, profile, frame)
             context = assemble_working_context(snapshot, profile, max_tokens=limit)
             await working_set.record_strategy_use(tx, context, strategy, agent_id=agent_id, now=snapshot.now)
