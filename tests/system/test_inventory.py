@@ -1,6 +1,7 @@
 """What is stored can be seen and edited over HTTP and by the client, each agent's by nobody else."""
 
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -278,7 +279,7 @@ async def test_tokens_are_made_listed_and_revoked_by_the_operator(api: Api, oper
 
 async def test_an_entity_is_shown_with_its_mentions(api: Api, ana: Client) -> None:
     await told(ana, "Mira met Priya in Oslo", subject="Mira")
-    await ana.process("2026-01-01T00:00:00Z")
+    await ana.process(datetime(2026, 1, 1, tzinfo=UTC))
     entity = await ana.entity("mira")
     assert entity["name"] == "Mira"
     assert [one["text"] for one in entity["mentioned_in"]] == ["Mira met Priya in Oslo"]
