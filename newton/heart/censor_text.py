@@ -63,9 +63,10 @@ _UNICODE_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})")
 
 
 class SearchedText(NamedTuple):
-    """A text prepared for the search: its word stems, its letters without gaps, and its words spelled by letter.
+    """A text in the forms in which phrases are searched: its word stems, its letters without gaps, and spelled words.
 
-    Each stem has a space on both sides, so that `in` finds whole words only.
+    Each stem has a space on both sides, so that `in` finds whole words only. `letters` is "" for a plain ASCII text, in
+    which no unspaced phrase can be. `spelled` has the words written letter by letter, such as "d r o p", as "drop".
     """
 
     stems: str
@@ -74,7 +75,10 @@ class SearchedText(NamedTuple):
 
 
 class SearchedPhrase(NamedTuple):
-    """The forms of a phrase to find. An `unspaced` phrase is found anywhere, others between the borders of words."""
+    """A phrase in the forms in which a text is searched for it.
+
+    One in a script without spaces between words (`unspaced`) is found anywhere, others only as whole words.
+    """
 
     stems: str
     letters: str
@@ -89,7 +93,7 @@ class SearchedPhrase(NamedTuple):
 
 @functools.lru_cache(maxsize=16)
 def prepare_text(text: str) -> SearchedText:
-    """Return the forms of a text and of the decoded parts of it."""
+    """Return a text, and the decoded parts of it, in the forms in which phrases are searched."""
     variants = list_variants(text)
     words = [list(_iter_words(variant)) for variant in variants]
     stems = "\n".join(f" {' '.join(map(_to_skeleton, one))} " for one in words)
@@ -99,7 +103,7 @@ def prepare_text(text: str) -> SearchedText:
 
 @functools.lru_cache(maxsize=2_000)
 def prepare_trigger(trigger: str) -> SearchedPhrase:
-    """Return the forms of a phrase. It has no `stems` if it has no words."""
+    """Return the trigger phrase of a censor in its forms for the search; `stems` is "" for a phrase without words."""
     plain = fold_characters(trigger)
     words = list(_iter_words(plain))
     stems = f" {' '.join(map(_to_skeleton, words))} " if words else ""
@@ -184,7 +188,7 @@ def _iter_words(folded: str) -> Iterator[str]:
 
 
 def _repair_word(word: str) -> str:
-    """Return a word of two alphabets in the alphabet of most of its letters."""
+    """Return a word with letters of two alphabets, which is a disguise, in the alphabet of most of its letters."""
     foreign = len(_FOREIGN_LETTER.findall(word))
     latin = len(_LATIN_LETTER.findall(word)) if foreign else 0
     if not (foreign and latin):

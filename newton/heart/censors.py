@@ -60,7 +60,7 @@ class CensorRule:
 
     Match mode `phrase` finds whole words in any form, also disguised or encoded (see `censor_text`), `pattern` is an
     RE2 expression, and `meaning` compares by cosine similarity. After `threshold` correct matches a warning becomes a
-    block. Raises InputError for an invalid trigger or threshold.
+    block. `ref` is the idempotency key. Raises InputError for an invalid trigger or threshold.
     """
 
     trigger: str
@@ -96,7 +96,7 @@ class CensorRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Censor:
-    """A censor in force. `embedding` is the vector of its trigger, which only match mode `meaning` needs, or None."""
+    """A prohibition in force. `embedding` is the vector of its trigger, which only mode `meaning` needs, or None."""
 
     memory_id: UUID
     state: str
@@ -119,7 +119,7 @@ class Censor:
         return self.summary.replace(WARN_LABEL, BLOCK_LABEL, 1) if self.is_blocking else self.summary
 
     def matches(self, text: str, vectors: "Sequence[Vector]") -> bool:
-        """Return whether the text matches the trigger. `vectors` are of the text and its passages."""
+        """Return whether the text matches the trigger. Mode `meaning` compares `vectors` of the text and its parts."""
         match self.match_mode:
             case "phrase":
                 return prepare_trigger(self.trigger).is_in(prepare_text(text))
@@ -133,7 +133,10 @@ class Censor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CensorSummary:
-    """A censor with the number of its matches. A proposed censor has no effect until a person approves it."""
+    """A censor with the numbers of its matches (`activations`) and of the false ones among them.
+
+    A proposed censor has no effect until a person approves it.
+    """
 
     memory_id: UUID
     state: str
@@ -154,7 +157,7 @@ class CensorSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CensorChange:
-    """The id of the censor. `changed` is false if the censor was already as requested."""
+    """The result of a change of a censor. `changed` is false if the censor was already as requested."""
 
     censor_id: UUID
     changed: bool = True
@@ -173,7 +176,7 @@ def compile_pattern(pattern: str) -> "re2.Pattern":
 
 
 def find_matching(censors: Sequence[Censor], text: str, vectors: "Sequence[Vector]") -> list[Censor]:
-    """Return the censors that match the text, in the order of `censors`. Pure. `vectors` as in `Censor.matches`."""
+    """Return the censors that match the text, in order. `vectors` are of the text and its passages. Pure."""
     return [censor for censor in censors if censor.matches(text, vectors)]
 
 
@@ -191,9 +194,9 @@ def validate_domain(rule: CensorRule, domains: Collection[str]) -> None:
 async def add_rules(tx: Tx, rules: Sequence[CensorRule], *, ctx: LifecycleContext) -> list[UUID]:
     """Store censor rules and return the ids of the new and the changed censors.
 
-    If an equal censor is stored already, a rule from a trusted source releases it from quarantine and, if the rule
-    blocks, makes it block. No rule weakens a censor or restores a retired one. Raises ConflictError if the `ref` of a
-    rule is stored with another trigger.
+    If an equal censor is stored already, a rule from a trusted source enforces it from now on and, if the rule blocks,
+    makes it block. No rule weakens a censor or restores a retired one. Raises ConflictError if the `ref` of a rule is
+    stored with another trigger.
     """
     drafts = [_to_new_memory(rule, ctx) for rule in rules]
     refs = [(draft.ref, draft.content_hash) for draft in drafts if draft.ref]
@@ -228,7 +231,7 @@ async def is_retired(tx: Tx, rule: CensorRule, *, agent_id: UUID) -> bool:
 
 
 async def list_in_force(tx: Tx, *, agent_id: UUID, model_id: UUID | None) -> list[Censor]:
-    """Return every censor in force, blocking ones first, with the vectors of the embedding model `model_id`."""
+    """Return every censor in force, blocking ones first, with the vector of its trigger by the model `model_id`."""
     rows = await SQL["list_active"].fetch_all(tx, agent_id=agent_id, model_id=model_id)
     return [Censor(**{**row, "embedding": row["embedding"] and row["embedding"].to_numpy()}) for row in rows]
 
@@ -244,7 +247,7 @@ async def list_censors(tx: Tx, *, agent_id: UUID) -> list[CensorSummary]:
 
 
 async def approve(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> bool:
-    """Release a quarantined censor, so that it is enforced. Return False if it was not in quarantine."""
+    """Enforce a censor that waits for approval (is in quarantine) from now on. Return False if it does not wait."""
     return bool(await apply_transitions(tx, [_approval_transition(memory_id)], ctx=ctx))
 
 

@@ -103,7 +103,7 @@ class _SectionSplitter:
             yield TextChunk(section.heading, text, tokens, section.locate(first, last), section.date)
 
     def _fit_repeated(self, repeated: str) -> str:
-        """Return the repeated text with a line end, cut so that it leaves half of each chunk, and room for a token."""
+        """Return the text that begins each chunk as a line, cut to less than half a chunk, so that content fits too."""
         if not repeated:
             return ""
         half = replace(self, size=max(self.size // 2 - 1, 1), by_line=True)
@@ -144,6 +144,7 @@ class _SectionSplitter:
             elif tail:
                 tail = tail[1:]
             else:
+                # a block that does not fit alone: keep its first unit, and queue each further one as its own block
                 blocks.extendleft([unit] for unit in reversed(added[0][1:]))
                 added = [added[0][:1]]
 

@@ -115,8 +115,8 @@ class _StoredPassage(NamedTuple):
 async def count_unchanged(tx: Tx, source: DocumentSource, *, ctx: WriteContext) -> int | None:
     """Return the number of passages of a document that need not be ingested again, because its file is unchanged.
 
-    Return None if it must be ingested: the file has changed, a passage is missing, or passages are in quarantine and
-    the writer is trusted, which releases them.
+    Return None if it must be ingested: the file has changed, a passage is missing, or passages are in quarantine, from
+    which a trusted writer releases them by ingesting it again.
     """
     row = await SQL["count_unchanged"].fetch_one(
         tx,
@@ -186,7 +186,7 @@ async def _move_passages(
     *,
     ctx: WriteContext,
 ) -> None:
-    """Store the positions of kept passages, and the label of each one whose location has changed."""
+    """Store the positions of kept passages; where the location has changed, also the label with it before the text."""
     await SQL["reorder_passages"].execute(
         tx,
         agent_id=ctx.agent_id,
@@ -200,7 +200,7 @@ async def _move_passages(
 
 
 async def find_document_id(tx: Tx, ref: str, *, agent_id: UUID) -> UUID:
-    """Return the id of the document with this `ref`. Raises NotFoundError."""
+    """Return the id of the document with this `ref`. Raises NotFoundError if there is none."""
     row = await SQL["find_document"].fetch_one(tx, agent_id=agent_id, ref=ref)
     if row is None:
         raise NotFoundError(f"There is no document {ref!r}.", hint="`newton documents` lists the documents.")
@@ -208,7 +208,7 @@ async def find_document_id(tx: Tx, ref: str, *, agent_id: UUID) -> UUID:
 
 
 async def read_document(tx: Tx, document_ref: str, *, agent_id: UUID) -> DocumentDetail:
-    """Return the document with this id, end of an id, or `ref`.
+    """Return the document that `document_ref` names by its id, the end of its id, or its `ref`.
 
     Raises NotFoundError if no document matches, and InputError if several do.
     """
@@ -235,8 +235,8 @@ async def delete_document(tx: Tx, document: DocumentDetail, *, reason: str, ctx:
 def _passage_hashes(source: DocumentSource, chunks: Sequence[TextChunk]) -> list[bytes]:
     """Return a hash for each chunk, by its heading, its text and the number of equal chunks before it.
 
-    The length of its location is part of the hash: the sizes of the forms of a passage include its label, and are not
-    computed again when only its position changes.
+    The length of its location is part of the hash: a passage that only moves keeps its stored token counts, which
+    include the location.
     """
     occurrences: Counter[tuple[str, str]] = Counter()
     hashes: list[bytes] = []
@@ -283,7 +283,7 @@ def _shorten(text: str, max_characters: int) -> str:
 
 
 def _make_forms(source: DocumentSource, chunk: TextChunk, ctx: WriteContext) -> ShortForms:
-    """Return the short forms of a passage. The micro form has no location, which would fill it."""
+    """Return the summary and the micro form (about 20 tokens) of a passage, the latter without its location."""
     forms = make_short_forms(chunk.text, count_tokens=ctx.count_tokens, prefix=_make_label(source, chunk))
     if not chunk.location and chunk.date is None:
         return forms

@@ -99,7 +99,7 @@ async def set_summary(tx: Tx, memory_id: UUID, summary: EpisodeSummary, *, ctx: 
 
 
 async def set_outcome(tx: Tx, memory_id: UUID, outcome: Outcome, *, summary: str, ctx: WriteContext) -> None:
-    """Set the outcome of an episode, and write it at the beginning of its short forms.
+    """Set the outcome of an episode, and write it at the beginning of its summary and micro form.
 
     `summary` is the current summary of the episode.
     """

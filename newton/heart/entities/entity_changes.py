@@ -119,11 +119,11 @@ def _resolve_triple(declaration: RelationDeclaration, index: NameIndex) -> Relat
 class EntityMergePlan:
     """The effects of merging the entity `merged` into the entity `kept`.
 
-    `aliases` and `properties` are those of the kept entity afterwards. `moved` are the relations as they are now that
-    become relations of the kept entity. `known` are those that the kept entity has already; they are deleted, and the
-    kept ones receive their evidence. `between` are relations between both entities, which are deleted. `mentions` and
-    `facts` count the memories that mention the merged entity, and the facts about it, which keep the name that they
-    state. `token` confirms the merge.
+    `aliases` and `properties` are those of the kept entity afterwards. `moved` are the relations, as they are now, that
+    the kept entity takes over. `known` are those that it has already; they are deleted, and their evidence is added to
+    its own. `between` are relations between both entities, which are deleted. `mentions` and `facts` count the memories
+    that mention the merged entity, and the facts about it, which keep the name that they state. Giving back `token`
+    confirms the merge.
     """
 
     kept: str
@@ -143,7 +143,7 @@ class EntityMergePlan:
 
     @property
     def state_parts(self) -> tuple[str, ...]:
-        """Return texts of which at least one changes whenever the effects of the merge change."""
+        """Return the texts of which the token is a hash; one of them changes whenever the effects of the merge do."""
         relations = [str(one.memory_id) for one in (*self.moved, *self.known, *self.between)]
         counts = (str(self.mentions), str(self.facts))
         return (str(self.kept_id), str(self.merged_id), *self.aliases, *counts, *relations)
@@ -158,11 +158,11 @@ async def plan_merge(tx: Tx, merged_id: UUID, kept_id: UUID, *, agent_id: UUID) 
     kept, kept_properties = await entity_lookup.read_entity(tx, kept_id, agent_id=agent_id)
     if merged_id == kept_id:
         raise InputError(f"Both names mean {kept.name!r} already.", hint="Name two different entities.")
-    mine = await SQL["list_all_relations"].fetch_all(tx, agent_id=agent_id, entity_id=merged_id)
-    theirs = await SQL["list_all_relations"].fetch_all(tx, agent_id=agent_id, entity_id=kept_id)
-    triples = {(row["source_id"], row["type"], row["target_id"]) for row in theirs}
+    merged_relations = await SQL["list_all_relations"].fetch_all(tx, agent_id=agent_id, entity_id=merged_id)
+    kept_relations = await SQL["list_all_relations"].fetch_all(tx, agent_id=agent_id, entity_id=kept_id)
+    triples = {(row["source_id"], row["type"], row["target_id"]) for row in kept_relations}
     groups: dict[str, list[EntityRelation]] = {"moved": [], "known": [], "between": []}
-    for relation in (EntityRelation(*row) for row in mine):
+    for relation in (EntityRelation(*row) for row in merged_relations):
         triple = _move_triple(relation, merged_id, kept_id)
         group = "between" if triple[0] == triple[2] else "known" if triple in triples else "moved"
         groups[group].append(relation)
@@ -189,7 +189,7 @@ async def plan_merge(tx: Tx, merged_id: UUID, kept_id: UUID, *, agent_id: UUID) 
 
 
 async def merge_entities(tx: Tx, plan: EntityMergePlan, *, ctx: WriteContext) -> None:
-    """Carry out a plan of this transaction. Facts are moved apart, because their states may change."""
+    """Merge two entities by a plan made in this transaction, but not the facts about them: see `move_subjects`."""
     merged_id, kept_id = plan.merged_id, plan.kept_id
     moved = [(one.memory_id, _move_triple(one, merged_id, kept_id)) for one in plan.moved]
     await SQL["merge_entities"].execute(

@@ -127,9 +127,10 @@ class EntityMatches:
     """The entities and relations that are relevant to an input.
 
     `memories` are their memories. `mentioned_ids` are the entities that the input names, `entity_types` their types,
-    and `salient_ids` other entities, most salient first. `salience` also holds the weights of relations. `distances`
-    maps relations to their steps from a named entity, `evidence` to the facts that state them. Relations that only say
-    that two names occur together, and entities of which only the name is known, are not among the memories.
+    and `salient_ids` other entities, most salient first. `salience` maps entities to theirs and relations to their
+    weights. `distances` maps relations to their steps from a named entity, `evidence` to the facts that state them.
+    Relations that only say that two names occur together, and entities of which only the name is known, are not among
+    the memories.
     """
 
     memories: Sequence[RetrievedMemory] = ()
@@ -270,7 +271,7 @@ def _select_relations(
 
 
 async def resolve_subjects(tx: Tx, subjects: Iterable[str], *, agent_id: UUID) -> dict[str, str]:
-    """Return the key of the entity for each subject that is an alias of exactly one. Names of entities are left out."""
+    """Map each subject that is an alias of exactly one entity, and no entity's name, to the key of its name."""
     given = sorted(set(subjects))
     if not given:
         return {}
@@ -286,7 +287,7 @@ async def resolve_subjects(tx: Tx, subjects: Iterable[str], *, agent_id: UUID) -
 
 
 async def list_subject_keys(tx: Tx, subject: str, *, agent_id: UUID) -> list[str]:
-    """Return the keys under which facts about a person or thing may be stored: those of all its names."""
+    """Return the keys (normalized names) under which facts about a person or thing may be stored: of all its names."""
     name = normalize_name(subject)
     rows = await _find_entities(tx, [subject], agent_id=agent_id)
     groups = [(row["name"], *row["aliases"]) for row in rows]

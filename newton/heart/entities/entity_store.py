@@ -140,7 +140,7 @@ async def list_entities(tx: Tx, *, agent_id: UUID, limit: int) -> list[EntitySum
 
 
 async def list_session_entities(tx: Tx, *, agent_id: UUID, session_id: UUID, limit: int) -> list[EntitySummary]:
-    """Return up to `limit` entities that a session mentions, the most mentioned first. They are counted there only."""
+    """Return up to `limit` entities that a session mentions, the most mentioned in it first."""
     query = SQL["list_session_entities"]
     rows = await query.fetch_all(tx, agent_id=agent_id, session_id=session_id, max_rows=limit)
     return [EntitySummary(**row) for row in rows]

@@ -44,9 +44,9 @@ MAX_TOKENS = 160  # of the line of an event in a context, with its time
 class NewEvent:
     """An event to store; `ref` is the idempotency key.
 
-    For an event made from a message of the session, `position` is the message and `source_id` its memory. With
-    `is_tool_result`, the whole payload is tool output, whatever its fields are called. `output_trust` is the trust of
-    the texts that the output of a tool of Newton shows.
+    For an event made from a message of the session, `position` is that of the message and `source_id` the id of its
+    memory. With `is_tool_result`, the whole payload is tool output, whatever its fields are called. An event with
+    output has at most `output_trust`: for a tool of Newton, the trust of the texts that the output shows.
     """
 
     ref: str
@@ -108,14 +108,14 @@ class EventQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentEvents:
-    """The latest events of a session, newest first, and highlights of other sessions, one list for each session."""
+    """The latest events of a session, newest first, and the most informative ones of others, one list per session."""
 
     current_session: Sequence[RetrievedMemory] = ()
     other_sessions: Sequence[Sequence[RetrievedMemory]] = ()
 
 
 async def find_recent(tx: Tx, query: EventQuery) -> RecentEvents:
-    """Return the latest events of the session of the query, and highlights of other sessions."""
+    """Return the latest events of the session of the query, and the most informative ones of other sessions."""
     rows = await SQL["list_recent_events"].fetch_all(
         tx,
         agent_id=query.agent_id,
@@ -160,8 +160,8 @@ class ObservationHit(NamedTuple):
     """An event that was found.
 
     `age` is its place among the events of the session, 0 for the last one; None for another session. `cause_id` is the
-    matching failed action that it followed, if it is from another session. `similarity` is the cosine similarity to the
-    query, `lexical` the share of the query's words, weighted by rarity, that it contains.
+    id of the matching failed action that it followed, if it is from another session. `similarity` is the cosine
+    similarity to the query, `lexical` the share of the query's words, weighted by rarity, that it contains.
     """
 
     memory_id: UUID

@@ -187,7 +187,7 @@ def _to_fields(row: Record, model_id: UUID) -> dict[str, Any]:
 
 
 def read_changes(fact: UncomparedFact) -> Readings:
-    """Return the score of the transformer for each pair of the new fact and a known one that may replace each other."""
+    """Return the transformer's score by pair (older text, newer text) of the new fact and each comparable known one."""
     pairs = dict.fromkeys(
         (older.text, newer.text)
         for known in _list_compared(fact)
@@ -216,11 +216,12 @@ def decide_verdict(fact: UncomparedFact, readings: Readings = NO_READINGS) -> Co
 
 
 def find_changes(fact: UncomparedFact, readings: Readings = NO_READINGS) -> FactChanges:
-    """Return the current facts that the new one supersedes, is superseded by, or contradicts. Pure.
+    """Return the ids of current facts that the new one supersedes, is superseded by, or contradicts. Pure.
 
-    A statement is assumed to change one thing. If it clearly replaces known facts, the result has the fact that it
-    replaces most clearly and the other versions of that fact. Otherwise it has the most probable fact and all facts
-    about safety, which can only be contradicted, not superseded.
+    A statement is assumed to change one thing. If some pairs of the new and a known fact are clear replacements, only
+    the clearest one counts, with the other versions of its known fact. If none is clear, the known fact with the
+    highest probability of a replacement and all facts about safety count; those in doubt are in `contradicts`.
+    `readings` are the scores from `read_changes`.
     """
     verdicts = [(known, _detect(fact, known, readings)) for known in _list_compared(fact)]
     clear = [(verdict.probability, n) for n, (_, verdict) in enumerate(verdicts) if verdict.kind == "update"]
@@ -228,8 +229,8 @@ def find_changes(fact: UncomparedFact, readings: Readings = NO_READINGS) -> Fact
         best = verdicts[max(clear)[1]][0]
         verdicts = [(k, v) for k, v in verdicts if k is best or (v.kind == "update" and _is_version(k, best))]
     else:
-        most = max((v.probability for _, v in verdicts), default=0.0)
-        verdicts = [(k, v) for k, v in verdicts if v.probability == most or concerns_safety(k.text)]
+        highest = max((v.probability for _, v in verdicts), default=0.0)
+        verdicts = [(k, v) for k, v in verdicts if v.probability == highest or concerns_safety(k.text)]
     changes = defaultdict[str, list[UUID]](list)
     for known, verdict in verdicts:
         changes[_classify_change(fact, known, verdict.kind)].append(known.canonical_id)
@@ -269,8 +270,8 @@ def _goes_on(older: str, newer: str) -> bool:
     """Return whether the newer statement says that the older one still holds, without a new number."""
     if not _GOING_ON.search(newer) or load_cues().cues["negation"].search(newer):
         return False
-    numbers = (set(re.findall(r"\d+", text)) for text in (newer, older))
-    return next(numbers) <= next(numbers)
+    newer_numbers, older_numbers = (set(re.findall(r"\d+", text)) for text in (newer, older))
+    return newer_numbers <= older_numbers
 
 
 def _is_version(known: KnownFact, best: KnownFact) -> bool:

@@ -70,7 +70,7 @@ async def set_subject(tx: Tx, memory_id: UUID, subject: str | None, *, ctx: Life
 
 
 async def move_subjects(tx: Tx, former_keys: Sequence[str], subject: str, *, ctx: LifecycleContext) -> int:
-    """Make facts about other names of a person or thing facts about `subject`; return their number.
+    """Make facts stored under other names (`former_keys`) of a person or thing facts about `subject`; return the count.
 
     The facts keep the name as they state it. Of a single-valued attribute, the newest value of all names is current
     afterwards.

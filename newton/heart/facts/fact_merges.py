@@ -82,7 +82,8 @@ async def _find_large_groups(tx: Tx, ctx: LifecycleContext) -> list[list[SourceF
 def build_generalizations(group: Sequence[SourceFact], *, count_tokens: TokenCounter) -> list[tuple[NewFact, Trust]]:
     """Return general facts that together state the facts of a group, each with its trust. Pure.
 
-    A general fact is not longer than a summary. Its trust is the lowest trust of the facts that it states.
+    A general fact is not longer than a summary (about 100 tokens). Its trust is the lowest trust of the facts that it
+    states.
     """
     generalizations: list[tuple[NewFact, Trust]] = []
     for part, text in _split_to_fit(group, count_tokens):

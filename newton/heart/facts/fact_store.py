@@ -123,9 +123,10 @@ async def supersede(
 ) -> None:
     """Supersede the fact `memory_id` by another. If it is stated again later, it becomes current again.
 
-    `besides` are texts about other changes; see `keep_rest`.
+    Clauses of it that neither the other fact nor the texts `besides` are about are stored as new facts.
 
-    Raises NotFoundError, and ConflictError if the links would form a cycle or `by_fact` is quarantined or retracted.
+    Raises NotFoundError for an unknown fact, and ConflictError if both are one fact, the old one supersedes the new one
+    already, or `by_fact` is quarantined or retracted.
     """
     old, new = await _find_pair(tx, memory_id, by_fact, ctx=ctx)
     row = await SQL["check_supersession_cycle"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=new, other_id=old)
@@ -174,7 +175,7 @@ async def keep_rest(
 async def disprove(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleContext) -> None:
     """Mark the fact `memory_id` as disproved by another. Facts that it superseded become current again.
 
-    Raises NotFoundError, and ConflictError if both are one fact or `by_fact` is quarantined or retracted.
+    Raises NotFoundError for an unknown id, and ConflictError if both are one or `by_fact` is quarantined or retracted.
     """
     old, new = await _find_pair(tx, memory_id, by_fact, ctx=ctx)
     await store.add_links(tx, "was_wrong", [(new, old)], ctx=ctx)
@@ -182,7 +183,7 @@ async def disprove(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleCont
 
 
 async def retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    """Mark a fact as wrong. Facts that it superseded become current again. Raises NotFoundError."""
+    """Mark a fact as wrong. Facts that it superseded become current again. Raises NotFoundError for an unknown id."""
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
     await _retract(tx, found.memory_id, ctx=ctx)
 
@@ -207,7 +208,7 @@ async def undo_retraction(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> 
 
 
 async def confirm(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: LifecycleContext) -> bool:
-    """Count a confirmation of a fact; return False if its `ref` was counted before. Raises NotFoundError."""
+    """Count a confirmation; return False if its `ref` was counted before. Raises NotFoundError for an unknown fact."""
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
     confirmation = MemoryConfirmation(memory_id=found.memory_id, ref=ref, source=source)
     counted = await store.confirm(tx, [confirmation], ctx=ctx)
@@ -218,7 +219,7 @@ async def confirm(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: Lifecy
 
 
 async def read_subject_and_attribute(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> tuple[str | None, str | None]:
-    """Return the subject and the attribute of a fact as they were stated. Raises NotFoundError."""
+    """Return the subject and the attribute of a fact as stated, or None. Raises NotFoundError for an unknown fact."""
     row = await _read_fact(tx, memory_id, agent_id=agent_id)
     return row["subject"], row["attribute"]
 
@@ -226,7 +227,7 @@ async def read_subject_and_attribute(tx: Tx, memory_id: UUID, *, agent_id: UUID)
 async def read_details(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, str]:
     """Return the subject, the attribute, the end of validity and the tags of a fact as texts, by field name.
 
-    Empty fields are left out. Raises NotFoundError.
+    Empty fields are left out. Raises NotFoundError for an unknown fact.
     """
     row = await _read_fact(tx, memory_id, agent_id=agent_id)
     end = row["valid_to"] and f"{row['valid_to']:%Y-%m-%d %H:%M}"
@@ -280,7 +281,7 @@ async def _find_facts(
 ) -> list[FactRef]:
     """Lock the attributes of facts, and return the facts in order, originals in place of duplicates.
 
-    Raises NotFoundError.
+    `extra_locks` are locked too. Raises NotFoundError for an unknown id.
     """
     rows = await SQL["find_canonical"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     keys = [(row["subject_key"], row["attribute"]) for row in rows if row["single"]]
@@ -295,7 +296,8 @@ async def _find_facts(
 async def _find_pair(tx: Tx, old_id: UUID, new_id: UUID, *, ctx: LifecycleContext) -> tuple[UUID, UUID]:
     """Return the ids of the old and the new fact, or of their originals.
 
-    Raises NotFoundError, and ConflictError if both are one fact or the new one is quarantined or retracted.
+    Raises NotFoundError for an unknown id, and ConflictError if both are one or the new one is quarantined or
+    retracted.
     """
     old, new = await _find_facts(tx, [old_id, new_id], ctx=ctx, extra_locks=[SUPERSEDE_LOCK])
     if old.memory_id == new.memory_id:

@@ -47,7 +47,10 @@ class IdentityEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityVersion:
-    """One change of the identity. `standing` lists the ids of the tenets that are active after the change, in order."""
+    """One change of the identity. `standing` lists the ids of the lines (tenets) in force after it, in order.
+
+    `restored` is the version that a roll-back restored; None for other changes.
+    """
 
     version: int
     at: datetime
@@ -62,7 +65,10 @@ class IdentityVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenetRecord:
-    """A stored tenet. `state` is None unless it was proposed. An erased tenet has no text."""
+    """A stored line of the identity (tenet). `state` is that of a proposal; None for a line that was not proposed.
+
+    An erased line has no text. `gist` is the hash of a proposed text without case and punctuation.
+    """
 
     tenet_id: UUID
     part: IdentityPart
@@ -78,7 +84,7 @@ class TenetRecord:
 
 
 class TenetProposal(NamedTuple):
-    """A proposed tenet, and the active lines that it would replace as `instead_of`."""
+    """A proposed line of the identity (tenet), and the active lines that it would replace, `instead_of`."""
 
     tenet: IdentityTenet
     instead_of: tuple[IdentityTenet, ...]
@@ -95,7 +101,7 @@ class MessageRef:
 async def read_identity(
     tx: Tx, *, agent_id: UUID, version: int | None = None, moment: datetime | None = None
 ) -> Identity:
-    """Return the current identity, or that of a version or a moment. Erased tenets are left out."""
+    """Return the current identity, or that of a version or a moment, without erased lines; an empty one if none is."""
     rows = await SQL["get_version"].fetch_all(tx, agent_id=agent_id, version=version, moment=moment)
     tenets = tuple(
         IdentityTenet(row["tenet_id"], row["part"], row["words"], row["tokens"], row["said_on"])
@@ -112,12 +118,12 @@ async def list_versions(tx: Tx, *, agent_id: UUID) -> list[IdentityVersion]:
 
 
 async def list_tenets(tx: Tx, *, agent_id: UUID) -> list[TenetRecord]:
-    """Return every tenet that was ever active or proposed, oldest first."""
+    """Return every line of the identity (tenet) that was ever active or proposed, oldest first."""
     return [TenetRecord(**row) for row in await SQL["list_tenets"].fetch_all(tx, agent_id=agent_id)]
 
 
 async def list_requested_lines(tx: Tx, session_range: tuple[UUID, int, int] | None, *, agent_id: UUID) -> list[str]:
-    """Return the texts of the active tenets, and of those requested in a range (session, first, last) of messages."""
+    """Return the texts of the active lines, and of those that messages of a range (session, first, last) requested."""
     session_id, first, last = session_range or (None, None, None)
     rows = await SQL["list_requested_lines"].fetch_all(
         tx, agent_id=agent_id, session_id=session_id, first=first, last=last
@@ -195,7 +201,7 @@ async def roll_back(tx: Tx, version: int, *, edit: IdentityEdit) -> bool:
 async def propose(
     tx: Tx, instructions: Sequence[StandingInstruction], *, message_ref: MessageRef | None, edit: IdentityEdit
 ) -> list[TenetProposal]:
-    """Store proposals to add instructions; return each with the lines that it would replace.
+    """Store proposals to add the instructions of a message; return each with the lines that it would replace.
 
     An instruction that is active already is skipped, and one that waits for a decision is returned but not stored
     again. Raises InputError if the trust of the edit is `tool` or `web`.
@@ -251,9 +257,9 @@ async def reject(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> IdentityTenet
 
 
 async def erase(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> int:
-    """Erase the text of a tenet and of all tenets with an equal text; return the number of tenets erased.
+    """Erase the text of an identity line (tenet) and of all lines with an equal text; return how many were erased.
 
-    Each erasure adds a version that records it. Raises NotFoundError.
+    Each erasure adds a version that records it. Raises NotFoundError if no line has this id.
     """
     await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
     tenets = [_to_tenet(one) for one in await list_tenets(tx, agent_id=edit.agent_id) if one.words]
@@ -284,7 +290,7 @@ async def _resolve_proposal(tx: Tx, tenet_ref: str, state: ProposalState, *, edi
 
 
 async def resolve_proposals(tx: Tx, tenet: IdentityTenet, state: ProposalState, *, edit: IdentityEdit) -> None:
-    """Set the state of all waiting proposals whose text is that of the tenet."""
+    """Accept or reject all proposed identity lines that wait for a decision and have the text of `tenet`."""
     text_hash = fingerprint(tenet.text)
     await SQL["resolve_proposal"].execute(tx, agent_id=edit.agent_id, normalized_hash=text_hash, state=state)
 
@@ -299,6 +305,7 @@ async def reject_conflicting(tx: Tx, accepted: IdentityTenet, *, edit: IdentityE
 async def insert_tenet(
     tx: Tx, tenet: IdentityTenet, *, ctx: WriteContext, message_ref: MessageRef | None = None
 ) -> None:
+    """Store a line of the identity, with the message that stated it. It is in force once a version lists it."""
     await SQL["insert_tenet"].execute(
         tx,
         agent_id=ctx.agent_id,
@@ -323,6 +330,7 @@ async def insert_version(
     edit: IdentityEdit,
     restored: int | None = None,
 ) -> None:
+    """Store a version with the lines `tenet_ids`. `tenet_id` is the changed line, `restored` the restored version."""
     await SQL["insert_version"].execute(
         tx,
         agent_id=edit.agent_id,
@@ -345,7 +353,7 @@ def _to_tenet(record: TenetRecord) -> IdentityTenet:
 def _resolve_tenet(
     tenet_ref: str, candidates: Sequence[IdentityTenet], *, what: str = "line of the identity"
 ) -> IdentityTenet:
-    """Return the tenet whose id is or ends in `tenet_ref`.
+    """Return the line whose id is or ends in `tenet_ref`. `what` names it in errors.
 
     Raises InputError if it is too short, NotFoundError if no id matches, and ConflictError if several do.
     """

@@ -127,14 +127,14 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 
 
 class LiftedRule(NamedTuple):
-    """A rule that a message lifts; with `new_text`, it is changed to this."""
+    """A rule that a message ends or, with `new_text`, changes to this text."""
 
     rule: IdentityTenet
     new_text: str | None
 
 
 class RulePlan(NamedTuple):
-    """The rules that a message states, and the rules in force that it lifts.
+    """The rules that a message states, and the rules in force that it lifts (ends or changes).
 
     `is_unsure` means that other sentences may state or lift rules, so that a model should read the message soon.
     """
@@ -179,7 +179,7 @@ def plan_rules(
 
 
 def _find_passing(text: str, known: Sequence[str]) -> Iterator[StandingInstruction]:
-    """Yield the wishes in passing of an English message. Sentences with words of the `known` wishes are skipped."""
+    """Yield the wishes in clauses of an English message about something else, unless a sentence has `known` wishes."""
     for sentence in mask_sentences(text) if detect_language(text) == ENGLISH else ():
         wording = None if _has_words(sentence, known) else find_passing_wish(sentence, text)
         if wording:
@@ -207,7 +207,7 @@ def _find_stated(
 ) -> Iterator[str]:
     """Yield the words of each rule or wish that sentences state, except sentences with the `known` words.
 
-    A sentence that may be a rule is joined to an adjacent sentence that is one.
+    A sentence that may be a rule is joined to an adjacent sentence that is one, a fragment to the sentence before it.
     """
     chances = [_compute_stating(one, vectors) for one in sentences]
     is_known = [_has_words(one, known) for one in sentences]
@@ -270,7 +270,10 @@ def _is_on_manner(sentence: MaskedSentence) -> bool:
 def _find_lifted(
     sentences: Sequence[MaskedSentence], rules: Sequence[IdentityTenet], vectors: Mapping[str, Vector], *, said_on: date
 ) -> tuple[LiftedRule, ...]:
-    """Return the rule that the most probable of the sentences lifts, if it is clear which."""
+    """Return the rule that the most probable of the sentences lifts; nothing if it is not clear which.
+
+    If only a part of it is lifted, the change is added to its text, with the day `said_on`.
+    """
     known = [rule for rule in rules if rule.text in vectors]
     chances = [(classify_sentence(one, vectors[one.text])["lifting"], one) for one in sentences]
     if not known or not chances:

@@ -350,7 +350,7 @@ _MENTIONED_PREFERENCE = re.compile(rf"\b(?:{'|'.join(_MENTIONED_PREFERENCES)})\b
 
 
 def find_standing_type(text: str) -> StandingType | None:
-    """Return whether a message of a person states an instruction or a preference for later requests; None for neither.
+    """Return the type of wish for later requests in a person's message: `manner` is about every answer; None for none.
 
     >>> texts = ("Never suggest meat.", "Since I prefer tea, which one is mild?", "Where is the tea?", "No emojis.")
     >>> [find_standing_type(text) for text in texts]

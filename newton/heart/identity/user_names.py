@@ -45,7 +45,7 @@ _KIND = re.compile(
 
 
 def extend_pattern(subjects: Sequence[str]) -> str:
-    """Return the pattern for a first selection, also of texts that introduce one of the subjects of facts."""
+    """Return the pattern of texts in which users may introduce themselves, also by a name among the `subjects`."""
     names = "|".join(map(re.escape, subjects))
     openings = _OPENINGS.replace("(?:", "(")
     return f"{SEARCH_PATTERN}|({openings}) ({names})|({names}) here" if subjects else SEARCH_PATTERN

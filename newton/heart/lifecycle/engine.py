@@ -25,7 +25,7 @@ SQL = load("newton.heart.lifecycle", "engine.sql")
 
 
 def caps_by_kind(thresholds: LifecycleThresholds) -> Mapping[Kind, int]:
-    """Return the cap of each kind, in the order in which the caps are applied.
+    """Return the maximum number of current memories of each kind (its cap), in the order in which caps are applied.
 
     Relations come before entities, because a current relation keeps its entities current.
     """
@@ -39,7 +39,7 @@ def caps_by_kind(thresholds: LifecycleThresholds) -> Mapping[Kind, int]:
 
 
 async def plan_cap_transitions(tx: Tx, kind: Kind, limit: int, *, ctx: WriteContext) -> list[PlannedTransition]:
-    """Return the transitions after which the best `limit` memories of a kind are current and all others archived."""
+    """Return the changes of state after which the best `limit` memories of a kind are current, all others archived."""
     rows = await SQL["list_over_cap"].fetch_all(
         tx, agent_id=ctx.agent_id, kind=kind, cap=limit, enough=SALIENCE_PRIOR, now=ctx.now, half_life=HALF_LIFE_DAYS
     )
@@ -87,7 +87,7 @@ class KindRules:
 async def run_lifecycle(
     db: Database, ctx: LifecycleContext, *, dry_run: bool = False, only: LifecycleScope | None = None
 ) -> list[PlannedTransition]:
-    """Apply and return every due transition of an agent; with `dry_run`, only return the transitions.
+    """Apply and return every due change of state of an agent's memories; with `dry_run`, only return them.
 
     `only` restricts the run to one kind of memory, or to the caps. Each batch is one transaction. A run is idempotent.
     """
@@ -98,7 +98,7 @@ async def run_lifecycle(
 
 
 async def review(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
-    """Apply and return the due transitions of a few memories, in the transaction that changed their evidence."""
+    """Apply and return the due changes of state of a few memories, in the transaction that changed their evidence."""
     if kind == "fact":
         rows = await SQL["find_affected_facts"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
         memory_ids = [row["memory_id"] for row in rows]
@@ -195,7 +195,7 @@ def _batch_key(row: Record) -> object:
 
 
 async def _update_current(
-    tx: Tx, ctx: LifecycleContext, evidence: Sequence[Record], steps: Sequence[PlannedTransition]
+    tx: Tx, ctx: LifecycleContext, evidence: Sequence[Record], transitions: Sequence[PlannedTransition]
 ) -> None:
     """Update `is_current` of all reviewed facts, and link those that contradict each other.
 
@@ -209,13 +209,13 @@ async def _update_current(
 
 
 async def _archive_texts(
-    tx: Tx, ctx: LifecycleContext, evidence: Sequence[Record], steps: Sequence[PlannedTransition]
+    tx: Tx, ctx: LifecycleContext, evidence: Sequence[Record], transitions: Sequence[PlannedTransition]
 ) -> None:
     """Move the full texts of summarized and archived episodes to compressed storage.
 
     A summarized episode keeps the beginning of its text.
     """
-    agent_id, after = ctx.agent_id, {step.memory_id: step.to_state for step in steps}
+    agent_id, after = ctx.agent_id, {step.memory_id: step.to_state for step in transitions}
     rows = await SQL["list_full_texts"].fetch_all(tx, agent_id=agent_id, memory_ids=list(after))
     texts = {
         row["memory_id"]: row["full_text"]
@@ -231,10 +231,10 @@ async def _archive_texts(
 
 
 async def _mark_ineffective(
-    tx: Tx, ctx: LifecycleContext, evidence: Sequence[Record], steps: Sequence[PlannedTransition]
+    tx: Tx, ctx: LifecycleContext, evidence: Sequence[Record], transitions: Sequence[PlannedTransition]
 ) -> None:
-    """Put a mark before the steps of procedures that became ineffective, and remove it where they no longer are."""
-    changed = [step.memory_id for step in steps if "INEFFECTIVE" in (step.from_state, step.to_state)]
+    """Mark the summaries of procedures that became ineffective, and remove the mark where they no longer are."""
+    changed = [step.memory_id for step in transitions if "INEFFECTIVE" in (step.from_state, step.to_state)]
     if not changed:
         return
     rows = await SQL["list_short_forms"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=changed)

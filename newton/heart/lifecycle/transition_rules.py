@@ -124,9 +124,10 @@ class FactEvidence:
 
     `confirmations` counts repeated statements; those by tools and the web count only if the fact came from there.
     `sources` counts the independent sources that are neither tools nor the web, `outside` the tools and web sources
-    besides the first one. `vouched` means that a person confirmed the fact. `since` is the start of its validity or its
-    last repetition. `superseded_since` and `superseded_until` are the start and end of validity of the fact that
-    supersedes it.
+    besides the first one. `vouched` means that a person confirmed the fact, `single` that its attribute has one value
+    at a time, `generalized` that a general fact covers it, and `wrong` that it, or a fact that it generalizes, was
+    retracted. `since` is the start of its validity or its last repetition. `superseded_since` and `superseded_until`
+    are the start and end of validity of the fact that supersedes it.
     """
 
     memory_id: UUID
@@ -158,6 +159,7 @@ class FactEvidence:
 
     @property
     def is_disproved(self) -> bool:
+        """Return whether the fact is known to be wrong; INACTIVE is the state of facts that were found to be."""
         return self.wrong or self.state == "INACTIVE"
 
     def has_expired(self, now: datetime) -> bool:

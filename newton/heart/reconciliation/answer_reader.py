@@ -110,7 +110,7 @@ def _is_list(value: object) -> TypeGuard[list[object]]:
 
 
 def _read_item(value: object) -> ProposedItem | None:
-    """Return an item from its JSON; None without operation and number of a line."""
+    """Return an item from its JSON; None if the operation or the number of its line is missing."""
     if not _is_object(value):
         return None
     fields = {str(name).lower(): one for name, one in value.items()}

@@ -31,7 +31,7 @@ _TABLES = ("line", "next", "about", "matter")
 
 
 class SpokenLine(Protocol):
-    """A line of a conversation. `is_hidden` means that it is not kept in memory already."""
+    """A line of a conversation. `is_hidden` means that it has been taken out of memory already."""
 
     @property
     def number(self) -> int: ...
@@ -227,7 +227,7 @@ HIDDEN_SHARE = 3  # a model hides at most one in so many lines of persons of a b
 
 
 def check_hidden(proposed: Iterable[ProposedItem], batch: ReconcilingInput) -> dict[int, DropReason | None]:
-    """Return by number the lines that a model proposes to hide: None, or the reason to keep the line."""
+    """Map the number of each line that a model proposes not to keep to None, or to the reason to keep it."""
     lines = {line.number: line for line in batch.lines}
     left = max(1, sum(line.source == "person" for line in batch.lines) // HIDDEN_SHARE)
     reasons: dict[int, DropReason | None] = {}
@@ -240,7 +240,7 @@ def check_hidden(proposed: Iterable[ProposedItem], batch: ReconcilingInput) -> d
 
 
 def _find_objection(line: NewLine | None, batch: ReconcilingInput) -> DropReason | None:
-    """Return why a line may not be hidden: text of others, or another person, may have asked for it."""
+    """Return why a line must be kept, as others may have asked the model not to keep it; None if it need not be."""
     if line is None:
         return "unknown line"
     if line.source != "person":

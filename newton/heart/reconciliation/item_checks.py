@@ -175,7 +175,7 @@ class _ItemChecker:
         return CheckedItem(op="not_asserted", line=line, known=known)
 
     def _check_hiding(self, item: ProposedItem) -> CheckedItem:
-        """Check that a line may be hidden, with the facts that it is about."""
+        """Check that a line, and the facts that it is about, may be taken out of memory."""
         if reason := self.hidden[item.line]:
             raise _DroppedError(reason)
         line = next(one for one in self.batch.lines if one.number == item.line)
@@ -223,7 +223,10 @@ class _ItemChecker:
     def _check_text(
         self, op: Operation, item: ProposedItem, line: NewLine, known: Sequence[KnownItem], weakened: list[Weakening]
     ) -> tuple[str, str]:
-        """Return the text and the title of an item. The person's own words replace a text with invented details."""
+        """Return the text and the title of an item. The person's own words replace a text with invented details.
+
+        This is then noted in `weakened`.
+        """
         if op not in _WITH_TEXT:
             return "", ""
         if not item.text and op != "unsure":
@@ -309,7 +312,7 @@ class _ItemChecker:
         return None
 
     def _must_contest(self, line: NewLine, known: Sequence[KnownItem], weakened: list[Weakening]) -> bool:
-        """Return whether the line can only contest the known items, not change them."""
+        """Return whether the line only makes the known items unsettled; the reasons are added to `weakened`."""
         if any(not _may_change(line, item) for item in known):
             weakened.append("known item of higher trust")
         persons = self.sources.list_persons(line)

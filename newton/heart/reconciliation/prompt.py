@@ -81,7 +81,7 @@ def number_batch(batch: ReconcilingInput) -> ReconcilingInput:
 
 
 def find_repeating_rule(draft: KnownItem, batch: ReconcilingInput) -> KnownItem | None:
-    """Return the known rule or wish of the user that repeats a sentence of a line; None if none does."""
+    """Return the known rule or wish of the user that repeats a fact stored from a line (draft); None if none does."""
     rules = (item for item in batch.known if item.kind in ("rule", "wish"))
     return next((rule for rule in rules if says_all(rule.text, draft.text, user_names=batch.user_names)), None)
 
@@ -126,7 +126,7 @@ def _render_item(item: KnownItem) -> str:
 
 
 def _render_line(line: NewLine, following: NewLine | None, drafts: Sequence[KnownItem]) -> Iterator[str]:
-    """Yield a line with number, speaker and the marks of its drafts, then the drafts that are not in it verbatim.
+    """Yield a line with marks around its drafts (facts stored from it), then the drafts that are not in it verbatim.
 
     `following` is the line after it. A line of the assistant that asks and proposes nothing is left out.
     """
@@ -143,7 +143,7 @@ def _render_line(line: NewLine, following: NewLine | None, drafts: Sequence[Know
 
 
 def mark_draft(line: str, label: str, draft: str) -> str | None:
-    """Return a line with a mark around a draft, or around each of its sentences; None if the line has other words.
+    """Return a line with a mark around the text `draft`, or each of its sentences; None if the line has other words.
 
     The texts must not contain angle brackets. Text within a mark is not marked again.
 

@@ -140,7 +140,7 @@ class ReconcilingInput:
 
     @property
     def zone(self) -> tzinfo | None:
-        """Return the user's time zone."""
+        """Return the user's time zone; None if `now` has none."""
         return self.now.tzinfo
 
     @property
@@ -175,8 +175,8 @@ class CheckedItem:
 
     `text` is the text to store. For a new rule or wish it has the person's own words, and `title` the model's text.
     `when` is the day on which the change begins or ends, possibly in the future; None if the line does not say it. With
-    `contests`, the known items only become unsettled. With `needs_approval`, a rule or wish waits for a person.
-    `weakened` lists what the checks changed.
+    `contests`, the known items are not changed, only marked as in doubt. With `needs_approval`, a rule or wish waits
+    for a person. `weakened` lists what the checks changed.
     """
 
     op: Operation

@@ -182,7 +182,7 @@ class ChangeModel(NamedTuple):
 
 
 class ReadingModel(NamedTuple):
-    """The fitted sum of the trees and the reader, and the minimum probabilities of the verdicts.
+    """The fitted sum of the trees and the reader (a transformer), and the minimum probabilities of the verdicts.
 
     `trees` and `reader` are the weights of the log odds of both models. `near_trees` and `near_reader` are added to
     them as the cosine similarity grows from .5 to 1. `doubt` is the log odds of the reader below which clear evidence
@@ -231,7 +231,7 @@ def compute_probability(features: Mapping[str, float], model: ChangeModel) -> fl
 
 
 def combine_readings(probability: float, reading: float, cosine: float) -> float:
-    """Return the probability of a replacement from the probability of the trees and the log odds of the reader."""
+    """Return the probability of a replacement from that of the trees and the log odds of the reader (transformer)."""
     model = load_reading_model()
     odds = model.base + sum(
         weight * value
@@ -245,7 +245,7 @@ def combine_readings(probability: float, reading: float, cosine: float) -> float
 
 
 def weigh_evidence(probability: float, reading: float, cosine: float) -> tuple[float, float, float, float]:
-    """Return the summands: the log odds of trees and reader, and both scaled by the similarity of the texts."""
+    """Return the terms to weigh and add: log odds of trees and reader, and both scaled by the texts' similarity."""
     odds = math.log(max(probability, 1e-9) / max(1 - probability, 1e-9))
     trees, near = min(max(odds, -MAX_TREES), MAX_TREES), min(max(2 * cosine - 1, 0.0), 1.0)
     reader = min(max(reading, -MAX_READING), MAX_READING)
@@ -271,9 +271,9 @@ def detect_change(
 ) -> ChangeVerdict:
     """Return whether `newer` replaces `older`. `cosine` is the similarity of their vectors.
 
-    `vector_score` is the result of `score_vectors`, NaN if the vectors are of another model. `reading` is the score of
-    the reader, NaN if it has not read the pair. If the newer statement concerns only some clauses of the older one, the
-    verdict is at most `unsure`, so that the other clauses are not lost.
+    `vector_score` is the result of `score_vectors`, NaN if the vectors are of another model. `reading` is the log odds
+    of the reader (transformer), NaN if it has not read the pair. If the newer statement concerns only some clauses of
+    the older one, the verdict is at most `unsure`, so that the other clauses are not lost.
     """
     if cosine < MIN_COSINE:
         return ChangeVerdict("compatible", 0.0, "their meaning is not close")

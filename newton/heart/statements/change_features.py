@@ -361,7 +361,7 @@ def _head_kept(head: re.Pattern[str], older: str, newer: str) -> float:
 
 
 def _interactions(f: Mapping[str, float]) -> dict[str, float]:
-    """Return products of features that say more in combination than alone."""
+    """Return products of features that say more in combination than alone. `f` maps names to features."""
     plain = 1 - f["announces"]
     single = float(f["single_shared"] > 0)
     multi = float(f["multi_shared"] > 0)

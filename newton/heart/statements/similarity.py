@@ -30,7 +30,7 @@ _NEGATING_PREFIXES = ("un", "in", "im", "dis", "non", "ir")
 
 @dataclass(frozen=True, slots=True)
 class StatementSimilarity:
-    """The similarity of two statements in [0, 1], the verdict, and a short reason for it."""
+    """The similarity of two statements in [0, 1], the verdict on whether they say the same, and its reason."""
 
     similarity: float
     verdict: Literal["same", "near", "different"]
