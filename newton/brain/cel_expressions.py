@@ -57,7 +57,7 @@ class CelToken(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowedNames:
-    """The names that an expression may use: variables, `lists` among them, and variables with fields.
+    """The names that an expression may use: variables, `lists` among them, and the `fields` of variables.
 
     With `math_functions` the expression is a formula, which contains only numbers.
     """
@@ -77,7 +77,10 @@ class AllowedNames:
 
 
 def compile_expression(expression: str, names: AllowedNames) -> cel.Program:
-    """Compile an expression. Raises InputError if it is invalid, exceeds the limits or uses unknown names."""
+    """Compile a CEL expression.
+
+    Raises InputError if it is invalid, exceeds the limits or uses a name not in `names`.
+    """
     if len(expression) > MAX_CHARS:
         hint = f"The maximum is {MAX_CHARS} characters: split the expression into two."
         raise InputError(f"The expression has {len(expression):,} characters.", hint=hint)
@@ -134,7 +137,7 @@ def _invalid_token_error(remaining: str) -> InputError:
 
 
 class _TokenChecker:
-    """A check, in one pass, that every name is allowed where it occurs and that every loop runs over a known list."""
+    """A check, in one pass, that every name is allowed where it occurs and that each loop runs over an allowed list."""
 
     def __init__(self, tokens: tuple[CelToken, ...], names: AllowedNames) -> None:
         self._tokens, self._names = tokens, names
@@ -142,6 +145,10 @@ class _TokenChecker:
         self.bound: set[str] = set()
 
     def check(self) -> None:
+        """Check all tokens, and collect the loop variables in `bound`.
+
+        Raises InputError with a hint for the first mistake.
+        """
         index = 0
         while index < len(self._tokens):
             kind, text = self._tokens[index]
@@ -228,7 +235,8 @@ class _TokenChecker:
     def _skip_list(self, index: int) -> int:
         """Return the position at which the list that begins at `index` ends.
 
-        Raises InputError if it is an index into a list, or contains anything but plain strings and numbers.
+        Raises InputError if the bracket takes an item of a list, or if the list has anything but plain strings and
+        numbers.
         """
         before = self._tokens[index - 1] if index else CelToken("sign", "")
         if before.text != "in" and (before.kind in ("name", "text") or before.text in ("]", ")")):

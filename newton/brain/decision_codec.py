@@ -41,7 +41,7 @@ class NewDecision:
 
 
 def validate(new_decision: NewDecision) -> NewDecision:
-    """Return the decision with normalized fields and with secrets redacted.
+    """Return the decision with normalized fields, and with secrets replaced by markers.
 
     Raises InputError for invalid data, such as an outcome before the decision.
     """
@@ -50,7 +50,7 @@ def validate(new_decision: NewDecision) -> NewDecision:
 
 
 def validate_draft(draft: DecisionDraft) -> DecisionDraft:
-    """Return the draft with normalized fields and with secrets redacted. Raises InputError for an invalid field."""
+    """Return the draft with normalized fields, and with secrets replaced. Raises InputError for an invalid field."""
     if not (math.isfinite(draft.confidence) and 0 <= draft.confidence <= 1):
         raise InputError(f"A confidence of {draft.confidence} is out of range.", hint="Give a confidence from 0 to 1.")
     _ensure_one_of("stakes", draft.stakes, get_args(Stakes))
@@ -105,7 +105,7 @@ def normalize_tags(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def encode_body(new_decision: NewDecision) -> dict[str, object]:
-    """Return all fields of a decision except free text as the body of a ledger record, which is never erased."""
+    """Return all fields of a decision except free text: the body of a ledger record, which is never erased."""
     draft = new_decision.draft
     return {
         "at": format_time(draft.at),
@@ -127,6 +127,7 @@ def encode_texts(draft: DecisionDraft) -> dict[str, Any]:
 
 
 def encode_review(review: DecisionReview, *, by: UUID | None = None) -> dict[str, object]:
+    """Return the body of a ledger record for an outcome; `by` is the decision that caused it by superseding, if any."""
     body: dict[str, object] = {"outcome": review.verdict, "at": format_time(review.at), "how": review.how}
     return body if by is None else {**body, "by": str(by)}
 
@@ -146,12 +147,13 @@ def decode_draft(body: Mapping[str, Any], texts: Mapping[str, Any]) -> DecisionD
 
 
 def decode_review(body: Mapping[str, Any], texts: Mapping[str, Any] | None) -> DecisionReview:
+    """Return the review that the body and the texts of a ledger record contain; `texts` is None if they were erased."""
     lesson, seen_at = texts["lesson"] if texts else None, datetime.fromisoformat(body["at"])
     return DecisionReview(verdict=body["outcome"], at=seen_at, how=body["how"], lesson=lesson)
 
 
 def ensure_same_draft(stored: DecisionDraft, new: DecisionDraft) -> None:
-    """Raise ConflictError if a new draft differs from the stored one with the same `ref`."""
+    """Raise ConflictError if a new draft differs from the stored one with the same `ref` (external id)."""
     before, after = [(encode_body(NewDecision(draft=draft)), encode_texts(draft)) for draft in (stored, new)]
     if before != after:
         raise ConflictError(
@@ -161,7 +163,7 @@ def ensure_same_draft(stored: DecisionDraft, new: DecisionDraft) -> None:
 
 
 def ensure_same_outcome(stored: DecisionReview, new: DecisionReview, ref: str | None) -> None:
-    """Raise ConflictError if a new review has another outcome, time or lesson than the stored one."""
+    """Raise ConflictError if a new review of the decision `ref` has another outcome, time or lesson than the stored."""
     if (stored.verdict, stored.at, stored.lesson) != (new.verdict, new.at, new.lesson):
         raise ConflictError(
             f"The decision {ref!r} was already reviewed: {stored.verdict}, on {stored.at:%Y-%m-%d %H:%M}.",
@@ -189,7 +191,7 @@ ERASED = "[erased]"
 def format_short_forms(
     draft: DecisionDraft, review: DecisionReview | None, *, count_tokens: TokenCounter
 ) -> ShortForms:
-    """Return the short forms of a decision.
+    """Return the short forms of a decision, of about 20 and at most about 100 tokens.
 
     Both begin with outcome and confidence. The description, the lesson, the reasons and the alternatives follow, as far
     as they fit.
@@ -199,6 +201,7 @@ def format_short_forms(
 
 
 def format_erased_forms(confidence: float, review: DecisionReview | None, *, count_tokens: TokenCounter) -> ShortForms:
+    """Return the short forms of a decision whose text was erased."""
     return make_short_forms(ERASED, count_tokens=count_tokens, prefix=format_prefix(confidence, review))
 
 
@@ -212,6 +215,7 @@ def format_prefix(confidence: float, review: DecisionReview | None) -> str:
 
 
 def format_line(draft: DecisionDraft, review: DecisionReview | None) -> str:
+    """Return the text of the short forms: description, lesson, reasons and alternatives, on one line."""
     parts = [_to_sentence(draft.description)]
     if review and review.lesson:
         parts.append(f"Lesson: {_to_sentence(review.lesson)}")

@@ -53,7 +53,10 @@ class DecisionAmendment:
 
 
 class StoredDecision(NamedTuple):
-    """A decision as its ledger records contain it. `draft` is None if its text was erased."""
+    """A decision as its ledger records contain it.
+
+    `draft` is None if its text was erased, `review` without an outcome.
+    """
 
     decision_id: UUID
     body: Mapping[str, Any]
@@ -69,8 +72,8 @@ class StoredDecision(NamedTuple):
 async def record(tx: Tx, new_decisions: Sequence[NewDecision], *, ctx: WriteContext) -> list[RecordResult]:
     """Record decisions, with their outcomes if these are known, and return one result for each, in order.
 
-    A decision whose `ref` is stored already is not recorded again, but an outcome that it adds is. Raises InputError
-    for invalid data, and ConflictError if a stored `ref` has different content.
+    A decision whose `ref` (external id) is stored already is not recorded again, but an outcome that it adds is. Raises
+    InputError for invalid data, and ConflictError if a stored `ref` has different content.
     """
     valid = [decision_codec.validate(decision) for decision in new_decisions]
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)  # so that no concurrent transaction adds these refs
@@ -107,7 +110,7 @@ async def restore_original_time(tx: Tx, draft: DecisionDraft, *, agent_id: UUID)
 
 
 async def load_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> StoredDecision:
-    """Return a decision from its ledger records. Raises NotFoundError."""
+    """Return a decision from its ledger records. Raises NotFoundError for an unknown id."""
     records = await ledger.list_records(tx, decision_id, agent_id=agent_id)
     if not records:
         raise NotFoundError(
@@ -117,7 +120,10 @@ async def load_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> StoredD
 
 
 async def add_thought(tx: Tx, decision_id: UUID, text: str, *, ctx: WriteContext) -> None:
-    """Add a thought to a decision. Raises NotFoundError, and ConflictError if the decision is already reviewed."""
+    """Add a thought (a step of the deliberation) to a decision.
+
+    Raises NotFoundError for an unknown decision, and ConflictError if it is already reviewed.
+    """
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     if (await load_decision(tx, decision_id, agent_id=ctx.agent_id)).review:
         raise ConflictError("A reviewed decision cannot get more thoughts.", hint="Record a new decision.")
@@ -128,7 +134,7 @@ async def add_thought(tx: Tx, decision_id: UUID, text: str, *, ctx: WriteContext
 async def amend(tx: Tx, decision_id: UUID, amendment: DecisionAmendment, *, ctx: WriteContext) -> None:
     """Add a text to a decision, or change its tags, category or review date.
 
-    Raises NotFoundError, and InputError for an empty amendment.
+    Raises NotFoundError for an unknown decision, and InputError for an empty amendment.
     """
     stored = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
     review_at = decision_codec.ensure_review_date(amendment.look_again_at, decided_at=stored.decided_at)
@@ -148,9 +154,9 @@ async def amend(tx: Tx, decision_id: UUID, amendment: DecisionAmendment, *, ctx:
 
 
 async def mark_done(tx: Tx, decision_id: UUID, *, ctx: WriteContext) -> None:
-    """Mark a decision as done, so that only its outcome is open.
+    """Mark a decision as carried out, so that only its outcome is open.
 
-    Raises NotFoundError, and ConflictError if it is done already.
+    Raises NotFoundError for an unknown decision, and ConflictError if it is marked or reviewed already.
     """
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)  # a concurrent review reads the state
     await load_decision(tx, decision_id, agent_id=ctx.agent_id)
@@ -162,9 +168,10 @@ async def mark_done(tx: Tx, decision_id: UUID, *, ctx: WriteContext) -> None:
 
 
 async def review(tx: Tx, decision_id: UUID, review: DecisionReview, *, ctx: WriteContext) -> None:
-    """Record the outcome of a decision. Raises ConflictError if it has an outcome already.
+    """Record the outcome of a decision.
 
-    Raises InputError if the outcome is before the decision or in the future, and NotFoundError.
+    Raises NotFoundError for an unknown decision, ConflictError if it has an outcome already, and InputError if the
+    outcome is before the decision or in the future.
     """
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     stored = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
@@ -182,10 +189,10 @@ async def review(tx: Tx, decision_id: UUID, review: DecisionReview, *, ctx: Writ
 
 
 async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext) -> bool:
-    """Mark the decision `older_id` as superseded by another; return False if it is marked already.
+    """Mark the decision `older_id` as superseded by `newer_id`; return False if it is marked already.
 
-    If it has no outcome yet, its outcome becomes partial. Raises InputError if the older decision was made later, or if
-    a decision would supersede itself, directly or through other decisions.
+    If it has no outcome yet, its outcome becomes partial. Raises NotFoundError for an unknown decision, and InputError
+    if the older decision was made later, or if a decision would supersede itself, directly or through others.
     """
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     newer = await load_decision(tx, newer_id, agent_id=ctx.agent_id)
@@ -237,7 +244,7 @@ async def link_by_ref(tx: Tx, links: Sequence[DecisionLinkDraft], *, ctx: WriteC
 async def relate(tx: Tx, source_id: UUID, similarities: Mapping[UUID, float], *, ctx: WriteContext) -> None:
     """Link a new decision to those of `similarities` that are near it or share a tag with it.
 
-    `similarities` maps decision ids to cosine similarities. The links are not part of the ledger.
+    `similarities` maps decision ids to cosine similarities. The links are not recorded in the ledger.
     """
     ids = {"agent_id": ctx.agent_id, "memory_id": source_id, "memory_ids": list(similarities)}
     near = {decision_id for decision_id, cosine in similarities.items() if cosine >= NEAR_COSINE}
@@ -247,9 +254,9 @@ async def relate(tx: Tx, source_id: UUID, similarities: Mapping[UUID, float], *,
 
 
 async def erase(tx: Tx, decision_id: UUID, *, reason: str, ctx: WriteContext) -> bool:
-    """Delete the texts of a decision permanently; return False if it has none.
+    """Delete the texts of a decision permanently; return False if it has none. Raises NotFoundError for an unknown id.
 
-    The bodies of its ledger records, which contain no free text, remain.
+    The bodies of its ledger records, which contain no free text, remain. `reason` is recorded in an erasure record.
     """
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     stored = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
@@ -277,7 +284,7 @@ def _from_records(records: Sequence[ChainRecord]) -> StoredDecision:
 
 
 def _extract_new_review(stored: StoredDecision, new_decision: NewDecision) -> DecisionReview | None:
-    """Return the outcome that a repeated recording of a decision adds; None if it adds none.
+    """Return the outcome to add when a decision is recorded again; None if there is no new one.
 
     Raises ConflictError if draft or outcome differ from the stored ones. Erased text is not compared.
     """
@@ -327,6 +334,7 @@ def _outcome_entry(decision_id: UUID, review: DecisionReview, cause: UUID | None
 
 
 def _to_new_memory(decision_id: UUID, new_decision: NewDecision, *, ctx: WriteContext) -> NewMemory:
+    """Return the memory by which a recorded decision is searched, with the id of the decision."""
     draft, review = new_decision.draft, new_decision.review
     return NewMemory(
         memory_id=decision_id,

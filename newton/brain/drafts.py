@@ -30,7 +30,7 @@ class DecisionReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionDraft:
-    """A decision before it is recorded. `confidence` is between 0 and 1.
+    """A decision before it is recorded. `confidence` is the stated probability of success, from 0 to 1.
 
     `look_again_at` is the time at which the outcome should be known, `reviewed_by` the person who approved the draft.
     """
@@ -70,8 +70,8 @@ class ReviewedDecision:
 class TrackRecord:
     """Counts and rates of an agent's earlier decisions at the time of a new one. Rates are None without reviews.
 
-    `judged` counts reviewed decisions and `overdue` open ones whose review date has passed. `category_…` fields cover
-    the decisions of the same category.
+    `judged` counts reviewed decisions and `overdue` open ones whose review date has passed. `category_…` fields count
+    only the decisions of the same category.
     """
 
     decisions: int = 0
@@ -109,17 +109,21 @@ PART_LABELS = {
 
 
 def score_parts(draft: DecisionDraft) -> dict[str, float]:
-    """Return the weighted score of each part by name. The sum of the scores is the quality."""
+    """Return the score of each criterion of a draft's quality, by name. Their sum is the quality, in [0, 1]."""
     return {name: round(worth * share(draft), 4) for name, (worth, share) in QUALITY_PARTS.items()}
 
 
 def format_quality(parts: Mapping[str, float]) -> str:
-    """Return a text with the quality score and what the draft lacks."""
+    """Return a sentence with the quality score, and one with what the draft lacks.
+
+    `parts` are those of `score_parts`.
+    """
     missing = [PART_LABELS.get(name, name) for name, score in parts.items() if score < QUALITY_PARTS[name][0]]
     return f"Quality {total_score(parts):.2f}." + (f" Missing: {', '.join(missing)}." if missing else "")
 
 
 def total_score(parts: Mapping[str, float]) -> float:
+    """Return the quality of a draft, the sum of its parts."""
     return round(sum(parts.values()), 4)
 
 
@@ -147,7 +151,7 @@ class GuardrailResult:
     @computed_field
     @property
     def blocks(self) -> bool:
-        """True if the guardrail blocks the decision. One that could not be evaluated always blocks."""
+        """True if the guardrail blocks the decision. A guardrail that could not be evaluated always blocks."""
         return self.verdict in ("blocked", "not_evaluated")
 
 
@@ -164,7 +168,7 @@ class GuardrailCheck:
 
     @property
     def exit_status(self) -> int:
-        """The exit status of the command."""
+        """The exit status of the command that checks the decision: 1 if it is blocked, else 0."""
         return int(self.blocked)
 
 
@@ -234,7 +238,7 @@ class DecisionCheck:
 
     @property
     def exit_status(self) -> int:
-        """The exit status of the command."""
+        """The exit status of the command that checks the decision: 1 if it is blocked, else 0."""
         return int(self.blocked)
 
 

@@ -45,7 +45,7 @@ class Guardrail(NamedModel):
 def load_guardrails(check: ExpressionCheck, extra: Path | None = None) -> dict[str, Guardrail]:
     """Load the guardrails that ship with Newton; one in the folder `extra` replaces the one of the same name.
 
-    `check` validates each expression. Raises ConfigError.
+    `check` validates each expression. Raises ConfigError for an invalid file or expression.
     """
     own = {} if extra is None else read_folder(extra.expanduser(), Guardrail, {"check": check})
     return {**_load_shipped_guardrails(check), **own}
@@ -85,7 +85,7 @@ class GuardrailRule:
 
 
 def evaluate(rules: Sequence[GuardrailRule], draft: DecisionDraft, track_record: TrackRecord) -> list[GuardrailResult]:
-    """Evaluate each rule for a draft, in order. An error does not raise, but gives a result that blocks."""
+    """Evaluate each guardrail for a draft, in order. One that fails raises nothing; its result blocks the decision."""
     try:
         context = cel.Context(variables=_to_variables(draft, track_record))
     except InputError as error:
@@ -109,9 +109,9 @@ def _fail(rule: GuardrailRule, error: InputError) -> GuardrailResult:
 
 
 def validate_expression(expression: str) -> None:
-    """Raise InputError unless an expression is within the limits, uses known names and gives a boolean.
+    """Raise InputError unless a CEL expression is within the limits, uses known names and gives a boolean.
 
-    It is evaluated for sample drafts.
+    It is evaluated for sample drafts, to find errors that only occur with values.
     """
     for sample in _sample_contexts():
         _is_broken(expression, sample)
@@ -183,6 +183,7 @@ def _sample_contexts() -> tuple[cel.Context, ...]:
 
 
 def _sample_inputs() -> Iterator[tuple[DecisionDraft, TrackRecord]]:
+    """Yield drafts and track records that differ in every optional field, for test runs of an expression."""
     noon = datetime(2000, 1, 1, 12, tzinfo=UTC)
     bare = DecisionDraft(description="a choice", confidence=0.5, at=noon)
     full = replace(
@@ -223,7 +224,7 @@ class EditContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardrailStatus(GuardrailRule):
-    """A guardrail, and whether it is in force."""
+    """A guardrail, and whether it is in force (not retired)."""
 
     is_active: bool
 
@@ -233,7 +234,7 @@ def _to_status(rule: GuardrailRule, *, is_active: bool) -> GuardrailStatus:
 
 
 async def list_in_force(tx: Tx, file_guardrails: FileGuardrails, agent_id: UUID) -> list[GuardrailRule]:
-    """Return the guardrails in force for the agent, sorted by name."""
+    """Return the guardrails in force for the agent, its own and those from files, sorted by name."""
     return [status for status in await list_all(tx, file_guardrails, agent_id) if status.is_active]
 
 
@@ -247,9 +248,9 @@ async def list_all(tx: Tx, file_guardrails: FileGuardrails, agent_id: UUID) -> l
 
 
 async def add(tx: Tx, rule: GuardrailRule, file_guardrails: FileGuardrails, *, ctx: EditContext) -> AddStatus:
-    """Add a validated guardrail of the agent, or replace that of the same name.
+    """Add a validated guardrail of the agent, or replace that of the same name; return which of both, or "unchanged".
 
-    Raises ConflictError if the agent already has MAX_OWN guardrails of its own.
+    Raises ConflictError if the agent already has MAX_OWN other guardrails of its own.
     """
     await SQL["lock_guardrails"].execute(tx, agent_id=ctx.agent_id)
     by_name = {status.name: status for status in await list_all(tx, file_guardrails, ctx.agent_id)}
@@ -274,9 +275,9 @@ async def retire(tx: Tx, name: str, file_guardrails: FileGuardrails, *, ctx: Edi
 
 
 async def restore(tx: Tx, name: str, file_guardrails: FileGuardrails, *, ctx: EditContext) -> bool:
-    """Put a guardrail from a file in force again, in place of the agent's own; return False if it is in force already.
+    """Put a guardrail from a file in force again, in place of the agent's own one of this name.
 
-    Raises NotFoundError for a name that no file defines.
+    Return False if it is in force already. Raises NotFoundError for a name that no file defines.
     """
     await SQL["lock_guardrails"].execute(tx, agent_id=ctx.agent_id)
     if name not in file_guardrails:
@@ -292,6 +293,7 @@ async def restore(tx: Tx, name: str, file_guardrails: FileGuardrails, *, ctx: Ed
 async def _append_change(
     tx: Tx, name: str, change: GuardrailChange, rule: GuardrailRule | None, *, ctx: EditContext
 ) -> None:
+    """Store a change of a guardrail as its next version. `rule` is None if the change retires or restores it."""
     last = {row["name"]: row["version"] for row in await SQL["list_last_changes"].fetch_all(tx, agent_id=ctx.agent_id)}
     fields = {name: getattr(rule, name, None) for name in RULE_FIELDS}
     await SQL["change_guardrail"].execute(

@@ -22,14 +22,14 @@ JsonObject = Mapping[str, object]
 
 
 class ChainHead(NamedTuple):
-    """The number of records of a chain, and the hash of the last one."""
+    """The number of records in a hash chain, and the hash of the last one."""
 
     seq: int
     hash: bytes
 
 
 class ChainRecord(NamedTuple):
-    """A record of the chain. `words` is its text.
+    """A record of the hash chain. `words` is its free text, `words_hash` the hash of this text with `salt`.
 
     `words` and `salt` are None if the record has no text, or if its text was erased.
     """
@@ -48,7 +48,7 @@ class ChainRecord(NamedTuple):
 
 
 class BrokenLink(NamedTuple):
-    """The sequence number of the first broken record of a chain, and the reason."""
+    """The sequence number of the first record at which a hash chain is broken, and the reason."""
 
     seq: int
     reason: str
@@ -69,13 +69,14 @@ def make_initial_head(agent_id: UUID) -> ChainHead:
 
 
 def hash_texts(texts: JsonObject, salt: bytes) -> bytes:
+    """Return the SHA-256 hash of a record's free text with its salt, so that erased text cannot be guessed from it."""
     return hashlib.sha256(salt + canonical_json(texts).encode()).digest()
 
 
 def hash_record(previous_hash: bytes, record: ChainRecord) -> bytes:
     """Return the hash of a record together with the hash of the previous record.
 
-    A text is included as its salted hash.
+    The free text is included as its salted hash, so that the text can be erased later.
     """
     return digest(
         previous_hash.hex(),
@@ -93,9 +94,10 @@ def hash_record(previous_hash: bytes, record: ChainRecord) -> bytes:
 def verify_records(
     records: Iterable[ChainRecord], *, agent_id: UUID, head: ChainHead, external_head: ChainHead | None = None
 ) -> BrokenLink | None:
-    """Return the first broken link of a chain; None if the chain is intact.
+    """Return the first broken link of an agent's hash chain; None if the chain is intact.
 
-    `head` is the head stored in the database, `external_head` one that was saved outside of it.
+    `head` is stored in the database. `external_head` was saved outside of it: a chain that does not contain it is
+    broken.
     """
     verifier = ChainVerifier(agent_id, external_head)
     return next(filter(None, map(verifier.check_record, records)), None) or verifier.finish(head)
@@ -103,7 +105,10 @@ def verify_records(
 
 @dataclass(slots=True)
 class ChainVerifier:
-    """A verifier that checks a chain record by record, without keeping the records."""
+    """A verifier that checks a hash chain record by record, without keeping the records.
+
+    A chain that does not contain `external_head`, saved outside the database, is broken: truncated or rewritten.
+    """
 
     agent_id: UUID
     external_head: ChainHead | None = None
@@ -115,14 +120,14 @@ class ChainVerifier:
         self.current = make_initial_head(self.agent_id)
 
     def check_record(self, record: ChainRecord) -> BrokenLink | None:
-        """Check that the record is a valid next one of the chain; return the first fault, or None."""
+        """Check that the record is a valid next one of the chain; return the first fault, None if it is valid."""
         checks = (self._check_sequence, self._check_hash, self._check_texts, self._check_erasure)
         fault = next((fault for check in checks if (fault := check(record))), None)
         self.current = ChainHead(record.seq, record.hash)
         return fault
 
     def finish(self, head: ChainHead) -> BrokenLink | None:
-        """Run the checks that need the whole chain, after its last record; return the first fault, or None.
+        """Check the whole chain, after its last record; return the first fault, None if the chain is intact.
 
         `head` is the head stored in the database.
         """
@@ -169,7 +174,7 @@ class ChainVerifier:
 
 
 def list_erased_ids(body: JsonObject) -> list[UUID]:
-    """Return the ids of the records whose text was erased, from the body of an erasure record."""
+    """Return the ids of the records whose text was erased, which the body of an erasure record lists."""
     return [UUID(record_id) for record_id in cast("Iterable[str]", body.get("erased", ()))]
 
 
@@ -183,7 +188,7 @@ def derive_database_key(url: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChainHeadFiles:
-    """The files with the chain heads of one database. `database_key` is part of their names in a shared folder."""
+    """The files with the chain heads of a database, one for each agent. `database_key` is a part of their names."""
 
     folder: Path
     database_key: str
@@ -192,7 +197,10 @@ class ChainHeadFiles:
         return self.folder / f"{agent_id}.{self.database_key}.json"
 
     def load(self, agent_id: UUID) -> ChainHead | None:
-        """Return the saved head; None if there is none. Raises ConfigError for an invalid file."""
+        """Return the saved head of an agent's chain; None if there is no file.
+
+        Raises ConfigError for an invalid file.
+        """
         path = self.path(agent_id)
         try:
             saved = json.loads(path.read_text(encoding="utf-8"))
@@ -214,7 +222,7 @@ class ChainHeadFiles:
     def save(self, agent_id: UUID, head: ChainHead | None) -> None:
         """Save a committed head if it has more records than the saved one.
 
-        Saving a shorter head, or None, would hide a truncated chain. Errors are ignored, so that they block no
+        Saving a shorter head would hide that the chain was truncated. Errors are ignored, so that they block no
         decision.
         """
         with suppress(OSError, ConfigError):

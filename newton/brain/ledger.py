@@ -28,7 +28,7 @@ BATCH_SIZE = 2_000  # records per read
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """A record to append. `words` is its text, which can be erased.
+    """A record to append to the hash chain. `words` is its free text, which can be erased; `body` remains.
 
     The first record of a decision has the id of the decision.
     """
@@ -41,14 +41,14 @@ class LedgerEntry:
 
 
 async def lock_chain(tx: Tx, *, agent_id: UUID) -> ChainHead:
-    """Lock the agent's chain until the transaction ends, and return its head."""
+    """Lock the agent's hash chain until the transaction ends, and return its head."""
     row = await SQL["lock_head"].fetch_one(tx, agent_id=agent_id, hash=hash_chain.make_initial_head(agent_id).hash)
     assert row is not None
     return ChainHead(row["seq"], row["hash"])
 
 
 async def append(tx: Tx, entries: Sequence[LedgerEntry], *, ctx: WriteContext) -> ChainHead:
-    """Append entries to the chain in order, and return its new head."""
+    """Append entries to the agent's hash chain in order, and return its new head."""
     head = await lock_chain(tx, agent_id=ctx.agent_id)
     if not entries:
         return head
@@ -63,13 +63,16 @@ async def append(tx: Tx, entries: Sequence[LedgerEntry], *, ctx: WriteContext) -
 
 
 async def get_head(tx: Tx, *, agent_id: UUID) -> ChainHead:
-    """Return the head of the chain, as the database stores it."""
+    """Return the head of the agent's hash chain, as the database stores it."""
     row = await SQL["get_head"].fetch_one(tx, agent_id=agent_id)
     return ChainHead(row["seq"], row["hash"]) if row else hash_chain.make_initial_head(agent_id)
 
 
 async def get_extended_head(tx: Tx, previous: ChainHead | None, *, agent_id: UUID) -> ChainHead | None:
-    """Return the head of the chain if the chain contains `previous`; otherwise None."""
+    """Return the head of the agent's hash chain if the chain contains `previous`; otherwise None.
+
+    An empty or missing `previous` is part of every chain.
+    """
     if previous is not None and previous.seq:
         row = await SQL["get_hash_at"].fetch_one(tx, agent_id=agent_id, seq=previous.seq)
         if row is None or row["hash"] != previous.hash:
@@ -78,13 +81,13 @@ async def get_extended_head(tx: Tx, previous: ChainHead | None, *, agent_id: UUI
 
 
 async def list_records(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> list[ChainRecord]:
-    """Return all records of a decision, in the order of the chain."""
+    """Return all ledger records of a decision, in the order of the chain."""
     rows = await SQL["list_by_decision"].fetch_all(tx, agent_id=agent_id, decision_id=decision_id)
     return [_from_row(row) for row in rows]
 
 
 async def find_by_refs(tx: Tx, refs: Sequence[str], *, agent_id: UUID) -> dict[str, list[ChainRecord]]:
-    """Return, for each `ref` that is stored, the records of the decision and of its outcome."""
+    """Return, for each `ref` (external id) that is stored, the ledger records of the decision and of its outcome."""
     found: defaultdict[str, list[ChainRecord]] = defaultdict(list)
     if refs:
         for row in await SQL["find_by_ref"].fetch_all(tx, agent_id=agent_id, refs=refs):
@@ -93,9 +96,9 @@ async def find_by_refs(tx: Tx, refs: Sequence[str], *, agent_id: UUID) -> dict[s
 
 
 async def verify_chain(tx: Tx, *, agent_id: UUID, external_head: ChainHead | None) -> BrokenLink | ChainHead:
-    """Lock the chain and verify it; return its first broken link, or its head if it is intact.
+    """Lock the agent's hash chain and verify it; return its first broken link, or its head if it is intact.
 
-    `external_head` is a head that was saved outside the database.
+    `external_head` was saved outside the database: a chain that does not contain it was truncated or rewritten.
     """
     head = await lock_chain(tx, agent_id=agent_id)
     origin = await SQL["get_origin_agent"].fetch_one(tx, agent_id=agent_id)
@@ -121,6 +124,7 @@ def _check_row(verifier: ChainVerifier, row: Record) -> BrokenLink | None:
 
 
 def _to_record(entry: LedgerEntry, head: ChainHead, *, ctx: WriteContext) -> ChainRecord:
+    """Return the record that follows `head` in the chain, with its hash and the salted hash of its text."""
     salt = secrets.token_bytes(SALT_BYTES) if entry.words is not None else None
     record = ChainRecord(
         seq=head.seq + 1,
@@ -152,7 +156,7 @@ RECORD_REFS = "^adr:[0-9a-f]{12}:"  # a regular expression of the refs of decisi
 
 
 class DecisionVersion(NamedTuple):
-    """A stored decision with a ref: a version of a decision record, or a decision without versions."""
+    """A stored decision with a ref. An imported decision record is stored as one decision for each of its versions."""
 
     memory_id: UUID
     ref: str
@@ -160,7 +164,10 @@ class DecisionVersion(NamedTuple):
 
 
 async def list_versions(tx: Tx, refs: Sequence[str], *, ctx: WriteContext) -> Mapping[str, Sequence[DecisionVersion]]:
-    """Return the stored decisions that each ref names; those of a decision record are its versions, the latest last."""
+    """Return the stored decisions that each ref names.
+
+    For an imported decision record they are its versions, the latest last.
+    """
     versions = defaultdict[str, list[DecisionVersion]](list)
     rows = await SQL["list_versions"].fetch_all(tx, agent_id=ctx.agent_id, refs=refs, records=RECORD_REFS)
     for name, *columns in rows:
@@ -169,7 +176,7 @@ async def list_versions(tx: Tx, refs: Sequence[str], *, ctx: WriteContext) -> Ma
 
 
 async def number_versions(tx: Tx, new_decisions: Sequence[NewDecision], *, ctx: WriteContext) -> list[NewDecision]:
-    """Return the decisions with the refs and times to record: decision records get the ref of a version.
+    """Return the decisions with the refs and times to record: imported decision records get the ref of a version.
 
     The latest version of a record keeps its ref and the time stored for it. A record that has the text of an earlier
     version again becomes a new version, whose ref ends with a number. Other decisions are returned unchanged.

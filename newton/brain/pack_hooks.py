@@ -31,7 +31,7 @@ NO_EFFECT = HookEffect()
 
 
 class HookResult(NamedTuple):
-    """The run of one hook: its effect, or the problem that prevented an effect."""
+    """The run of one hook (a rule or function of a pack): its effect, or the problem that prevented an effect."""
 
     name: str
     point: HookPoint
@@ -52,7 +52,10 @@ class HookResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookRunner:
-    """Runs the hooks of a pack in their order. `functions` are those of entry points, by the name of the hook."""
+    """Runs the hooks (rules and functions) of a pack, in their order.
+
+    `functions` are those of installed entry points, by the name of the hook.
+    """
 
     hooks: Sequence[PackHook] = ()
     functions: Mapping[str, HookFunction] = field(default_factory=dict[str, HookFunction])
@@ -62,7 +65,10 @@ class HookRunner:
         return any(hook.at == point for hook in self.hooks)
 
     async def run(self, point: HookPoint, values: Mapping[str, object]) -> tuple[HookResult, ...]:
-        """Run the hooks of a point, one after another, with frozen values. Never raises because of a hook."""
+        """Run the hooks of a point one after another, with a read-only copy of `values`.
+
+        No error of a hook is raised.
+        """
         frozen = freeze(values)
         event_type = values.get("type")
         wanted = [hook for hook in self.hooks if hook.at == point and (not hook.types or event_type in hook.types)]
@@ -109,7 +115,10 @@ def _describe_failure(error: Exception) -> str:
 
 
 def load_hooks(hooks: Sequence[PackHook]) -> HookRunner:
-    """Load the functions of hooks. Raises ConfigError for a function that is not installed or cannot be imported."""
+    """Return a runner with the functions of the hooks.
+
+    Raises ConfigError for a function that is not installed or cannot be imported.
+    """
     # To list the entry points of all installed packages takes longer than most of the rest of a start.
     has_functions = any(hook.entry_point is not None for hook in hooks)
     installed = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)} if has_functions else {}

@@ -93,9 +93,9 @@ class CategoryCount:
 
 
 class DecisionNote(NamedTuple):
-    """A thought, amendment or erasure of a decision.
+    """A thought (step of the deliberation), amendment or erasure of a decision.
 
-    `text` is None if there is none or it was erased. `body` holds changed fields, and `tags` the new tags if they
+    `text` is None if there is none or it was erased. `body` has the changed fields, and `tags` the new tags if they
     change.
     """
 
@@ -107,7 +107,7 @@ class DecisionNote(NamedTuple):
 
 
 class DecisionLink(NamedTuple):
-    """A link from one decision to another, with the shortest form of both."""
+    """A link from one decision to another. `micro` and `other_micro` are their texts in about 20 tokens."""
 
     memory_id: UUID
     link: str
@@ -118,7 +118,7 @@ class DecisionLink(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionDetail:
-    """A decision with its thoughts, amendments and links. If its text is erased, only `body` remains."""
+    """A decision with its thoughts, amendments and links. If its text is erased, `draft` is None and `body` remains."""
 
     memory: MemoryDetail
     body: Mapping[str, Any]
@@ -137,12 +137,12 @@ class DecisionDetail:
 
     @property
     def quality(self) -> Mapping[str, float]:
-        """The score of each part of the quality, by name, in display order."""
+        """The score of each criterion of the quality, by name, in display order."""
         parts = cast("Mapping[str, float]", self.body["quality"])
         return {name: parts[name] for name in sorted(parts, key=list(QUALITY_PARTS).index)}
 
     def to_fields(self, history: Sequence[TransitionRecord]) -> dict[str, Any]:
-        """Return the decision with its changes of state as the JSON object that every interface shows."""
+        """Return the decision as the JSON object that every interface shows. `history` are its changes of state."""
         steps = [(self.memory.created_at, "recorded", None, self.memory.origin)]
         steps += [(one.changed_at, one.to_state, one.reason, one.origin) for one in history]
         return {
@@ -192,7 +192,7 @@ async def list_outcomes(
 
 
 async def list_decisions(tx: Tx, criteria: DecisionFilter, *, agent_id: UUID, now: datetime) -> list[DecisionSummary]:
-    """Return the decisions that match the filter, with `due` the most overdue first, otherwise the newest first."""
+    """Return the decisions that match the filter: with `due` the most overdue first, otherwise the newest first."""
     rows = await SQL["list_decisions"].fetch_all(tx, agent_id=agent_id, now=now, **asdict(criteria))
     return [DecisionSummary(**row) for row in rows]
 
@@ -203,7 +203,7 @@ async def list_categories(tx: Tx, *, agent_id: UUID) -> list[CategoryCount]:
 
 
 async def get_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> DecisionDetail:
-    """Return a decision with its thoughts, amendments and links. Raises NotFoundError."""
+    """Return a decision with its thoughts, amendments and links. Raises NotFoundError for an unknown id."""
     stored = await load_decision(tx, decision_id, agent_id=agent_id)
     links = await SQL["list_links"].fetch_all(tx, agent_id=agent_id, memory_id=decision_id, max_rows=MAX_LINKS)
     return DecisionDetail(
@@ -228,7 +228,7 @@ async def list_reviewed_decisions(tx: Tx, *, agent_id: UUID) -> list[ReviewedDec
 
 
 async def get_track_record(tx: Tx, *, agent_id: UUID, category: str, now: datetime) -> TrackRecord:
-    """Return the agent's current track record: that of all its own decisions, and that of one category."""
+    """Return the counts and rates of all the agent's own decisions up to now, and of those of one category."""
     arguments = {"agent_id": agent_id, "category": category, "now": now, "records": RECORD_REFS}
     row = await SQL["get_track_record"].fetch_one(tx, **arguments)
     assert row is not None, "an aggregate returns one row"
@@ -237,6 +237,7 @@ async def get_track_record(tx: Tx, *, agent_id: UUID, category: str, now: dateti
 
 @functools.lru_cache(maxsize=256)
 def parse_kinds(text: str) -> tuple[ReasonKind, ...]:
+    """Return the kinds of reasons in a JSON list."""
     return tuple(json.loads(text))
 
 

@@ -26,7 +26,7 @@ IGNORE_FILE = ".gitignore"
 
 @dataclass(slots=True)
 class SkippedFiles:
-    """The files that were passed over: by reason, their number and a few examples in the order of their paths."""
+    """The files that are not documents: by reason, their number and a few examples in the order of their paths."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
     examples: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -50,11 +50,11 @@ class FoundDocuments:
 
 
 def find_documents(path: Path, *, follow: bool = False) -> FoundDocuments:
-    """Return the text-like files in a folder, or the path itself if it is a file.
+    """Return the text-like files in a folder and those inside it, or the path itself if it is a file.
 
-    Hidden, generated, binary, empty and too large files are passed over, and those that a `.gitignore` file of the
-    folder or of one inside it names. Links inside the folder are followed; other links only with `follow`. Raises
-    DocumentError if the path does not exist or cannot be listed.
+    Hidden, generated, binary, empty and too large files are skipped, and those that a `.gitignore` file in these
+    folders names. Links inside the folder are followed; other links only with `follow`. Raises DocumentError if the
+    path does not exist or cannot be listed.
     """
     found = FoundDocuments()
     if S_ISDIR(read_status(path).st_mode):
@@ -66,7 +66,10 @@ def find_documents(path: Path, *, follow: bool = False) -> FoundDocuments:
 
 @dataclass(slots=True)
 class _FolderSearch:
-    """A search of a folder and those inside it. Links may lead only to what is `within`, unless it is None."""
+    """A search of a folder and those inside it.
+
+    Links may lead only to what is in the folder `within`; None permits all.
+    """
 
     found: FoundDocuments
     within: Path | None
@@ -74,6 +77,7 @@ class _FolderSearch:
     patterns: dict[Path, GitIgnoreSpec] = field(default_factory=dict[Path, GitIgnoreSpec])  # by folder
 
     def collect(self, folder: Path) -> None:
+        """Add the documents in a folder and those inside it to `found`, sorted by path; count the files skipped."""
         waiting = [folder]
         documents = list[Path]()
         while waiting:
@@ -136,6 +140,7 @@ class _FolderSearch:
 
 
 def _find_file_reason(path: Path, mode: int) -> str | None:
+    """Return why a file, by its mode, name, size or first bytes, is not a document; None if it is one."""
     if not S_ISREG(mode):
         return "not a regular file" if mode else "broken link, or no permission"
     size = path.stat().st_size

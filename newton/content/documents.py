@@ -52,8 +52,8 @@ class DocumentError(InputError):
 class LoadedDocument:
     """A parsed document with a non-empty title and at least one paragraph.
 
-    `encoding` is that of a text, and None for other formats. `date` is when the document was written or last changed,
-    as it states itself or else as its file does; None if neither is known.
+    `encoding` is that of a text, and None for other formats. `date` is when the document was written or last changed:
+    as it states itself, else as its file does; None if neither is known.
     """
 
     title: str
@@ -73,7 +73,7 @@ class DocumentBytes(NamedTuple):
 
 
 def load_bytes(path: Path) -> DocumentBytes:
-    """Read the bytes of a document. Raises DocumentError if it cannot be read, is empty, or is no known document."""
+    """Read the bytes of a document. Raises DocumentError if it cannot be read, is empty, or has no known format."""
     status = read_status(path)
     if S_ISDIR(status.st_mode):
         raise DocumentError(path, "it is a folder.", hint="Give the path of a document inside the folder.")
@@ -91,7 +91,10 @@ def load_bytes(path: Path) -> DocumentBytes:
 
 
 def identify(name: PurePath, raw: bytes) -> DocumentBytes:
-    """Return a document with its format, by its name or else by its bytes. Raises DocumentError if it is none."""
+    """Return a document with its format, found by its name or else by its bytes.
+
+    Raises DocumentError for no known format.
+    """
     if not raw.strip():
         raise DocumentError(name, "it is empty.", hint=_EMPTY_HINT)
     if reason := UNREADABLE_SUFFIXES.get(name.suffix.lower()):
@@ -131,12 +134,15 @@ def parse_document(document: DocumentBytes, *, encoding: str | None = None) -> L
 
 
 def read_document(path: Path, *, encoding: str | None = None) -> LoadedDocument:
-    """Read and parse a file. Raises DocumentError as `load_bytes` and `parse_document`."""
+    """Read and parse a file. Raises DocumentError if it cannot be read or parsed, or has no known format.
+
+    `encoding` is that of its text; None detects it.
+    """
     return parse_document(load_bytes(path), encoding=encoding)
 
 
 def parse_text(text: str, text_format: TextFormat) -> ParsedDocument:
-    """Parse a document from a string. Raises InputError if it has no text."""
+    """Parse a document from a string in the format `text_format`. Raises InputError if it has no text."""
     parsed = markdown.parse_markdown(text) if text_format == "markdown" else markdown.parse_plain_text(text)
     if not parsed.sections:
         raise InputError("The document is empty.", hint=_EMPTY_HINT)
@@ -144,7 +150,7 @@ def parse_text(text: str, text_format: TextFormat) -> ParsedDocument:
 
 
 def read_status(path: Path) -> stat_result:
-    """Return the status of a file. Raises DocumentError if there is none, or access is denied."""
+    """Return the status of a file. Raises DocumentError if the file does not exist, or access is denied."""
     try:
         return path.stat()
     except FileNotFoundError:
@@ -154,6 +160,7 @@ def read_status(path: Path) -> stat_result:
 
 
 def unreadable_error(path: Path, error: OSError) -> DocumentError:
+    """Return the error for a file or folder that the system does not let Newton read."""
     hint = "Change the permissions of the path, or choose another one."
     return DocumentError(path, f"it cannot be read: {error.strerror}.", hint=hint)
 

@@ -44,7 +44,7 @@ def check_encoding(name: str) -> str:
 
 
 def decode_text(raw: bytes, encoding: str | None = None) -> DecodedText:
-    """Decode a text. Without `encoding`, detect it.
+    """Decode the bytes of a text. Without `encoding`, detect it.
 
     Raises InputError for bytes that are not text, or not in this encoding.
     """
@@ -68,7 +68,7 @@ def decode_text(raw: bytes, encoding: str | None = None) -> DecodedText:
 
 
 def find_encoding(raw: bytes) -> str | None:
-    """Return the encoding of a text, or None if it is not recognized.
+    """Return the encoding of a text; None if it is not recognized.
 
     A byte order mark and valid UTF-8 decide; other texts are compared with the letter frequencies of languages.
     """

@@ -32,7 +32,7 @@ Percent = Annotated[int, Field(ge=0, le=100)]
 
 
 class LayerShares(StrictModel):
-    """The shares of the token budget for each layer of a context. Only the ratios of the numbers matter."""
+    """The shares of the layers (sections) of a context in its token budget. Only the ratios of the numbers matter."""
 
     decisions: Share = 2_000
     facts: Share = 1_500
@@ -71,7 +71,8 @@ class BudgetSplit(StrictModel):
     def to_layer_shares(self, own: LayerShares) -> LayerShares:
         """Return the shares of decisions, facts, procedures and episodes that correspond to the percentages.
 
-        The semantic part is divided between decisions and facts in the ratio of the frame's `own` shares.
+        `semantic` is divided between decisions and facts in the ratio of the frame's `own` shares. `entity` adds to
+        facts.
         """
         unit, total = SHARE_UNITS // 100, own.decisions + own.facts
         decisions = round(self.semantic * unit * (own.decisions / total if total else 0.5))
@@ -96,7 +97,7 @@ Phrases = Annotated[str, Field(min_length=1)]
 
 
 class KindPriorities(StrictModel):
-    """The priority of each kind of memory in a frame, from 0 to 1."""
+    """The priority of each kind of memory in a frame (a kind of input), from 0 to 1."""
 
     exchange: Priority = NEUTRAL_PRIORITY
     episode: Priority = NEUTRAL_PRIORITY
@@ -116,7 +117,7 @@ PRIORITY_KINDS = frozenset(KindPriorities.model_fields)
 
 
 class FramePattern(StrictModel):
-    """A regular expression of phrases whose occurrence in an input is evidence for a frame."""
+    """A regular expression of phrases. A match in an input is evidence for a frame (a kind of input)."""
 
     match: Text = Field(description="A phrase or an alternation of phrases, such as 'should (we|i)'.")
     weight: float = Field(gt=0, le=1, description="The strength of the evidence, above 0 and at most 1.")
@@ -146,7 +147,7 @@ def _normalize(text: str) -> str:
 
 
 class Frame(NamedModel):
-    """A kind of task: its questions, priorities by kind of memory, scoring profile, and shares of the token budget."""
+    """A kind of input: its questions, priorities by kind of memory, scoring profile, and shares of the token budget."""
 
     description: Text = Field(description="One sentence that says for which inputs the frame is meant.")
     questions: tuple[Text, ...] = Field(
@@ -222,11 +223,12 @@ class Frame(NamedModel):
 
 
 class FrameLanguage(NamedModel):
-    """A language of frames: its cues (phrases that show the form of an input), and its examples for each frame.
+    """The data by which frames (kinds of input) are recognized in one language: cues and examples for each frame.
 
-    `name` is the ISO 639-1 code, one of LANGUAGES in `newton.text.languages`, which has its words. A phrase
-    of a cue is matched as whole words, without regard to case and punctuation: `*` at the end of a word stands for any
-    ending, `*` alone for one word, `~` for up to four words; `^` at the start requires the start of a sentence.
+    A cue is a list of phrases that show the form of an input. `name` is the ISO 639-1 code, one of LANGUAGES in
+    `newton.text.languages`. A phrase is matched as whole words, without regard to case and punctuation: `*` at the end
+    of a word stands for any ending, `*` alone for one word, `~` for up to four words; `^` at the start requires the
+    start of a sentence.
     """
 
     cues: dict[str, Phrases] = Field(description="The phrases of each cue, separated by commas.")
@@ -236,24 +238,25 @@ class FrameLanguage(NamedModel):
 
     @property
     def is_spaced(self) -> bool:
-        """Return True if spaces separate the words."""
+        """Return True if spaces separate the words of the language."""
         return load_language(self.name).is_spaced
 
     def list_phrases(self, cue: str) -> list[str]:
+        """Return the phrases of a cue."""
         return [phrase for part in self.cues[cue].split(",") if (phrase := part.strip())]
 
 
 @functools.cache
 def load_frame_languages() -> Mapping[str, FrameLanguage]:
-    """Load the languages that ship with Newton, by code. Raises ConfigError for the first mistake."""
+    """Load the languages that ship with Newton, by code. Raises ConfigError for the first mistake in a file."""
     return read_folder(data_folder("frames") / LANGUAGES_FOLDER, FrameLanguage)
 
 
 def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None) -> dict[str, Frame]:
     """Load the frames that ship with Newton; one in the folder `extra` replaces or extends the one of the same name.
 
-    `profiles` are the names of profiles that a frame may use. Raises ConfigError with file and line of the first
-    mistake.
+    `profiles` are the names of profiles that a frame may use; None permits those that ship with Newton. Raises
+    ConfigError with file and line of the first mistake.
     """
     frames = dict(_load_shipped_frames(frozenset(_validation_context(profiles)["profiles"])))
     return frames if extra is None else overlay_frames(frames, extra.expanduser(), profiles)
@@ -274,7 +277,7 @@ def _add_translations(frame: Frame) -> Frame:
 
 @functools.cache
 def load_english_examples() -> tuple[str, ...]:
-    """Return the examples in the files of the frames that ship with Newton, which are in English."""
+    """Return the example inputs in the files of the frames that ship with Newton, which are in English."""
     others = {
         text for language in load_frame_languages().values() for texts in language.examples.values() for text in texts
     }
@@ -284,7 +287,10 @@ def load_english_examples() -> tuple[str, ...]:
 def overlay_frames(
     frames: Mapping[str, Frame], folder: Path, profiles: Iterable[str] | None = None
 ) -> dict[str, Frame]:
-    """Return the frames, where a frame in the folder replaces the one of the same name. Raises ConfigError."""
+    """Return the frames; one in the folder replaces that of the same name. `profiles` are the names that they may use.
+
+    Raises ConfigError with file and line of the first mistake.
+    """
     files, context = list_files(folder, exclude=PACK_FILE), _validation_context(profiles)
     own = {path.stem: build_model(_apply_extends(load_yaml(path), frames), Frame, context) for path in files}
     return {**frames, **own}
@@ -295,9 +301,9 @@ def _validation_context(profiles: Iterable[str] | None) -> dict[str, set[str]]:
 
 
 def _apply_extends(document: YamlDocument, known: Mapping[str, Frame]) -> YamlDocument:
-    """Return the document merged into the frame that its field `extends` names.
+    """Return the document merged into the frame that its field `extends` names; without this field, unchanged.
 
-    Mappings are merged by field, and the lists in EXTENDED_LISTS are appended. Without `extends`, return it unchanged.
+    Mappings are merged by field, and the lists in EXTENDED_LISTS are appended.
     """
     value = document.value
     own = dict(cast("dict[str, object]", value)) if isinstance(value, dict) else dict[str, object]()
@@ -321,5 +327,8 @@ def _merge_field(field: str, base: object, own: object) -> object:
 
 
 def get_frame(frames: Mapping[str, Frame], name: str) -> Frame:
-    """Return the frame with this name. Raises NotFoundError, which suggests the nearest name and lists all."""
+    """Return the frame with this name.
+
+    Raises NotFoundError for an unknown one, with the nearest name and all others.
+    """
     return get_by_name(frames, name, "frame")

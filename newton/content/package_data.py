@@ -9,7 +9,7 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def data_folder(folder: Literal["frames", "guardrails", "procedures", "profiles", "schema"]) -> Path:
-    """Return the path of the data folder with this name. Raises ConfigError if the installation lacks it."""
+    """Return the path of a data folder that ships with Newton. Raises ConfigError if the installation lacks it."""
     # The copy in the wheel comes first: the parent of an installed package is site-packages, with any content.
     for home in (_PACKAGE / "_shipped", _PACKAGE.parent):
         if (home / folder).is_dir():

@@ -52,7 +52,7 @@ EntityName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\S")]
 
 
 class HookRelation(StrictModel):
-    """A relation between two entities, which a hook has extracted from an event."""
+    """A relation between two entities that a hook (a function or rule of a pack) has found in an event."""
 
     source: EntityName
     type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]{0,59}$")]
@@ -60,7 +60,7 @@ class HookRelation(StrictModel):
 
 
 class HookEffect(StrictModel):
-    """The effect of a hook: what Newton does because of it."""
+    """What Newton does because of a hook (a function or rule of a pack). A field that is not set has no effect."""
 
     drop: bool = Field(default=False, description="The event is not stored.")
     lines: tuple[Line, ...] = Field(default=(), max_length=MAX_LINES, description="Lines added to the context.")
@@ -70,12 +70,12 @@ class HookEffect(StrictModel):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the effects that are set."""
+        """Return the names of the fields that are set."""
         return tuple(name for name in type(self).model_fields if getattr(self, name))
 
 
 class PackHook(StrictModel):
-    """A rule with its effect, or a function that returns the effect."""
+    """A hook of a pack: either a `rule` with its `effect`, or a function (`entry_point`) that returns the effect."""
 
     name: HookName
     at: HookPoint = Field(description="The point at which the hook runs.")
@@ -100,7 +100,7 @@ class PackHook(StrictModel):
 
 
 def check_effect(effect: HookEffect | None, point: HookPoint) -> None:
-    """Raise ValueError if the effect is not possible at this point."""
+    """Raise ValueError if a hook at this point cannot have this effect."""
     possible = HOOK_EFFECTS[point]
     for name in effect.names if effect else ():
         if name not in possible:
@@ -123,7 +123,7 @@ class WeightEmphasis(StrictModel):
 
 
 class FramePack(NamedModel):
-    """A preset for a kind of work, which changes all frames."""
+    """A preset for a kind of work, such as coding, which changes all frames (kinds of input)."""
 
     label: ClassVar[str] = "pack"  # the noun in error texts
 
@@ -170,7 +170,7 @@ class FramePack(NamedModel):
 
 
 class FrameSet(NamedTuple):
-    """The frames and profiles in use, and the pack that changed them, if any."""
+    """The frames and profiles in use, and the pack (preset for a kind of work) that changed them; None without one."""
 
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
@@ -192,7 +192,7 @@ def load_frame_set(profiles: dict[str, Profile], extra: Path | None = None, pack
 
 
 class PackSet(NamedTuple):
-    """Packs by name, and why others cannot be read."""
+    """Packs by name, and the errors of those that cannot be read."""
 
     packs: dict[str, FramePack]
     errors: list[ConfigError]
@@ -227,9 +227,10 @@ def _apply_pack(frame: Frame, pack: FramePack) -> Frame:
 
 
 def _build_pack_profile(pack: FramePack, profiles: dict[str, Profile]) -> dict[str, Profile]:
-    """Return the profile that the pack names, with the pack's name, weights, reach and types.
+    """Return the profile that the pack uses, as a dict with the pack's name as key.
 
-    Raises ConfigError for a profile that only selects others.
+    It is the profile that the pack names, with the pack's weights, number of relation steps and preferred types. Raises
+    ConfigError for a profile that only selects others by frame.
     """
     base, own = get_profile(profiles, pack.profile), pack.weights
     if base.by_frame:

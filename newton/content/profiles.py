@@ -37,7 +37,7 @@ DECAY_PRESETS: Mapping[DecayPreset, Mapping[str, str | float]] = {
 
 
 class RecencyDecay(StrictModel):
-    """The decrease of recency with age. Exactly one of the three rate fields is set; none for the kind "none".
+    """The decrease of recency with age. Exactly one of the three rate fields is set; none of them for the kind "none".
 
     In a YAML file, `preset` can stand in place of the kind and the rate.
     """
@@ -78,8 +78,9 @@ class RecencyDecay(StrictModel):
 
     @functools.cached_property
     def rate(self) -> float:
-        """Return the decay rate per day; 0 if recency does not decay."""
+        """Return the decay rate R per day of recency exp(-R x days) or 1/(1 + R x days); 0 if it does not decay."""
         if self.half_life_days is not None:
+            # the decay reaches 1/2 when exp(-R x days) or, if hyperbolic, 1/(1 + R x days) does
             return (math.log(2) if self.kind == "exponential" else 1) / self.half_life_days
         if self.time_constant_hours is not None:
             return _HOURS_A_DAY / self.time_constant_hours
@@ -146,7 +147,7 @@ class FeatureWeights(StrictModel):
 
     @functools.cached_property
     def nonzero(self) -> dict[str, float]:
-        """Return the weights that are not 0, by feature."""
+        """Return the weights that are not 0, by the name of the feature."""
         features: dict[str, float] = dict(self)
         return {feature: weight for feature, weight in features.items() if weight}
 
@@ -161,6 +162,7 @@ class OutcomeFactors(StrictModel):
     none: Multiplier = 1.0
 
     def factor_for(self, outcome: str | None) -> float:
+        """Return the factor for an outcome; that of `none` for None or an unknown outcome."""
         return getattr(self, outcome) if outcome in OUTCOME_NAMES else self.none
 
 
@@ -170,7 +172,7 @@ OUTCOME_NAMES = frozenset(OutcomeFactors.model_fields)
 class UsageBoost(StrictModel):
     """The factor by which a memory's score is multiplied for its use.
 
-    It grows with the logarithm of the number of uses.
+    It grows with the logarithm of the number of uses, up to `cap`.
     """
 
     per_tenfold: float = Field(
@@ -180,6 +182,7 @@ class UsageBoost(StrictModel):
     unused: float = Field(default=1.0, ge=0, le=1, description="Factor of a memory that was never used.")
 
     def factor_for(self, activations: int) -> float:
+        """Return the factor for this number of uses."""
         return min(1 + self.per_tenfold * math.log10(activations), self.cap) if activations > 0 else self.unused
 
 
@@ -222,7 +225,7 @@ class GatherOptions(StrictModel):
 
 
 def merge_gather_options(options: Iterable[GatherOptions]) -> GatherOptions:
-    """Return the maximum of each option and all types; the defaults if there are no options."""
+    """Return the maximum of each option and all preferred types; the defaults if there are no options."""
     rows = [dict(option) for option in options] or [{}]
     return GatherOptions().model_copy(update={name: _merge_option([row[name] for row in rows]) for name in rows[0]})
 
@@ -233,9 +236,7 @@ def _merge_option(values: Sequence[Any]) -> object:
 
 
 class Profile(NamedModel):
-    """A named way to score memories (by weights, by an expression, or by another profile per frame) and to order
-    them.
-    """
+    """A named way to score memories (by weights, an expression, or another profile per frame) and to order them."""
 
     description: str = Field(
         min_length=1, max_length=500, description="One sentence that says when to choose the profile."
@@ -303,7 +304,7 @@ class Profile(NamedModel):
         return self
 
     def as_json(self) -> dict[str, Any]:
-        """Return the profile's name, weights and limits as JSON, as they are published with each context."""
+        """Return the profile's name, weights and limits as JSON, as each context publishes them."""
         return {"name": self.name, "weights": self.weights.nonzero, "reach": self.reach.model_dump(mode="json")}
 
     def with_time_constant(self, hours: float) -> "Profile":
@@ -341,11 +342,17 @@ def _check_references(profile: Profile, known: Mapping[str, Profile]) -> None:
 
 
 def get_profile(profiles: Mapping[str, Profile], name: str) -> Profile:
-    """Return the profile with this name. Raises NotFoundError, which suggests the nearest name and lists all."""
+    """Return the profile with this name.
+
+    Raises NotFoundError for an unknown one, with the nearest name and all others.
+    """
     return get_by_name(profiles, name, "profile")
 
 
 def select_profile(profiles: Mapping[str, Profile], name: str, *, frame: str | None) -> Profile:
-    """Return the profile with this name or, if it selects other profiles, the one for `frame`. Raises NotFoundError."""
+    """Return the profile with this name or, if it selects other profiles, the one for `frame`.
+
+    Raises NotFoundError for an unknown profile.
+    """
     profile = get_profile(profiles, name)
     return profiles[profile.by_frame.get(frame or "", profile.otherwise)] if profile.by_frame else profile

@@ -35,7 +35,7 @@ _stopped: set["subprocess.Popen[bytes]"] = set()
 
 
 def stop_parsers() -> None:
-    """End the parsers that run now, because their documents are no longer wanted."""
+    """Kill the subprocesses that parse documents now, because their documents are no longer wanted."""
     for child in list(_running):
         _stopped.add(child)
         child.kill()
@@ -44,9 +44,10 @@ def stop_parsers() -> None:
 def run_parser(
     module: str, raw: bytes, *, seconds: int = CPU_SECONDS, max_megabytes: int = MAX_MEGABYTES
 ) -> ParsedDocument:
-    """Call the function `read` of a parser module in a subprocess, which takes about 0.1 s more; return the document.
+    """Call the function `read` of a parser module in a subprocess with limits; return the document.
 
-    Raises InputError if the parser fails or exceeds a limit, and ParserStoppedError after `stop_parsers`.
+    The subprocess takes about 0.1 s more. Raises InputError if the parser fails or exceeds a limit, and
+    ParserStoppedError if `stop_parsers` ends it.
     """
     code = _CHILD_CODE.format(path=sys.path, arguments=(module, seconds, max_megabytes))
     # of a session of its own, so that an interrupt from the terminal reaches only this process, which ends the child
@@ -82,7 +83,10 @@ def run_parser(
 
 
 def serve(module: str, seconds: int, megabytes: int) -> None:
-    """Parse the document from standard input, and write the result to standard output. Runs in the subprocess."""
+    """Parse the document from standard input, and write the result as JSON to standard output.
+
+    Runs in the subprocess.
+    """
     limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_CPU: seconds, resource.RLIMIT_AS: megabytes * 2**20}
     for kind, limit in limits.items():
         with suppress(ValueError, OSError):  # some systems reject one of the limits; the others still apply

@@ -32,7 +32,7 @@ class DocumentSection(NamedTuple):
     date: datetime | None = None
 
     def locate(self, first: int, last: int) -> str:
-        """Return the position of lines or rows of the section as text; 0 is unknown.
+        """Return the position of the lines or rows `first` to `last` of the section as text; 0 is an unknown position.
 
         >>> DocumentSection("", (), place="sheet Sales", unit="row").locate(2, 30)
         'sheet Sales, rows 2-30'
@@ -46,7 +46,7 @@ class DocumentSection(NamedTuple):
 
 
 class ParsedDocument(NamedTuple):
-    """A parsed document. The title is empty if the document has none, and `date` is None if it names none."""
+    """A parsed document. `title` is empty if the document states none, and `date` is None if it states none."""
 
     title: str
     sections: tuple[DocumentSection, ...]
@@ -64,9 +64,9 @@ class SectionBuilder:
         self._paragraphs: list[tuple[str, LineSpan]] = []
 
     def add_heading(self, level: int, text: str, span: LineSpan = UNKNOWN_SPAN) -> None:
-        """Start a section under the nearest open heading of a higher rank. The first heading becomes the title.
+        """Start a section under the nearest open heading of a higher rank (lower `level`).
 
-        A text that is too long for a heading is added as a paragraph.
+        The first heading becomes the title. A text that is too long for a heading is added as a paragraph.
         """
         text = collapse_whitespace(text)
         if not text or len(text) > MAX_HEADING_CHARS:
@@ -104,5 +104,5 @@ def collapse_whitespace(text: str) -> str:
 
 
 def join_heading(parts: Sequence[str]) -> str:
-    """Return a path of headings, without its end if it is too long."""
+    """Return the non-empty parts of a path of headings as one text, of at most MAX_HEADING_CHARS characters."""
     return HEADING_SEPARATOR.join(filter(None, parts))[:MAX_HEADING_CHARS]

@@ -35,7 +35,10 @@ _BLOCKS = MarkdownIt("commonmark").disable(["inline", "reference"])
 
 
 class BodyItem(NamedTuple):
-    """A list item. `lines` are its lines in the file, counted from 0; `plain` is True if it is a single paragraph."""
+    """An item of a list in a skill. `plain` is True if it is a single paragraph.
+
+    `lines` are its lines in the file, counted from 0.
+    """
 
     text: str
     lines: range
@@ -48,7 +51,7 @@ class BodySection(NamedTuple):
 
 
 class SkillBody:
-    """The Markdown of a skill, split into goals, steps and details."""
+    """The Markdown of a skill (a procedure in a file SKILL.md), split into goals, steps and details."""
 
     def __init__(self, path: Path, text: str) -> None:
         self._path, self._lines = path, text.split("\n")
@@ -196,14 +199,14 @@ class SkillFile(NamedModel):
 
 @dataclass(frozen=True, slots=True)
 class SkillSet:
-    """Skills by name, and the files that cannot be read, each with the reason."""
+    """Skills (procedures in files SKILL.md) by name, and the files that cannot be read, each with the reason."""
 
     skills: Mapping[str, SkillFile] = field(default_factory=dict[str, SkillFile])
     errors: Mapping[Path, ConfigError] = field(default_factory=dict[Path, ConfigError])
 
     @property
     def unreadable(self) -> frozenset[str]:
-        """Return the names that only skills which cannot be read may have: of a folder, or in its front matter."""
+        """Return names of unreadable files that no skill has: that of the folder, or one in the front matter."""
         names = (name for path in self.errors for name in (make_slug(path.parent.name), _guess_name(path)))
         return frozenset(names) - self.skills.keys()
 
@@ -220,8 +223,8 @@ def make_slug(title: str) -> str:
 def load_skills(own: Path | None = None) -> SkillSet:
     """Load the skills that ship with Newton; a skill in the folder `own` replaces the one of the same name.
 
-    A file that cannot be read is left out, with the shipped skill that it may replace. Raises ConfigError if there is
-    no such folder.
+    A file that cannot be read is left out, and so is the shipped skill that it may replace. Raises ConfigError if there
+    is no such folder.
     """
     shipped = _load_shipped_skills()
     if own is None:
@@ -252,7 +255,7 @@ def _read_skills(paths: Iterable[Path]) -> SkillSet:
 
 
 def read_skill(path: Path) -> SkillFile:
-    """Read a SKILL.md file. A file without a name, or with a name of another form, is named after its folder or title.
+    """Read a SKILL.md file. A name of another form is converted as by `make_slug`; without one, the folder's is used.
 
     Raises ConfigError with file, line and remedy of the first mistake.
     """
@@ -263,7 +266,7 @@ def read_skill(path: Path) -> SkillFile:
 def find_skills(path: Path) -> SkillSet:
     """Read the skill in a folder or a SKILL.md file, or all skills in the folders inside it.
 
-    Raises ConfigError if there is no file of a skill.
+    Raises ConfigError if there is no file SKILL.md.
     """
     if path.is_file():
         return _read_skills([path])

@@ -56,7 +56,11 @@ _SPEAKERS = frozenset(
 
 
 class RequestRegions(NamedTuple):
-    """The parts of a text. `order` has a letter for each run: i instruction, p payload, q speaker, b block."""
+    """The parts of a request: lines of instructions, labels such as "Message:", and the payloads (texts) after them.
+
+    `counts` has the number of tags, quoted strings and the like. `order` has a letter for each run of lines: i
+    instruction, p payload, q lines of a speaker, b block.
+    """
 
     instructions: list[str]
     labels: list[str]
@@ -66,7 +70,7 @@ class RequestRegions(NamedTuple):
 
 
 def divide(text: str) -> RequestRegions:
-    """Return the regions of a text."""
+    """Return the regions of a request: instructions, labels, payloads and quotations."""
     text, tags, messages = _replace_blocks(text)
     text, changes = _DIFF.subn(BLOCK, text)
     text, strings = _STRINGS.subn(STRING, text)
@@ -80,7 +84,10 @@ def divide(text: str) -> RequestRegions:
 
 
 class _Divider:
-    """Reads the lines of a text in turn."""
+    """Assigns each line of a request, read in turn, to an instruction, a payload or the words of a speaker.
+
+    `heads` are the names with which lines begin as those of speakers do; "" for other lines.
+    """
 
     def __init__(self, heads: list[str]) -> None:
         self.heads = heads
@@ -91,6 +98,7 @@ class _Divider:
         self._names = _SPEAKERS | (repeated if len(repeated) > 1 else set[str]())
 
     def add_line(self, line: str, head: str) -> None:
+        """Add the next line; `head` is the name of a speaker with which it begins, or ""."""
         if line == BLOCK:
             self._mode, self.order = "i", f"{self.order}b"
         elif not line.strip():
@@ -133,7 +141,7 @@ def _find_head(line: str) -> str:
 
 
 def _replace_blocks(text: str) -> tuple[str, int, int]:
-    """Return the text with a mark for each block, and how many blocks and lists of messages there were."""
+    """Return the text with a mark for each block, the number of blocks, and that of JSON lists of messages."""
     parts, position, start, tags, messages = list[str](), 0, 0, 0, 0
     while opening := _OPENING.search(text, position):
         end = _find_end(text, opening)
@@ -184,9 +192,9 @@ _SMALL_SENTENCE = re.compile(r"[.!?] [a-z]")
 
 
 class RequestFeatures(NamedTuple):
-    """The features of a request: marked words of both messages, words on the conversation, and numeric measures.
+    """The features of a request: words of the user's and the system message, words on the conversation, and measures.
 
-    The messages are that of the user and the system message. A mark in front of a word tells its place.
+    Marks in front of words say in which message and where in it they are. `measures` are numbers by name.
     """
 
     user: frozenset[str]
@@ -196,7 +204,7 @@ class RequestFeatures(NamedTuple):
 
 
 def extract_features(user: str, *, system: str = "", earlier: Sequence[str] = ()) -> RequestFeatures:
-    """Return the features of a request. `earlier` are the texts of the conversation before `user`.
+    """Return the features of a request whose last message is `user`. `earlier` are the texts before it.
 
     The words of a system message are ignored if it is long or if there are earlier texts, because it then instructs a
     whole conversation.
@@ -225,7 +233,10 @@ def split_words(text: str) -> list[str]:
 
 
 def _describe(text: str, where: str) -> tuple[frozenset[str], dict[str, float]]:
-    """Return the words of a message, marked with their place in it, and its numeric measures by name."""
+    """Return the words of a message, marked with their place in it, and its numeric measures by name.
+
+    `where` is the mark of the message: "u" for the user's, "s" for the system message.
+    """
     if not text:
         return frozenset({f"{where}none"}), {}
     regions = divide(text)
@@ -248,7 +259,7 @@ def _describe(text: str, where: str) -> tuple[frozenset[str], dict[str, float]]:
 
 
 def _name_sentences(sentences: Sequence[str], regions: RequestRegions) -> list[str]:
-    """Return the words of the first and of the last sentence, how each sentence begins, and the signs at the edges."""
+    """Return marked words for the first and the last sentence, the beginning of each, and the signs at the edges."""
     if not sentences:
         return []
     first = split_words(sentences[0])[:EDGE_WORDS]
@@ -281,6 +292,7 @@ def _name_person(measures: dict[str, float]) -> list[str]:
 
 
 def _measure_words(instruction: str, words: Sequence[str], sentences: Sequence[str]) -> dict[str, float]:
+    """Return measures of the instructions by name: counts of words, signs, sentences, and forms that people use."""
     found: dict[str, float] = {
         "first_person": len(_FIRST_PERSON.findall(instruction)),
         "courtesy": len(_COURTESY.findall(instruction)),

@@ -23,10 +23,11 @@ SCALE = 1_000  # of the weights, which are whole numbers in the file
 
 
 class UiTaskModel(NamedTuple):
-    """The weights of each word in all three linear models, the trees, and the weights of each kind of task.
+    """A model that tells requests of programs from those of people: weights of words in three linear models, and trees.
 
     `words` have [weight among all, in the user's message, in the system message], `bases` are the log odds without
-    words in the same order. In `kinds`, the weight of the empty word counts for every request.
+    words in the same order. `kinds` has the weights of words for each kind of task; that of the empty word counts for
+    every request.
     """
 
     words: Mapping[str, Sequence[int]]
@@ -39,22 +40,22 @@ class UiTaskModel(NamedTuple):
 
 @cache
 def load_model() -> UiTaskModel:
-    """Return the shipped model."""
+    """Return the model that ships with Newton."""
     text = files("newton.content").joinpath("ui_task_model.json").read_text(encoding="utf-8")
     return UiTaskModel(**json.loads(text))
 
 
 def compute_probability(features: RequestFeatures, model: UiTaskModel) -> float:
-    """Return the probability that a program has sent a request by itself."""
+    """Return the probability, from 0 to 1, that a program has sent a request by itself."""
     values = {**features.measures, **score_words(features, model)}
     total = model.base + sum(_descend(tree, values) for tree in model.trees)
     return 1 / (1 + math.exp(-total))
 
 
 def score_words(features: RequestFeatures, model: UiTaskModel) -> dict[str, float]:
-    """Return the log odds by the words: of both messages together, of the user's message, and of the system message.
+    """Return the log odds by the words of both messages together, of the user's message, and of the system message.
 
-    The last is missing if there is no system message.
+    They are of a program as the sender. The last is missing if there is no system message.
     """
     user, system = (_find_weights(words, model) for words in (features.user, features.system))
     # a word of both messages counts once among all
@@ -66,13 +67,13 @@ def score_words(features: RequestFeatures, model: UiTaskModel) -> dict[str, floa
 
 
 def name_kind(features: RequestFeatures, model: UiTaskModel) -> str:
-    """Return the most probable kind of a task."""
+    """Return the most probable kind of a request that a program has sent by itself."""
     words = ["", *list_kind_words(features)]
     return max(model.kinds, key=lambda kind: sum(model.kinds[kind].get(word, 0) for word in words))
 
 
 def list_kind_words(features: RequestFeatures) -> set[str]:
-    """Return the words of both messages without the marks of their place, and those of the conversation."""
+    """Return the words by which the kind is found: of both messages, without marks, and of the conversation."""
     marked = (word[2:] for word in features.user | features.system if word[1:2] == ":")
     return {*marked, *features.conversation}
 
@@ -130,16 +131,20 @@ class UiTask(NamedModel):
 
 
 def load_ui_tasks(folder: Path) -> tuple[UiTask, ...]:
-    """Load the operator's UI tasks, none if there is no such folder. Raises ConfigError."""
+    """Load the operator's UI tasks (kinds of requests that programs send by themselves) from a folder.
+
+    There are none if the folder does not exist. Raises ConfigError for the first mistake in a file.
+    """
     folder = folder.expanduser()
     return tuple(read_folder(folder, UiTask).values()) if folder.is_dir() else ()
 
 
 def find_ui_task(own: Iterable[UiTask], user: str, *, system: str = "", earlier: Sequence[str] = ()) -> str | None:
-    """Return the kind of UI task that a request is, or None if a person seems to have written it.
+    """Return the kind of UI task that a request is; None if a person seems to have written it.
 
-    `own` are the operator's tasks, whose patterns decide before the model does. `user` is the last message of the user,
-    `system` the system message, and `earlier` are the texts before `user`. Pure.
+    A UI task is a request that a program sends by itself, such as one for a chat's title. `own` are the operator's
+    tasks, whose patterns decide before the model does. `user` is the last message of the user, `system` the system
+    message, and `earlier` are the texts before `user`. Pure.
     """
     words = user if len(user) <= 2 * EXAMINED_CHARS else f"{user[:EXAMINED_CHARS]}\n{user[-EXAMINED_CHARS:]}"
     if named := next((one.name for one in own if any(pattern.search(words) for pattern in one.patterns)), None):

@@ -33,7 +33,7 @@ def select_problem(errors: "Sequence[ErrorDetails]") -> "ErrorDetails":
 
 
 def describe_problem(error: "ErrorDetails") -> str:
-    """Return what is wrong with a field, without a full stop.
+    """Return a clause that says what is wrong with a field, without a full stop.
 
     >>> describe_problem({"type": "too_short", "loc": (), "input": (), "ctx": {"field_type": "Tuple"},
     ...     "msg": "Tuple should have at least 1 item after validation, not 0"})

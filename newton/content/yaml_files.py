@@ -58,7 +58,7 @@ class YamlDocument:
         return self.lines.get(location, 1)
 
     def error(self, location: YamlLocation, what: str, hint: str) -> ConfigError:
-        """Return a ConfigError that names the file and the line of the location."""
+        """Return a ConfigError that names the file and the line of the value at the location."""
         return file_error(self.path, self.line(location), what, hint)
 
 
@@ -79,7 +79,7 @@ def load_front_matter(path: Path) -> tuple[YamlDocument, str]:
     """Return the front matter (YAML between the first two lines `---`), and the text after it.
 
     Blank lines replace the front matter in the text, so that line numbers do not change. Raises ConfigError for invalid
-    YAML, and for front matter that does not start or end.
+    YAML, and if one of the two lines is missing.
     """
     lines = re.sub(r"\r\n?", "\n", _read_text(path)).split("\n")
     fences = [number for number, line in enumerate(lines) if line.rstrip() == _FENCE]
@@ -124,6 +124,7 @@ def file_error(path: Path, line: int, what: str, hint: str) -> ConfigError:
 
 
 def _read_text(path: Path) -> str:
+    """Return the text of a file. Raises ConfigError if it cannot be read, is too large, or is no plain text."""
     try:
         with path.open("rb") as file:
             raw = file.read(_MAX_BYTES + 1)
@@ -174,6 +175,7 @@ class _YamlWalker:
         return file_error(self.path, line, f"not valid YAML: {error.problem}{context}{since}.", f"Correct line {line}.")
 
     def _value(self, node: yaml.Node, location: YamlLocation) -> object:
+        """Return the value of a node, and record the lines of its parts. Raises ConfigError if it is not allowed."""
         self.lines.setdefault(location, node.start_mark.line + 1)
         if id(node) in self._seen:
             raise self._error_at(node, "an alias is not allowed.", _PLAIN_YAML_HINT)
@@ -258,7 +260,7 @@ _MESSAGES = {
 
 
 def read_folder(folder: Path, model: type[M], context: Mapping[str, object] | None = None) -> dict[str, M]:
-    """Read all YAML files of a folder; return the models by name. `context` is passed to the validators.
+    """Read all YAML files of a folder; return the models by name. `context` is passed to pydantic's validators.
 
     Raises ConfigError for the first mistake.
     """
@@ -278,13 +280,14 @@ def list_folder(folder: Path) -> list[Path]:
 
 
 def build_model(document: YamlDocument, model: type[M], context: Mapping[str, object] | None = None) -> M:
-    """Convert a YAML document to a model. Raises ConfigError if the document is invalid or named unlike its file."""
+    """Convert a YAML document to a model. Raises ConfigError if it is invalid, or not named as its file."""
     return check_name(document, validate_model(document, model, context), document.path.stem, "file")
 
 
 def check_name(document: YamlDocument, item: M, expected: str, noun: str) -> M:
-    """Return the item if its name is `expected`, the name of its file or folder (`noun`); otherwise raise
-    ConfigError.
+    """Return the item if its name is `expected`, that of its file or folder (`noun`).
+
+    Raises ConfigError if it is not.
     """
     if item.name != expected:
         what = f"the {_model_label(type(item))} has the name {item.name!r}, but its {noun} has the name {expected!r}."
@@ -310,7 +313,7 @@ def validate_model(document: YamlDocument, model: type[C], context: Mapping[str,
 
 
 def get_by_name(items: Mapping[str, T], name: str, noun: str) -> T:
-    """Return the item with this name. Raises NotFoundError, which suggests the nearest name and lists all.
+    """Return the item with this name. Raises NotFoundError for an unknown one, with the nearest name and all others.
 
     `noun` names the kind of item in the message.
     """

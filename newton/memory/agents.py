@@ -38,7 +38,7 @@ async def get_created_at(tx: Tx, *, agent_id: UUID) -> datetime | None:
 
 
 async def list_user_agents(db: Database, parent_id: UUID) -> dict[UUID, str]:
-    """Return the names, by id, of the agents that hold the memories of single users of an agent."""
+    """Return the names, by id, of the agents that each store the memories of one user of the agent `parent_id`."""
     async with db.worker_transaction() as tx:
         rows = await SQL["list_user_agents"].fetch_all(tx, parent_agent_id=parent_id)
     return {row["agent_id"]: row["name"] for row in rows}
@@ -56,7 +56,7 @@ async def get_or_create_agent(db: Database, name: str, *, now: datetime) -> UUID
 
 
 async def read_model(db: Database, agent_id: UUID) -> str | None:
-    """Return the name of the agent's default model; None if none is set. Raises NotFoundError without such an agent."""
+    """Return the name of the agent's default model; None if none is set. Raises NotFoundError for an unknown agent."""
     async with db.transaction(agent_id) as tx:
         row = await SQL["read_model"].fetch_one(tx, agent_id=agent_id)
     if row is None:
@@ -71,16 +71,15 @@ async def set_model(db: Database, agent_id: UUID, model: str | None) -> None:
 
 
 async def insert_user_agent(tx: Tx, name: str, *, parent_id: UUID, user: str, now: datetime) -> bool:
-    """Create the agent that holds the memories of one user of another agent; return False if it exists already."""
+    """Create the agent `name`, which stores the memories of one user of another agent; return False if it exists."""
     row = {"name": name, "now": now, "parent_agent_id": parent_id, "user_name": redact_secrets(user)}
     return await SQL["insert_user_agent"].fetch_one(tx, agent_id=ids.derive_agent_id(name), **row) is not None
 
 
 def name_user_agent(agent: str, user: str) -> str:
-    """Return the name of the agent that holds the memories of one user of another agent.
+    """Return the name of the agent that stores the memories of one user of another agent.
 
-    It begins with the name of that agent, followed by the letters and digits of the user's name; a hash of both makes
-    it unique.
+    It is the name of that agent, the letters and digits of the user's name, and a hash of both that makes it unique.
     """
     hashed = hashlib.sha256(f"{agent}\0{user}".encode()).hexdigest()[:USER_HASH_LENGTH]
     readable = re.sub(r"[^a-z0-9]+", "-", user.lower())[:MAX_USER_PART].strip("-")

@@ -36,12 +36,12 @@ class ForgetPlan:
 
     @property
     def state_parts(self) -> tuple[str, ...]:
-        """Texts of which at least one changes whenever the memory or a memory derived from it changes."""
+        """Texts that change whenever the memory or a memory derived from it changes; `token` is a hash of them."""
         return (self.memory_id.hex, self.state, self.text, *(str(one) for one in self.derived))
 
 
 async def plan_forgetting(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> ForgetPlan:
-    """Return what forgetting a memory would delete, without deleting it. Raises NotFoundError."""
+    """Return what forgetting a memory would delete, without deleting it. Raises NotFoundError for an unknown id."""
     memory = await read_memory(tx, memory_id, agent_id=agent_id)
     rows = await SQL["find_derived"].fetch_all(tx, agent_id=agent_id, memory_ids=[memory_id])
     return ForgetPlan(
@@ -61,7 +61,7 @@ async def find_derived(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) ->
 
 
 async def find_orphaned(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> list[UUID]:
-    """Return the entities and relations for which no evidence remains without these memories."""
+    """Return the ids of the entities and relations for which no evidence remains without these memories."""
     rows = await SQL["find_orphaned"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids)
     return [row["memory_id"] for row in rows]
 

@@ -40,7 +40,7 @@ class MemoryMention:
 class RelatedMemory:
     """A memory that is related to another one. `type` is the relation as a phrase, such as 'supersedes'.
 
-    `micro` is the shortest form of its text.
+    `micro` is its text in about 20 tokens.
     """
 
     type: str
@@ -56,9 +56,10 @@ class RelatedMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryDetail:
-    """The full record of a memory, with the related ones. `full_text` is decompressed if it was archived.
+    """The full record of a memory, with the related ones (`links`). `full_text` is decompressed if it was archived.
 
-    `importance` is from 0 to 10 if a person set it; None if it is computed.
+    `importance` is from 0 to 10 if a person set it; None if it is computed. `micro` and `summary` are the short forms
+    of the text, of about 20 and at most about 100 tokens.
     """
 
     memory_id: UUID
@@ -98,7 +99,7 @@ class MemoryDetail:
     def replaced_by(self) -> list[RelatedMemory]:
         """The facts that replaced this fact; none while it is current.
 
-        A fact that this one had superseded, and that was then stated again, comes first.
+        A fact that this one had superseded, but that was then stated again, comes first.
         """
         if not self.is_past:
             return []
@@ -160,7 +161,7 @@ def _to_id_digits(memory_ref: str) -> str:
 
 
 async def find_by_suffix(tx: Tx, digits: str, *, agent_id: UUID) -> UUID | None:
-    """Return the memory whose id ends in these hex digits; None if there is none, or if there are several."""
+    """Return the id of the memory whose id ends in these hex digits; None if there is none, or if there are several."""
     rows = await _find_by_suffix(tx, digits, agent_id=agent_id, kind=None)
     return rows[0]["memory_id"] if len(rows) == 1 else None
 
@@ -196,7 +197,7 @@ async def _find_by_suffix(tx: Tx, suffix: str, *, agent_id: UUID, kind: Kind | N
 
 
 async def read_memory(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> MemoryDetail:
-    """Return the full record of a memory. Raises NotFoundError."""
+    """Return the full record of a memory. Raises NotFoundError for an unknown id."""
     row = await SQL["get_record"].fetch_one(tx, agent_id=agent_id, memory_id=memory_id)
     if row is None:
         raise NotFoundError(f"There is no memory {memory_id}.", hint="`newton recall` shows the ids of memories.")

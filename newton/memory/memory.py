@@ -26,7 +26,7 @@ _MAX_USE_BONUS = 0.2
 
 
 def normalize_importance(importance: float | None) -> float | None:
-    """Convert an importance from 0..10 to [0, 1]; None stays None. Raises InputError if it is out of range."""
+    """Convert an importance from 0..10 to 0..1; None stays None. Raises InputError if it is out of range."""
     if importance is None:
         return None
     if not 0 <= importance <= MAX_IMPORTANCE:
@@ -36,7 +36,7 @@ def normalize_importance(importance: float | None) -> float | None:
 
 
 def derive_importance(kind: str, state: str, outcome: str | None, uses: int) -> float:
-    """Return the importance, in [0, 1], that follows from kind, state, outcome and use count.
+    """Return the importance, in [0, 1], that follows from kind, state, outcome and number of uses.
 
     >>> [round(derive_importance("fact", state, None, n), 2) for state, n in (("NEW", 0), ("CORE", 0), ("CORE", 9))]
     [0.1, 0.5, 0.6]
@@ -112,7 +112,7 @@ def digest(*parts: str) -> bytes:
 class ShortForms:
     """The two short forms of a memory, each one line, with the tokens that each costs in a context.
 
-    `micro` is the shorter one.
+    `micro` has about 20 tokens, `summary` at most about 100.
     """
 
     micro: str
@@ -134,9 +134,9 @@ class TextWindow:
 
 @dataclass(frozen=True, slots=True)
 class LongForms:
-    """The forms of a text that is longer than a summary: all its windows in order, and the whole text.
+    """The forms of a text that is longer than a summary: all its windows in order, and the size of the whole text.
 
-    Each begins in a context with the first `prefix_length` characters of the summary. `full_tokens` counts the whole
+    In a context, each begins with the first `prefix_length` characters of the summary. `full_tokens` counts the whole
     text as one line.
     """
 
@@ -150,9 +150,10 @@ class NewMemory:
     """A memory to store.
 
     `indexed_text` is searched by words, `embedding_text` by meaning. `importance` is in [0, 1] if a person set it,
-    otherwise None. A memory with `needs_approval` is quarantined whatever its trust. `mentioned_times` are times in its
-    text other than `occurred_at`. `standing` marks an instruction or a preference for later requests. `long_forms` is
-    None for a text that is no longer than a summary. `ctx` holds the time of storage, the origin and the trust.
+    otherwise None. A memory with `needs_approval` is quarantined (left out of searches) whatever its trust.
+    `mentioned_times` are times in its text other than `occurred_at`. `standing` marks an instruction or a preference
+    for later requests. `long_forms` is None for a text that is no longer than a summary. `ctx` has the time of storage,
+    the origin and the trust.
     """
 
     ctx: "WriteContext"
@@ -180,7 +181,10 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteContext:
-    """The provenance of a write: agent, time, origin and trust. Code sets it, never a model."""
+    """The provenance of a write: agent, time, origin (interface) and trust. Code sets it, never a model.
+
+    `count_tokens` measures the short forms of what is written.
+    """
 
     agent_id: UUID
     now: datetime
@@ -196,12 +200,12 @@ MIN_INDEPENDENT_ORIGINS = 2  # other outside origins that release a quarantined 
 
 
 def is_quarantined(trust: Trust, *, needs_approval: bool) -> bool:
-    """Return whether a new memory of this trust is quarantined. Pure."""
+    """Return whether a new memory of this trust is quarantined: left out of searches until it is confirmed. Pure."""
     return needs_approval or trust in UNTRUSTED_TIERS
 
 
 def is_confirmed(*, by_person: bool, other_origins: int) -> bool:
-    """Return whether a quarantined fact is confirmed by a person, or by enough independent origins. Pure.
+    """Return whether a quarantined fact is confirmed: by a person, or by MIN_INDEPENDENT_ORIGINS other origins. Pure.
 
     `other_origins` counts the tools and web sources that state the fact besides the first one.
     """

@@ -135,7 +135,7 @@ class MemoryFilter:
 
     @property
     def columns(self) -> dict[str, object]:
-        """The conditions on the columns of a memory, as arguments of the SQL queries."""
+        """The conditions on the columns of a memory, as parameters of the SQL queries."""
         return {
             "kinds": list(self.kinds),
             "states": list(self.states),
@@ -220,7 +220,7 @@ def parse_states(states: Sequence[str]) -> list[str]:
 async def list_positions(
     tx: Tx, wanted: MemoryFilter, ordered: ListOrder, *, after: ListPosition | None, limit: int, agent_id: UUID
 ) -> list[ListPosition]:
-    """Return the positions of up to `limit` memories that follow the position `after`, in order.
+    """Return the positions of up to `limit` memories that come after the position `after` in the order `ordered`.
 
     Raises InputError if `after` has another sort key than `ordered`.
     """

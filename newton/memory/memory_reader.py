@@ -19,7 +19,10 @@ SQL = load("newton.memory", "memory_reader.sql")
 
 
 class MemoryAsOf(NamedTuple):
-    """The changeable fields of a memory as they were at a moment. Use counts are left out: they have no history."""
+    """The changeable fields of a memory as they were at a past moment.
+
+    Use counts are left out: they have no history.
+    """
 
     state: str
     quarantined: bool
@@ -38,7 +41,10 @@ async def read_as_of(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID], mome
 
 
 async def read_form_history(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID]) -> dict[UUID, list[ShortForms]]:
-    """Return all versions of the short forms of memories by id, the current one last. Deleted memories have none."""
+    """Return all versions of the short forms of memories, by id; the current version is last.
+
+    Deleted memories are left out.
+    """
     versions: defaultdict[UUID, list[ShortForms]] = defaultdict(list)
     for memory_id, *forms in await SQL["list_versions"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids):
         versions[memory_id].append(ShortForms(*forms))
@@ -51,7 +57,10 @@ Evidence: TypeAlias = tuple[float, float, float]  # cosine similarity, lexical s
 
 
 class TextSimilarity(NamedTuple):
-    """The cosines of a memory's text with the vector of the search (`search`) and with the query text (`text`)."""
+    """Two cosines of a memory's text: with the vector that was searched for, and with that of the query text.
+
+    They differ if the search used the vector of an encoder of questions.
+    """
 
     memory_id: UUID
     search: float
@@ -61,9 +70,10 @@ class TextSimilarity(NamedTuple):
 def replace_similarities(
     evidence: Mapping[UUID, Evidence], similarities: Iterable[TextSimilarity]
 ) -> dict[UUID, Evidence]:
-    """Replace similarities to the vector of the search by those to the query text; return the evidence, rounded.
+    """Return the evidence with similarities to the query text in place of those to the vector that was searched for.
 
-    A memory found by another text than its own (a window of it, or a fact that it replaced) keeps its similarity.
+    A memory found by another text than its own (a window of it, or a fact that it replaced) keeps its similarity. The
+    evidence of a memory is its similarity, lexical share and relevance, rounded to single precision.
     """
     replaced = dict(evidence)
     for memory_id, search, text in similarities:
@@ -80,7 +90,10 @@ DATED_KINDS: frozenset[Kind] = frozenset({"exchange", "episode", "event", "decis
 async def find_in_range(
     tx: Tx, ranges: Sequence[TimeRange], search_arguments: Mapping[str, object]
 ) -> dict[UUID, Record]:
-    """Return the memories of each kind in the ranges, by id. The most important, then the latest, are first."""
+    """Return rows of the memories that occurred in the ranges or mention a time in them, by id.
+
+    Of each kind they are the most important, then the latest. `search_arguments` is `MemorySearch.query_arguments`.
+    """
     rows = await SQL["find_in_ranges"].fetch_all(tx, **search_arguments, **_range_arguments(ranges))
     return {row[0]: row for row in rows}
 
@@ -88,7 +101,7 @@ async def find_in_range(
 async def filter_in_range(
     tx: Tx, memory_ids: Sequence[UUID], ranges: Sequence[TimeRange], *, agent_id: UUID
 ) -> frozenset[UUID]:
-    """Return the ids of those memories that are in any of the ranges."""
+    """Return the ids of those of the memories that are in any of the time ranges."""
     rows = await SQL["filter_by_ranges"].fetch_all(
         tx, agent_id=agent_id, memory_ids=memory_ids, **_range_arguments(ranges)
     )
@@ -105,16 +118,20 @@ COLUMN_COUNT = len(RetrievedMemory._fields) - len((*NO_EVIDENCE, "window"))  # s
 
 
 def to_memory(row: Record, evidence: Evidence = NO_EVIDENCE, window: BestWindow | None = None) -> RetrievedMemory:
-    """Return a row of the query `get_memories` as a memory with this evidence."""
+    """Convert a row of the SQL query `get_memories` to a memory.
+
+    `evidence` is its similarity, lexical share and relevance.
+    """
     return RetrievedMemory._make((*row[:EVIDENCE_INDEX], *evidence, *row[EVIDENCE_INDEX:COLUMN_COUNT], window))
 
 
 async def read_found(
     tx: Tx, query: RecallQuery, kept: Mapping[UUID, Evidence], search: MemorySearch
 ) -> tuple[Sequence[Record], Mapping[UUID, Evidence]]:
-    """Return the rows of found memories and of facts that contradict them, and the evidence for the query text.
+    """Return the rows of the memories `kept` and of facts that contradict them, and the evidence for the query text.
 
-    Embeddings are read only if the vector of the search differs from that of the query text.
+    `kept` is the evidence of the memories found. Embeddings are read only if the vector of the search differs from that
+    of the query text.
     """
     rows = await SQL["get_memories"].fetch_all(
         tx,
@@ -136,7 +153,7 @@ async def read_found(
 async def restore_as_of(
     tx: Tx, memories: Sequence[RetrievedMemory], *, agent_id: UUID, moment: datetime
 ) -> list[RetrievedMemory]:
-    """Return the memories as they were at `moment`.
+    """Return the memories as they were at `moment`; those that did not exist are left out.
 
     Use counts have no history and become 0. `renewed_at` becomes None if the fact was stated again only later.
     """
@@ -156,7 +173,10 @@ async def restore_as_of(
 async def fetch_memories(
     tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, moment: datetime | None
 ) -> list[RetrievedMemory]:
-    """Return these memories in order, without relevance; with `moment`, as they were then. Unknown ids are skipped."""
+    """Return these memories in the order of the ids, without relevance; unknown ids are skipped.
+
+    With a `moment`, they are returned as they were then.
+    """
     key = {"agent_id": agent_id, "memory_ids": list(memory_ids), "moment": moment}
     rows = await SQL["get_memories"].fetch_all(tx, **key, model_id=None, embedding=None, text_embedding=None)
     found = {row[0]: to_memory(row) for row in rows}
@@ -167,7 +187,7 @@ async def fetch_memories(
 async def fetch_preceding(
     tx: Tx, *, agent_id: UUID, thread_id: UUID, position: int, limit: int
 ) -> tuple[RetrievedMemory, ...]:
-    """Return up to `limit` messages before a position of a thread, the nearest first, without relevance."""
+    """Return up to `limit` messages before a position of a session (`thread_id`), the nearest first; no relevance."""
     rows = await SQL["list_messages_before"].fetch_all(
         tx, agent_id=agent_id, thread_id=thread_id, position=position, max_rows=limit
     )
@@ -177,7 +197,7 @@ async def fetch_preceding(
 async def fetch_pending_decisions(
     tx: Tx, *, agent_id: UUID, since: datetime, limit: int
 ) -> tuple[RetrievedMemory, ...]:
-    """Return the latest pending decisions that were made since a moment, the oldest of them first."""
+    """Return the latest `limit` decisions made since `since` that have no outcome, the oldest of them first."""
     rows = await SQL["list_open_decisions"].fetch_all(tx, agent_id=agent_id, since=since, max_rows=limit)
     return tuple(RetrievedMemory(*row) for row in reversed(rows))
 
@@ -185,7 +205,7 @@ async def fetch_pending_decisions(
 async def fetch_pending_decisions_as_of(
     tx: Tx, *, agent_id: UUID, since: datetime, moment: datetime, limit: int
 ) -> tuple[RetrievedMemory, ...]:
-    """Return the latest decisions made since `since` that were pending at `moment`, the oldest of them first."""
+    """Return the latest `limit` decisions made since `since` that had no outcome at `moment`, the oldest first."""
     query = SQL["list_open_decisions_at"]
     rows = await query.fetch_all(tx, agent_id=agent_id, since=since, moment=moment, max_rows=limit)
     found = [RetrievedMemory(*row) for row in reversed(rows)]

@@ -17,18 +17,21 @@ MAX_QUESTION_CHARS = 600
 
 @runtime_checkable
 class QuestionEmbedder(Protocol):
-    """Interface of an embedder that has an encoder for questions too."""
+    """Interface of an embedder that also has an encoder trained for questions."""
 
     async def embed_questions(self, texts: Sequence[str]) -> "list[Vector]":
-        """Return for each question a unit vector close to the vectors (by `embed`) of texts that answer it.
+        """Return for each question a unit vector close to the vectors, computed by `embed`, of texts that answer it.
 
-        Raises ProviderError on failure.
+        Raises ProviderError if the encoder fails.
         """
         ...
 
 
 async def embed_text(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]]:
-    """Return the query with the vector of its text; if that fails, without it and with the reason by `embeddings`."""
+    """Return the query with the vector of its text, and an empty dict.
+
+    If the embedder fails or is None, return the query without a vector, and the reason under the key `embeddings`.
+    """
     if embedder is None:
         return RecallQuery(text=text), {"embeddings": NO_EMBEDDER}
     try:
@@ -40,10 +43,11 @@ async def embed_text(text: str, embedder: "Embedder | None") -> tuple[RecallQuer
 
 
 async def encode_question(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]] | None:
-    """Return the query with `search_vector` computed by the encoder of questions, and without `vector`.
+    """Return the query with `search_vector` from the encoder of questions and without `vector`, and an empty dict.
 
     If the encoder fails, return the query without a vector, and the reason under the key `question encoder`. Return
-    None without an encoder, and for long texts and languages other than English, for which it was not trained.
+    None if `embedder` has no such encoder, and for long texts and languages other than English, for which it was not
+    trained.
     """
     if not isinstance(embedder, QuestionEmbedder) or len(text) > MAX_QUESTION_CHARS or detect_language(text) != ENGLISH:
         return None

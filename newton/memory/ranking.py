@@ -104,7 +104,7 @@ def find_named_speakers(text: str, speakers: Iterable[str | None]) -> frozenset[
 def evidence_score(
     kind: Kind, similarity: float, lexical: float, word_count: int, weights: RankingWeights = DEFAULT_WEIGHTS
 ) -> float:
-    """Return the weighted sum of cosine similarity and lexical evidence of one memory.
+    """Return the weighted sum of the cosine similarity and the lexical evidence (share of the best BM25) of a memory.
 
     `lexical` counts half for a memory with many words, and a fifth for a passage of a document. Evidence from
     neighbouring messages is not included.
@@ -164,7 +164,8 @@ def select_best(
 ) -> dict[UUID, tuple[float, float, float]]:
     """Return cosine, lexical share and relevance of the most relevant hits by id, within the limit of each kind.
 
-    The memories `in_range` match the requested time. The `preferred` ones rank higher.
+    Speakers that `text`, the query, names make their messages more relevant. The memories `in_range` match the
+    requested time. The `preferred` ones rank higher.
     """
     remaining = dict(limits)
     speakers = find_named_speakers(text, {hit.speaker for hit in hits})
@@ -181,7 +182,10 @@ def select_best(
 
 
 def find_neighbours(hits: Sequence[SearchHit], weights: RankingWeights = DEFAULT_WEIGHTS) -> list[tuple[UUID, int]]:
-    """Return thread id and position of each message that is near one of the best hits, but not a hit."""
+    """Return thread id and position of each message next to one of the best hits in its thread, if it is no hit itself.
+
+    `weights.neighbours` has a factor for each distance that counts as next to.
+    """
     scores = _evidence_scores(hits, weights)
     ranked = sorted(zip(scores, hits, strict=True), key=lambda pair: (-pair[0], pair[1].memory_id))
     sources = [hit for _, hit in ranked if hit.thread_id is not None][:MAX_NEIGHBOUR_SOURCES]
@@ -199,7 +203,10 @@ def find_neighbours(hits: Sequence[SearchHit], weights: RankingWeights = DEFAULT
 def neighbour_score(
     place: ThreadPosition, scores: Mapping[ThreadPosition, float], weights: RankingWeights = DEFAULT_WEIGHTS
 ) -> float:
-    """Return the evidence that the hits near a message in its thread add to the message."""
+    """Return the evidence that hits next to a message in its thread add to the message `place`.
+
+    `scores` are those of the hits. At each distance, the better of the two sides counts.
+    """
     thread_id, position = place
     total = 0.0
     if thread_id is None or position is None:
@@ -213,7 +220,8 @@ def neighbour_score(
 def normalize_by_max(scores: Sequence[float]) -> list[float]:
     """Return the scores divided by the largest one, and 0 for negative ones.
 
-    The best score is then 1 for every input, so that other features have the same weight.
+    The best score is then 1 for every input, so that the other features of a memory have the same weight for all
+    inputs.
 
     >>> normalize_by_max([2.0, 4.0, -1.0])
     [0.5, 1.0, 0.0]

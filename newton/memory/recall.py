@@ -53,7 +53,10 @@ _Embedded = tuple[RecallQuery, Mapping[str, str]]  # the query, and why it has n
 
 
 class _RankedHits(NamedTuple):
-    """Found memories, the ids of those in the requested times, contradicting facts, and cosines with the search."""
+    """The memories found, the ids of those in the requested times, and facts that contradict one of the memories.
+
+    `answering` has the cosines of the memories with the vector of the search, if that differs from the query text's.
+    """
 
     found: list[RetrievedMemory]
     in_range: Set[UUID]
@@ -62,7 +65,7 @@ class _RankedHits(NamedTuple):
 
 
 class _SearchBranch(NamedTuple):
-    """The hits of one search. If it failed, `missing` maps its name to the reason.
+    """The hits of one search (by meaning, words or time). If it failed, `missing` maps its name to the reason.
 
     Only the search by words sets `known_share` and `text_count`.
     """
@@ -172,7 +175,10 @@ async def _build_result(
 def has_too_many_duplicates(
     memories: Sequence[RetrievedMemory], text: str, limits: Mapping[Kind, SearchLimits]
 ) -> bool:
-    """Return whether duplicates, or repeats of the query, fill more than half of the limit of a kind. Pure."""
+    """Return whether duplicates, or repeats of the query, are more than half of the memories of a kind at its limit.
+
+    Pure.
+    """
     counts = Counter(f.kind for f in memories)
     full = {kind: width.kept for kind, width in limits.items() if counts[kind] >= width.kept}
     texts = {(f.kind, f.dedup_text) for f in memories if f.kind in full and not f.repeats_query(text)}
@@ -181,6 +187,7 @@ def has_too_many_duplicates(
 
 
 async def _limit_to_moment(search: MemorySearch, moment: datetime) -> MemorySearch:
+    """Return the search as of a moment: without what was stored later, quarantined or past then, whatever it is now."""
     async with search.db.transaction(search.agent_id) as tx:
         quarantined, past = list(search.quarantined_kinds), list(search.excluded_states)
         rows = await SQL["list_hidden_at"].fetch_all(
@@ -206,6 +213,7 @@ async def _rank_hits(
     by_words: Mapping[UUID, _Row],
     search: MemorySearch,
 ) -> _RankedHits:
+    """Merge the hits of the searches, add the messages next to them, and read the best within the limits in full."""
     similarities = await _fetch_similarities(tx, query, by_words.keys() - by_meaning.keys(), search)
     hits = _merge_hits(by_meaning, by_words, similarities)
     windows, hits = await _score_windows(tx, query, hits, search)
@@ -260,7 +268,7 @@ async def _find_in_range(tx: Tx, hits: Sequence[SearchHit], search: MemorySearch
 async def _fetch_neighbours(
     tx: Tx, query: RecallQuery, hits: Sequence[SearchHit], search: MemorySearch
 ) -> list[SearchHit]:
-    """Return the messages near the best hits in the same thread, without those that are hits themselves."""
+    """Return the messages next to the best hits in the same thread, without those that are hits themselves."""
     neighbours = find_neighbours(hits, search.weights) if "exchange" in search.limits else []
     if not neighbours:
         return []
@@ -349,6 +357,7 @@ def _keep_best(rows: Sequence[Record], *, score: int) -> dict[UUID, Record]:
 async def _fetch_similarities(
     tx: Tx, query: RecallQuery, memory_ids: Set[UUID], search: MemorySearch
 ) -> dict[UUID, float]:
+    """Return the cosines of these memories with the vector of the search, by id; none without a search by meaning."""
     if query.search_vector is None or not memory_ids or not search.weights.similarity:
         return {}
     rows = await SQL["get_similarities"].fetch_all(

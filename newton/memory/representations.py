@@ -15,7 +15,7 @@ ELLIPSIS = " …"
 
 
 def to_bullet(line: str) -> str:
-    """Return a short form as a bulleted line of a context."""
+    """Return a line, such as a short form of a memory, as a bulleted line of a context."""
     return f"- {line}\n"
 
 
@@ -25,7 +25,7 @@ def one_line(text: str) -> str:
 
 
 def date_prefix(day: str) -> str:
-    """Return a date in brackets, with which a short form begins."""
+    """Return a date in brackets, as the short forms of a message begin with it."""
     return f"[{day}] "
 
 
@@ -33,7 +33,7 @@ DATE_PREFIX_LENGTH = len(date_prefix("2000-01-01"))
 
 
 def start_prefix(day: str) -> str:
-    """Return the beginning of the short forms of a fact that is not valid before `day`."""
+    """Return the prefix of the short forms of a fact that is not valid before `day`."""
     return f"[from {day}] "
 
 
@@ -42,12 +42,12 @@ _START_PREFIX = re.compile(r"\[from \d{4}-\d\d-\d\d\] (?=\S)")
 
 
 def has_start_prefix(text: str) -> bool:
-    """Return whether a short form begins with the day from which the fact is valid, as `start_prefix` writes it."""
+    """Return whether a short form begins with the prefix that `start_prefix` returns."""
     return _START_PREFIX.match(text) is not None
 
 
 def split_date_prefix(text: str) -> tuple[str | None, str]:
-    """Return the date with which a short form begins, or None, and the rest of the form.
+    """Return the date with which a short form begins (None without a date), and the rest of the form.
 
     >>> split_date_prefix("[2026-11-20] Ana: We met."), split_date_prefix("[20 November] Ana")
     (('2026-11-20', 'Ana: We met.'), (None, '[20 November] Ana'))
@@ -69,7 +69,7 @@ def make_short_forms(
     max_tokens: int = SUMMARY_TOKENS,
     keep_end: bool = False,
 ) -> ShortForms:
-    """Return the short forms of `text`: micro (at most MICRO_TOKENS) and summary (at most `max_tokens`).
+    """Return the short forms of a text: micro (at most MICRO_TOKENS) and summary (at most `max_tokens`).
 
     Both begin with `prefix`, which is never truncated. A text that is too long loses its end, or with `keep_end` its
     middle.
@@ -129,7 +129,7 @@ def _find_fitting(
 ) -> tuple[str, int]:
     """Return the first shortening that with `prefix` has at most `limit` tokens, and its number of tokens.
 
-    If none fits, return the last one.
+    If none does, return the last shortening.
     """
     text, tokens = prefix, limit + 1
     for shortening in shortenings:

@@ -47,14 +47,17 @@ LIKELY_ANSWER = 0.5  # probability from which a memory answers more likely than 
 
 
 class SearchLimits(NamedTuple):
-    """The limits for one kind of memory: how many each search returns, and how many are kept in the end."""
+    """The limits for one kind of memory: how many each search returns, and how many the merged result keeps."""
 
     searched: int
     kept: int
 
 
 class BestWindow(NamedTuple):
-    """The window of a long text that is most similar to the query, with its tokens as a line of a context."""
+    """The window (consecutive sentences) of a long text that is most similar to the query.
+
+    `tokens` counts it as a line of a context.
+    """
 
     position: int
     text: str
@@ -121,7 +124,7 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """The label or date with which all forms begin."""
+        """The label or date with which all forms of the text begin."""
         return self.summary[: self.prefix_length]
 
     @property
@@ -131,12 +134,15 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def window_line(self) -> str | None:
-        """The window that answers best, as one line; None if there is none."""
+        """The window that answers the query best, as one line; None if there is none."""
         return self.prefix + self.window.text if self.window else None
 
     @property
     def told_at(self) -> datetime:
-        """The time at which the memory occurred; for a fact, that of its last statement or its start, the later one."""
+        """The time at which the memory occurred.
+
+        For a fact: its last statement or the start of its validity, the later one.
+        """
         return self.renewed_at or max(self.said_at or self.occurred_at, self.occurred_at)
 
     @property
@@ -164,8 +170,10 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def dedup_text(self) -> str:
-        """The text with the speaker, but without date, time, quotation marks and final punctuation. Memories for which
-        it is equal are duplicates. Of a short reply of the assistant, without words that say nothing too.
+        """The text by which duplicates are found: two memories with an equal one are duplicates.
+
+        It has the speaker, but no date, time, quotation marks and final punctuation. That of a short reply of the
+        assistant has no polite words either.
         """
         return _reduce_text(self.kind, self.summary)
 
@@ -244,12 +252,15 @@ class RecallQuery:
 
     @property
     def is_encoded(self) -> bool:
-        """True if both vectors are known and differ, because the search vector is from the encoder of questions."""
+        """True if both vectors are known and differ: then `search_vector` is from an encoder trained for questions."""
         vectors = (self.vector, self.search_vector)
         return all(one is not None for one in vectors) and self.vector is not self.search_vector
 
     def add_text_vector(self, embedded: "RecallQuery") -> "RecallQuery":
-        """Return the query with the vector of `embedded`, the same text by the embedding model. It may have none."""
+        """Return the query with the vector of `embedded`: the same text, encoded by the embedding model.
+
+        It may have none.
+        """
         return replace(self, vector=embedded.vector, model_id=self.model_id or embedded.model_id)
 
 
@@ -276,7 +287,7 @@ class RecallResult:
     answer_similarities: Mapping[UUID, float] = field(default_factory=dict[UUID, float])
 
     def find_answer_similarity(self, found: RetrievedMemory) -> float:
-        """Return the cosine of a memory with the vector of the search."""
+        """Return the cosine of a memory with the vector that was searched for."""
         return self.answer_similarities.get(found.memory_id, found.similarity)
 
     def find_probability(self, memory_id: UUID) -> float | None:
@@ -299,11 +310,12 @@ class RecallResult:
 class MemorySearch:
     """The scope and the limits of a search.
 
-    Quarantined memories are found only if they are of `quarantined_kinds` or among `shown_ids`. Memories in
-    `excluded_states` and `excluded_ids` are left out. The words of `uncounted_ids` do not count as known words: a
-    message that asks for something is no evidence that memory contains it. With `moment`, memories are searched as of
-    that moment, and `superseded_ids` were superseded then. Memories in the `time_ranges` are found even without other
-    evidence. The `preferred` memories rank higher. Embedding and searches share the time until the `deadline`.
+    Quarantined (not yet confirmed) memories are found only if they are of `quarantined_kinds` or among `shown_ids`.
+    Memories in `excluded_states` and `excluded_ids` are left out. The words of `uncounted_ids` do not count as known
+    words: a message that asks for something is no evidence that memory contains it. With `moment`, memories are
+    searched as of that moment, and `superseded_ids` were superseded then. Memories in the `time_ranges` are found even
+    without other evidence. The `preferred` memories rank higher. Embedding and searches share the time until the
+    `deadline`.
     """
 
     db: Database
@@ -323,7 +335,7 @@ class MemorySearch:
 
     @property
     def query_arguments(self) -> dict[str, object]:
-        """The arguments that the SQL queries of all searches share."""
+        """The parameters that the SQL queries of all searches share."""
         return {
             "agent_id": self.agent_id,
             "kinds": list(self.limits),
@@ -342,7 +354,7 @@ class MemorySearch:
 
 
 def shorten_query(text: str) -> str:
-    """Return the beginning and the end of a long query, at most `MAX_QUERY_CHARS` characters; a short query unchanged.
+    """Return the beginning and the end of a query longer than `MAX_QUERY_CHARS`; a shorter query unchanged.
 
     Words are not divided, so that no part of a word is searched for.
     """

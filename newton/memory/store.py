@@ -86,7 +86,10 @@ ALLOWED_TRANSITIONS: frozenset[AllowedTransition] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PlannedTransition:
-    """A transition to be applied. With `releases` it also ends the quarantine, and the state may stay the same."""
+    """A change of a memory's state that is not applied yet.
+
+    With `releases` it also ends the quarantine of the memory, and the state may stay the same.
+    """
 
     memory_id: UUID
     event: str
@@ -98,7 +101,7 @@ class PlannedTransition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransitionRecord:
-    """A transition that was applied. `origin` is the interface or job that applied it.
+    """A change of a memory's state that was applied. `origin` is the interface or job that applied it.
 
     `replaced_by` is set on the last transition of a fact that was replaced: the fact that replaced it.
     """
@@ -113,9 +116,10 @@ class TransitionRecord:
 
 
 async def apply_transitions(tx: Tx, planned: Sequence[PlannedTransition], *, ctx: WriteContext) -> set[UUID]:
-    """Apply the transitions, at most one for each memory, and return the ids of the changed memories.
+    """Apply the state transitions, at most one for each memory, and return the ids of the changed memories.
 
-    A memory that is no longer in `from_state` is skipped."""
+    A memory that is no longer in `from_state` is skipped.
+    """
     if not planned:
         return set()
     rows = await SQL["apply_transitions"].fetch_all(
@@ -141,7 +145,7 @@ async def list_transitions(tx: Tx, *, agent_id: UUID, memory_id: UUID) -> list[T
 
 
 class AppliedTransition(NamedTuple):
-    """A transition that was applied, and the shortest form of the memory."""
+    """A change of a memory's state that was applied. `micro` is the memory in about 20 tokens."""
 
     transition: PlannedTransition
     micro: str
@@ -171,7 +175,8 @@ LinkType = Literal[
 class MemoryConfirmation:
     """A repeated statement of a known memory. `ref` is its idempotency key.
 
-    Confirmations from one `source` are not independent of each other."""
+    `source` is who or what states it; confirmations from one source are not independent of each other.
+    """
 
     memory_id: UUID
     ref: str
@@ -179,10 +184,10 @@ class MemoryConfirmation:
 
 
 async def remember(tx: Tx, *, agent_id: UUID, memories: Sequence[NewMemory]) -> set[UUID]:
-    """Store memories and return the ids of the new ones.
+    """Store memories and return the ids of those that are new.
 
-    A memory is skipped if one of the same kind has its content or `ref`. A unique constraint ensures this, so
-    concurrent writers are safe.
+    A memory is skipped if one of the same kind has its content or its `ref` (external id). A unique constraint ensures
+    this, so concurrent writers are safe.
     """
     if not memories:
         return set()
@@ -197,7 +202,7 @@ async def remember(tx: Tx, *, agent_id: UUID, memories: Sequence[NewMemory]) -> 
 
 
 async def find_by_ref(tx: Tx, refs: Sequence[tuple[str, bytes]], *, agent_id: UUID, kind: Kind) -> set[str]:
-    """Return which of the refs are stored already. Each ref is paired with the hash of its content.
+    """Return which of the refs (external ids) are stored already. Each is paired with the hash of its content.
 
     Raises ConflictError if a ref is stored, or occurs twice, with different contents.
     """
@@ -337,5 +342,5 @@ def _to_row(memory: NewMemory) -> dict[str, object]:
 
 
 async def lock_entities(tx: Tx, *, agent_id: UUID) -> None:
-    """Lock entities, relations and mentions against other writers until the transaction ends."""
+    """Make other writers of the agent's entities, relations and mentions wait until the transaction ends."""
     await SQL["lock_entities"].execute(tx, agent_id=agent_id)

@@ -25,7 +25,11 @@ MAX_TEXTS_PER_CALL = 128  # of the embedding model; a busy machine embeds so man
 
 @dataclass(frozen=True, slots=True)
 class ReembedResult:
-    """The number of vectors computed, whether the new model is in use, and the reason if the run ended early."""
+    """The result of computing the vectors of another embedding model.
+
+    `embedded` is their number, `is_active` is True if the agent uses the new model now, and `stopped_by` is the reason
+    if the run ended early.
+    """
 
     embedded: int
     is_active: bool
@@ -47,7 +51,7 @@ async def reembed(
     limit: int | None = None,
     on_progress: Callable[[int], None] = lambda count: None,
 ) -> ReembedResult:
-    """Compute up to `limit` missing vectors of the new model, and switch to this model when none is missing.
+    """Compute up to `limit` missing vectors of the new model `embedder`; make it the agent's when none is missing.
 
     Until then the old model is used. An interrupted run is resumed by the next one.
     """
@@ -72,7 +76,10 @@ async def reembed(
 
 
 async def _embed_batch(db: Database, embedder: "Embedder", *, agent_id: UUID, size: int) -> int:
-    """Embed one batch and return the number of vectors stored. No transaction is open while the model works."""
+    """Embed one batch of at most `size` memories and return the number of vectors stored.
+
+    No transaction is open while the model works.
+    """
     model = derive_model_id(embedder.identity)
     async with db.transaction(agent_id) as tx:
         rows = await SQL["list_without_vector"].fetch_all(tx, agent_id=agent_id, model_id=model, max_rows=size)
@@ -134,7 +141,7 @@ def split_vectors(
 
 
 def make_window_arguments(memory_ids: Sequence[UUID], windows: "Sequence[Sequence[Vector]]") -> dict[str, object]:
-    """Return the vectors of the windows as arguments of a query: parallel arrays of ids, positions and vectors."""
+    """Return the vectors of the windows as parameters of an SQL query: parallel lists of ids, positions and vectors."""
     rows = list(_iter_windows(memory_ids, windows))
     return {
         "window_ids": [memory_id for memory_id, _, _ in rows],
@@ -174,7 +181,10 @@ RUN_TO_THE_END = DrainControl()
 
 
 class StandingFinder(Protocol):
-    """Interface of a function that returns the type of the standing wish in a text with this vector, or None."""
+    """Interface of a function that finds a standing wish (instruction or preference for later requests) in a text.
+
+    It returns the type of the wish, or None. `vector` is that of the text, by the model `vector_model`.
+    """
 
     def __call__(self, embedded_text: str, vector: "Vector", *, vector_model: str) -> StandingType | None: ...
 
@@ -193,7 +203,7 @@ class PendingText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OutboxBacklog:
-    """The counts of memories that wait for a vector and of those that failed too often, and the last error."""
+    """The memories without a vector: how many wait, how many failed MAX_ATTEMPTS times, and the last error."""
 
     waiting: int
     given_up: int
@@ -210,7 +220,7 @@ class DrainResult:
 
 
 async def read_backlog(tx: Tx, *, agent_id: UUID) -> OutboxBacklog:
-    """Return the counts of memories that wait for a vector and of those that failed too often, and the last error."""
+    """Return how many memories wait for a vector, how many failed MAX_ATTEMPTS times, and the last error."""
     row = await SQL["count_backlog"].fetch_one(tx, agent_id=agent_id, attempts=MAX_ATTEMPTS)
     assert row is not None
     return OutboxBacklog(**row)
@@ -223,15 +233,15 @@ async def count_embedded_elsewhere(tx: Tx, *, agent_id: UUID, model_id: UUID) ->
 
 
 def find_no_standing(embedded_text: str, vector: "Vector", *, vector_model: str) -> StandingType | None:
-    """Return None: the default StandingFinder, which finds no standing wishes."""
+    """Return None: the default for `StandingFinder`, which finds no wish in any text."""
     return None
 
 
 class EmbeddingOutbox:
     """A worker that computes the missing vectors of one agent's memories.
 
-    Several workers may run at once: each vector is stored once. Messages and facts of a person in which `find_standing`
-    finds a standing wish are marked.
+    Several workers may run at once: each vector is stored once. Messages and facts of a person are marked if
+    `find_standing` finds an instruction or a preference for later requests in them.
     """
 
     def __init__(
@@ -300,7 +310,7 @@ class EmbeddingOutbox:
         return len(batch)
 
     async def _embed_one_by_one(self, batch: Sequence[PendingText], control: DrainControl) -> int:
-        """Embed each text by itself, record the texts that the model rejects, and return the number of vectors."""
+        """Embed each text by itself, record those that the model rejects, and return the number of vectors stored."""
         stored = 0
         for item in batch:
             try:

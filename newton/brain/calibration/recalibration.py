@@ -26,12 +26,13 @@ RecalibrationMethod = Literal["none", "platt", "isotonic"]
 
 @dataclass(frozen=True, slots=True)
 class NoCorrection:
-    """A correction map that leaves every confidence unchanged."""
+    """A correction map that leaves every stated confidence unchanged."""
 
     method: RecalibrationMethod = "none"
 
     @classmethod
     def fit(cls, _: ForecastSeries) -> "NoCorrection":
+        """Return the map; the decisions do not matter."""
         return cls()
 
     def apply(self, stated: FloatArray) -> FloatArray:
@@ -40,7 +41,10 @@ class NoCorrection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlattScaling:
-    """A correction map: a logistic curve over the log odds. A slope below 1 moves confidence towards 0.5."""
+    """A correction map of confidence: a logistic curve over its log odds.
+
+    A slope below 1 moves confidence towards 0.5.
+    """
 
     slope: float
     intercept: float
@@ -52,7 +56,10 @@ class PlattScaling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsotonicMap:
-    """A correction map: nondecreasing, linear between its points, and constant before the first and after the last."""
+    """A correction map of confidence through the points (`stated`, `observed`).
+
+    It never decreases, is linear between the points, and constant before the first and after the last.
+    """
 
     stated: tuple[float, ...]
     observed: tuple[float, ...]
@@ -67,7 +74,7 @@ CorrectionMap = NoCorrection | PlattScaling | IsotonicMap
 
 @dataclass(frozen=True, slots=True)
 class CorrectedConfidence:
-    """A stated confidence, and what a correction map makes of it."""
+    """A stated confidence, and the probability of success into which a correction map converts it."""
 
     stated: float
     corrected: float
@@ -96,7 +103,10 @@ class RecalibrationResult:
 
 
 def recalibrate(pairs: ForecastSeries) -> RecalibrationResult | None:
-    """Fit a correction map to decisions in time order, and validate it; return None below MIN_REVIEWS decisions."""
+    """Fit a correction map to reviewed decisions in time order, and validate it.
+
+    Return None if there are fewer than MIN_REVIEWS of them.
+    """
     if len(pairs) < MIN_REVIEWS:
         return None
     cut = round(len(pairs) * TRAINING_SHARE)
@@ -115,7 +125,7 @@ def recalibrate(pairs: ForecastSeries) -> RecalibrationResult | None:
 
 
 def fit_platt(pairs: ForecastSeries) -> PlattScaling:
-    """Fit Platt scaling by maximum likelihood.
+    """Fit Platt scaling (a logistic curve over the log odds) by maximum likelihood.
 
     It is regularized towards no correction, so that a few equal outcomes do not dominate.
     """
@@ -145,9 +155,9 @@ def fit_isotonic(pairs: ForecastSeries) -> IsotonicMap:
 
 
 def _choose_fit(earlier: ForecastSeries) -> Callable[[ForecastSeries], CorrectionMap]:
-    """Return the fitting function with the lowest error on later decisions.
+    """Return the fitting function whose map has the lowest error on later decisions, by cross-validation in time order.
 
-    Return that of NoCorrection if no map improves the error significantly.
+    Return that of NoCorrection if no map reduces the error significantly.
     """
     cuts = [round(len(earlier) * share) for share in FOLD_ENDS]
     folds = [(earlier.select(slice(a)), earlier.select(slice(a, b))) for a, b in pairwise(cuts)]

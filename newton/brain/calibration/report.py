@@ -30,7 +30,7 @@ from newton.errors import InputError
 def filter_decisions(
     decisions: Sequence[ReviewedDecision], *, category: str | None, since: datetime | None
 ) -> list[ReviewedDecision]:
-    """Return the decisions of a category made at `since` or later; a filter of None selects all.
+    """Return the decisions of a category that were made at `since` or later; None for a filter selects all.
 
     Raises InputError for a category that no decision has.
     """
@@ -70,7 +70,7 @@ class TrendWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendSlope:
-    """The change of a score per 100 decisions, with its 95 % interval, from a least-squares line over the decisions."""
+    """The change of a score per 100 decisions (`per_100`) with its 95 % interval, from a least-squares line."""
 
     per_100: float
     interval95: tuple[float, float]
@@ -86,7 +86,10 @@ class TrendSlope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationDrift:
-    """The scores of the latest decisions and of all earlier ones. `reasons` is empty if there is no drift."""
+    """The scores of the latest decisions and of all earlier ones, to see whether the agent has become worse.
+
+    `reasons` is empty if it has not.
+    """
 
     recent_brier: float
     earlier_brier: float
@@ -97,9 +100,9 @@ class CalibrationDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationTrend:
-    """The calibration over time: the scores of each window, the slopes of Brier score and bias, and the drift.
+    """The calibration over time: scores of each window of decisions, the slopes of Brier score and bias, and the drift.
 
-    `drift` is None with too few decisions.
+    `drift` (whether the latest decisions are worse than all others) is None with too few decisions.
     """
 
     windows: tuple[TrendWindow, ...]
@@ -109,7 +112,10 @@ class CalibrationTrend:
 
 
 def compute_trend(decisions: Sequence[ReviewedDecision], pairs: ForecastSeries) -> CalibrationTrend | None:
-    """Return the trend of decisions that are in time order; None if they do not fill two windows."""
+    """Return the trend of decisions in time order; None if they do not fill two windows.
+
+    `pairs` are the confidences and outcomes of the same decisions.
+    """
     if len(pairs) < 2 * WINDOW_SIZE:
         return None
     count = min(MAX_WINDOWS, len(pairs) // WINDOW_SIZE)
@@ -146,6 +152,7 @@ def _window(decisions: Sequence[ReviewedDecision], pairs: ForecastSeries, part: 
 
 
 def _drift(pairs: ForecastSeries) -> CalibrationDrift | None:
+    """Return the scores of the last RECENT_COUNT decisions and of all before; None with too few decisions."""
     if len(pairs) < 2 * RECENT_COUNT:
         return None
     recent, before = pairs.select(slice(-RECENT_COUNT, None)), pairs.select(slice(-RECENT_COUNT))
@@ -198,7 +205,7 @@ class CalibrationGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationReport:
-    """The calibration of reviewed decisions. `scores` and `bias` are None without reviews.
+    """The calibration of reviewed decisions. `scores` and `bias` are None if no decision is reviewed.
 
     `without_partials` are the scores without the decisions whose outcome is partial, None if there are no such
     decisions. In the groups by reason, a decision counts once for each kind of reason that it has. In JSON, `scores`
@@ -267,7 +274,10 @@ NOTE_WINDOW = 100  # decisions; the note covers the latest only, because agents 
 def write_note(
     decisions: Iterable[ReviewedDecision], *, count: Callable[[str], int], max_tokens: int = MAX_NOTE_TOKENS
 ) -> str | None:
-    """Return a note on the calibration of the latest decisions, of at most `max_tokens`; None with too few reviews."""
+    """Return a text of at most `max_tokens` on the calibration of the latest decisions; None with too few reviews.
+
+    `count` returns the number of tokens of a text.
+    """
     pairs = to_series(sort_by_time(decisions)[-NOTE_WINDOW:])
     own = compute_bias(pairs)
     if own is None or len(pairs) < MIN_REVIEWS_FOR_BIAS:

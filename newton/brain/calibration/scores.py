@@ -21,7 +21,7 @@ IndexArray = NDArray[np.intp]
 class ForecastSeries:
     """Two arrays with one element for each decision: the stated confidence, and the outcome as a number.
 
-    A partial outcome is 0.5.
+    Success is 1, partial success 0.5, failure 0.
     """
 
     stated: FloatArray
@@ -141,7 +141,7 @@ def compute_scores(pairs: ForecastSeries) -> CalibrationScores | None:
 
 
 def wilson_interval(share: float, n: int, *, z: float = Z95) -> tuple[float, float]:
-    """Return the Wilson score interval of a share of `n` trials, 95 % by default.
+    """Return the Wilson score interval of a share of `n` trials: its lower and upper end, 95 % by default.
 
     >>> [round(end, 4) for end in wilson_interval(0.0, 1)]
     [0.0, 0.7935]
@@ -209,7 +209,7 @@ BiasVerdict = Literal["overconfident", "underconfident", "no sign of either", "t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceBias:
-    """The bias of stated confidence: `size` is mean confidence minus mean outcome, so overconfidence is positive.
+    """The bias of stated confidence. `size` is mean confidence minus mean outcome, so overconfidence is positive.
 
     `interval95` is a 95 % bootstrap interval of the size, None with few reviews. It is never narrower than the sampling
     noise of a perfectly calibrated agent with the same confidences, so a calibrated agent is called biased in under 5 %

@@ -18,14 +18,17 @@ SQL = load("newton.brain.calibration", "snapshots.sql")
 
 
 class CalibrationNote(NamedTuple):
-    """The calibration note, one line, and its number of tokens including the newline."""
+    """A line of a context on how well stated confidence agrees with outcomes. `tokens` counts its newline too."""
 
     text: str
     tokens: int
 
 
 async def take_snapshot(tx: Tx, *, agent_id: UUID, now: datetime, count_tokens: TokenCounter) -> None:
-    """Compute the calibration of all reviewed decisions and store it as a snapshot. Do nothing without reviews."""
+    """Compute the calibration of all reviewed decisions and store it, with a note for contexts, as a snapshot.
+
+    Do nothing if no decision is reviewed.
+    """
     # read the ledger head first, so that later reviews trigger another snapshot
     head = await ledger.get_head(tx, agent_id=agent_id)
     reviewed = await queries.list_reviewed_decisions(tx, agent_id=agent_id)
@@ -54,6 +57,6 @@ async def get_last_review_count(tx: Tx, *, agent_id: UUID) -> int:
 
 
 async def read_note(tx: Tx, *, agent_id: UUID, moment: datetime | None = None) -> CalibrationNote | None:
-    """Return the note of the latest snapshot, or of the latest one at `moment`; None if it has no note."""
+    """Return the note (a line for contexts) of the latest snapshot, or of that at `moment`; None without a note."""
     row = await SQL["get_latest_note"].fetch_one(tx, agent_id=agent_id, moment=moment)
     return CalibrationNote(row["note"], row["note_tokens"]) if row and row["note"] else None

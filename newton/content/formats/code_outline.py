@@ -22,7 +22,10 @@ OPEN_INDENT = -1  # of a definition that only the next definition ends, such as 
 
 
 class CodeDefinition(NamedTuple):
-    """The beginning of a definition. One that is a container has definitions of its own inside."""
+    """The first line of a definition, such as a function: its name and indentation.
+
+    A container, such as a class, has definitions of its own inside.
+    """
 
     name: str
     indent: int
@@ -42,7 +45,10 @@ class _Node:
 
 
 class _Piece(NamedTuple):
-    """Lines that belong together: a definition or the lines between two, with the path and name of the definition."""
+    """Consecutive lines of a section: a definition, or the lines between two (`name` is then empty).
+
+    `path` has the names of the definitions around them; `end` is the line after the last one.
+    """
 
     path: tuple[str, ...]
     name: str
@@ -143,7 +149,8 @@ _DATA_FAMILIES = frozenset(("yaml", "json", "toml"))
 def parse_code(text: str, suffix: str, *, has_lines: bool = True) -> ParsedDocument:
     """Divide code or data by its definitions. `suffix` is that of the file name, such as ".py".
 
-    The heading of a section is the path of its definition. Without `has_lines`, the lines are not those of the file.
+    The heading of a section is the path of its definition. Without `has_lines`, sections have no line numbers, because
+    the lines of `text` are not those of the file.
     """
     family = FAMILY_BY_SUFFIX.get(suffix.lower(), "")
     lines = [line.rstrip() for line in text.split("\n")]
@@ -164,7 +171,9 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def find_definition(line: str, family: str) -> CodeDefinition | None:
-    """Return the definition that a line without comments and strings begins, or None.
+    """Return the definition that a line without comments and strings begins; None if it begins none.
+
+    `family` is the name of a group of similar languages.
 
     >>> find_definition("    async def run(self) -> None:", "python")
     CodeDefinition(name='run', indent=4, is_container=False)
@@ -196,6 +205,10 @@ def _indent(space: str) -> int:
 
 
 def _build_tree(lines: Sequence[str], masked: Sequence[str], family: str) -> _Node:
+    """Return the definitions of a text as a tree, by the indentation of its lines.
+
+    `masked` are the lines without strings.
+    """
     root = _Node("", OPEN_INDENT - 1, 0)
     stack = [root]
     for number, line in enumerate(masked):
@@ -283,7 +296,7 @@ def _to_section(piece: _Piece, lines: Sequence[str], *, has_lines: bool) -> Docu
 
 
 def shorten_place(place: str) -> str:
-    """Return the name of a place, without its end if it is too long.
+    """Return the name of a place in a file, without its end if it is longer than MAX_NAME_CHARS.
 
     >>> shorten_place("Store.get, put")
     'Store.get, put'

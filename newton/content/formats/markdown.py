@@ -41,7 +41,10 @@ def parse_markdown(text: str) -> ParsedDocument:
 
 
 def parse_plain_text(text: str) -> ParsedDocument:
-    """Parse plain text. Blank lines separate paragraphs, and a line that is underlined at full length is a heading."""
+    """Parse plain text.
+
+    Blank lines separate paragraphs; a line that is underlined over its full length is a heading.
+    """
     outline, styles = SectionBuilder(), list[str]()
     for first, block in _split_blocks(text):
         lines, last = block, first + len(block) - 1
@@ -57,7 +60,10 @@ def parse_plain_text(text: str) -> ParsedDocument:
 
 
 class _BlockWalker:
-    """Converts the block tokens of markdown-it to sections. `lines_before` is the number of lines of front matter."""
+    """Converts the block tokens of markdown-it to sections.
+
+    `lines_before` is the number of lines of front matter (the YAML at the beginning of the file).
+    """
 
     def __init__(self, outline: SectionBuilder, lines_before: int) -> None:
         self._outline, self._lines_before = outline, lines_before

@@ -14,7 +14,7 @@ BROKEN = InputError("it is damaged.", hint="Open the document in its program, an
 
 
 def read_xml(archive: ZipFile, name: str) -> Element | None:
-    """Parse a file of the archive; None if it is missing. Raises InputError if it is broken.
+    """Parse an XML file of the archive; return None if it is missing. Raises InputError if it is broken.
 
     Entities are rejected: a few of them can expand to gigabytes, and Office documents have none.
     """
@@ -53,7 +53,7 @@ _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # the beginning of an encrypted Offi
 
 
 def open_archive(raw: bytes) -> ZipFile:
-    """Open a ZIP archive after its directory is checked against the limits.
+    """Open a ZIP archive after its directory is checked against limits on size.
 
     `ZipFile` reads no more of an entry than the directory states. Raises InputError if the archive is broken or
     encrypted, or exceeds a limit.

@@ -20,7 +20,10 @@ _STAMP_CHARS = 200  # at the beginning of a line, in which its time stamp is
 
 
 def parse_log(text: str) -> ParsedDocument:
-    """Divide a log by days. The date of a section is the time stamp of its first line; times are read as UTC."""
+    """Divide a log by days, one section for each.
+
+    Its date is the time stamp of its first line; times are read as UTC.
+    """
     sections = tuple(_iter_days(text))
     return ParsedDocument("", sections, sections[-1].date if sections else None)
 
@@ -42,7 +45,7 @@ def _iter_days(text: str) -> Iterator[DocumentSection]:
 
 
 def find_time_stamp(line: str) -> datetime | None:
-    """Return the first ISO 8601 time near the beginning of a line, or None.
+    """Return the first ISO 8601 time near the beginning of a line; None without one.
 
     >>> find_time_stamp("[2026-03-01 09:15:00,123] ERROR no fuel")
     datetime.datetime(2026, 3, 1, 9, 15, tzinfo=datetime.timezone.utc)
@@ -67,7 +70,7 @@ CELL_SEPARATOR = " | "
 
 
 def parse_table(text: str) -> ParsedDocument:
-    """Parse comma-separated values or the like. The first row with text is the header."""
+    """Parse a table of comma-separated values, or with another delimiter. The first row with text is the header."""
     csv.field_size_limit(MAX_CELL_CHARS)
     lines = (f"{line}\n" for line in text.split("\n"))
     reader = csv.reader(lines, delimiter=detect_delimiter(text[:SNIFFED_CHARS]))
@@ -105,7 +108,11 @@ def _number_rows(reader: Any) -> Iterator[tuple[LineSpan, Sequence[str]]]:
 def build_sections(
     rows: Iterable[tuple[LineSpan, Sequence[object]]], *, place: str = "", heading: str = ""
 ) -> Iterator[DocumentSection]:
-    """Yield the section of a table. Each of `rows` is a row with its lines in the file, or its number."""
+    """Yield the section of a table, or nothing for an empty one. The first row with text is the header.
+
+    Each of `rows` has its line numbers in the file, or its row number, and its cells. `place` and `heading` say where
+    the table is, such as the name of its sheet.
+    """
     lines = ((span, format_row(row)) for span, row in rows)
     filled = ((span, line) for span, line in lines if line)
     head = list(islice(filled, 1))
@@ -129,7 +136,10 @@ LONG_LINE_CHARS = 500  # JSON with a longer line is printed anew, so that it can
 
 
 def parse_data(text: str, suffix: str) -> ParsedDocument:
-    """Divide structured data by its keys. JSON on one line is indented first; its positions are the paths of keys."""
+    """Divide structured data by its keys; `suffix` is that of the file name, such as ".json".
+
+    JSON on one line is indented first; its positions are then the paths of keys.
+    """
     is_compact = suffix == ".json" and any(len(line) > LONG_LINE_CHARS for line in text.split("\n"))
     if not is_compact:
         return parse_code(text, suffix)

@@ -51,7 +51,7 @@ def read(raw: bytes) -> ParsedDocument:
 
 
 def measure_depth(text: str) -> int:
-    """Return the maximum number of elements that are open at the same time, in linear time.
+    """Return how deeply the elements of an HTML text are nested at most, in linear time.
 
     >>> measure_depth("<div><p>a<p>b<ul><li>c</ul></div><div>"), measure_depth("<i>" * 5_000)
     (2, 5000)
@@ -147,7 +147,7 @@ class _HtmlWalker:
 
 
 def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
-    """Yield each visible node twice: with True on entry, and with False on exit.
+    """Yield each visible node of an HTML tree twice: with True on entry, and with False on exit.
 
     It does not recurse: trees may be deep.
     """

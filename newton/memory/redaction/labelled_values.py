@@ -43,10 +43,10 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 
 
 class LabelledValue(NamedTuple):
-    """A kind of secret that follows a label.
+    """A kind of secret that follows a label, such as "password".
 
     `labels` are in lower case. `pattern` is matched at the end of a label; its group "value" is the secret. `is_secret`
-    says whether the value can be one: a label is also followed by words, placeholders and code.
+    returns whether the value can be one, because words, placeholders and code may follow a label too.
     """
 
     kind: str
@@ -66,10 +66,10 @@ class SecretSpan(NamedTuple):
 def find_labelled_values(
     text: str, lowered: str, labels: Container[str], *, keep_household: bool = False
 ) -> Iterator[SecretSpan]:
-    """Yield the secrets that a label reveals.
+    """Yield the secrets that follow a label, such as "password: ".
 
     `lowered` is the text in lower case, of the same length, and `labels` are those that it contains. With
-    `keep_household`, the password of a Wi-Fi in a sentence is left out.
+    `keep_household`, the password of a Wi-Fi in a sentence is not a secret.
     """
     for rule in LABELLED_VALUES:
         for label in rule.labels:
@@ -125,7 +125,7 @@ def looks_random(text: str) -> bool:
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether a value stands for a secret that is elsewhere, such as "changeme" or "${PASSWORD}"."""
+    """Return whether a value only stands for a secret, such as "changeme" or "${PASSWORD}"."""
     return bool(_PLACEHOLDER.match(value))
 
 

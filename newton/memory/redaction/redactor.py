@@ -133,7 +133,7 @@ _is_kept = True
 
 
 def keep_household_codes(*, keep: bool) -> None:
-    """Store the codes of a household in this process from now on, or redact them."""
+    """Set whether this process stores codes of a household (of doors, safes and Wi-Fi) from now on, or redacts them."""
     global _is_kept  # noqa: PLW0603 - texts are redacted in places that know no settings
     _is_kept = keep
 
@@ -171,7 +171,7 @@ _IBAN_LENGTHS = {  # ISO 13616
 
 
 def find_checked_numbers(text: str) -> Iterator[SecretSpan]:
-    """Yield the payment cards and bank accounts in a text whose check digits are right."""
+    """Yield the numbers of payment cards and bank accounts in a text whose check digits are right."""
     for match in _CARD.finditer(text):
         digits = _without_gaps(match[0])
         if _CARD_RANGES.match(digits) and _has_luhn_digit(digits):
@@ -182,7 +182,7 @@ def find_checked_numbers(text: str) -> Iterator[SecretSpan]:
 
 
 def _iban_end(match: re.Match[str]) -> int | None:
-    """Return the end of the account number in the match, which may reach into following words, or None."""
+    """Return the end of the account number in the match, which may include following words; None without a number."""
     left = _IBAN_LENGTHS.get(match[0][:2], 0)
     if not left:
         return None

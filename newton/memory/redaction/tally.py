@@ -41,7 +41,7 @@ def redaction_tally() -> Generator[RedactionTally]:
 
 
 def current_tally() -> RedactionTally:
-    """Return the tally of the current call. Create it for a program that uses services without an interface."""
+    """Return the tally of the current call; a new one for a program that uses services without an interface."""
     tally = _tally.get()
     if tally is None:
         _tally.set(tally := RedactionTally())
@@ -49,7 +49,7 @@ def current_tally() -> RedactionTally:
 
 
 def count_redactions(*texts: str) -> Redactions:
-    """Return the number of secrets, by kind, that the current call removed from texts, by the markers in them.
+    """Return the number of secrets, by kind, that the current call replaced by the markers in these texts.
 
     Markers that somebody typed, or that were stored before, can exceed this number, so it is limited to the secrets
     that the call has redacted.

@@ -44,7 +44,7 @@ class ToldSecret(NamedTuple):
 def find_told_secrets(
     text: str, lowered: str, labels: Container[str], *, keep_household: bool = False
 ) -> Iterator[SecretSpan]:
-    """Yield the secrets that sentences tell.
+    """Yield the secrets that are told in sentences, such as "the PIN of the door is 4711".
 
     `lowered` is the text in lower case, of the same length, and `labels` are those that it contains. With
     `keep_household`, codes of doors, alarms and the like, and passwords of a Wi-Fi, are left out.
