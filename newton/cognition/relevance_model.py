@@ -137,7 +137,7 @@ class RelevanceModel(StrictModel):
 
     @functools.cached_property
     def answer_fingerprint(self) -> str:
-        """Identify the coefficients of answers. A correction for one agent belongs to them."""
+        """A hash of the coefficients of answers. A stored correction is used only with those to which it was fitted."""
         return hashlib.sha256(self.answers.model_dump_json().encode()).hexdigest()[:16]
 
 
@@ -327,7 +327,7 @@ class StoredCorrection(AnswerCorrection):
 async def find_stored_correction(
     tx: Tx, *, agent_id: UUID, model: str, moment: datetime | None = None
 ) -> StoredCorrection | None:
-    """Return the correction that is in use, or was at `moment`; None without one.
+    """Return the correction of an agent's probabilities that is in use, or was at `moment`; None without one.
 
     A correction of another version of the shipped model is not used: `model` is its fingerprint.
     """
@@ -336,7 +336,7 @@ async def find_stored_correction(
 
 
 async def find_correction(tx: Tx, *, agent_id: UUID, model: str, moment: datetime | None = None) -> AnswerCorrection:
-    """Return the correction that is in use, or was at `moment`; one that changes nothing if there is none."""
+    """Return the agent's correction that is in use, or was at `moment`; one that changes nothing if there is none."""
     stored = await find_stored_correction(tx, agent_id=agent_id, model=model, moment=moment)
     return AnswerCorrection(stored.slope, stored.intercept) if stored else NO_CORRECTION
 

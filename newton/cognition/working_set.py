@@ -132,7 +132,7 @@ async def expire_working_sets(tx: Tx, *, agent_id: UUID, before: datetime) -> in
 
 
 async def find_last_session(tx: Tx, *, agent_id: UUID) -> tuple[UUID, str]:
-    """Return id and name of the session whose working memory was used last. Raises NotFoundError."""
+    """Return id and name of the session whose working memory was used last. Raises NotFoundError if none was."""
     row = await SQL["get_last_session"].fetch_one(tx, agent_id=agent_id)
     if row is None:
         raise NotFoundError(

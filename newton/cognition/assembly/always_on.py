@@ -50,7 +50,7 @@ class _RankedLine(NamedTuple):
 
 
 def list_applicable(censors: Sequence[Censor], *, domains: Sequence[str], triggered: Set[UUID]) -> list[Censor]:
-    """Return the censors that have no domain, have one of `domains`, or are in `triggered`."""
+    """Return the censors (prohibitions) that have no domain, have one of `domains`, or are in `triggered`."""
     return [one for one in censors if one.domain in (None, *domains) or one.memory_id in triggered]
 
 

@@ -24,7 +24,7 @@ LEXICAL_SIMILARITY_SCALE = 2 / 3  # applied before the minimum: tables of number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactSelector:
-    """The rules for selecting artifacts, and the range of messages (first, last) that each artifact covers."""
+    """The rules for selecting artifacts of a session, and the messages (first, last) that each artifact covers."""
 
     policy: ArtifactPolicy = DEFAULT_ARTIFACT_POLICY
     line_ranges: Mapping[UUID, LineRange] = field(default_factory=dict[UUID, LineRange])
@@ -110,5 +110,6 @@ def select_artifacts(
 
 
 def add_artifact_reason(placed: FillPlacement, selection: ArtifactSelection) -> FillPlacement:
+    """Return the placement of a candidate; if it is an artifact in the context, with its rank in the reason."""
     reason = selection.selected.get(placed.memory_id)
     return placed._replace(reason=f"{placed.reason}: {reason}") if reason and placed.detail else placed

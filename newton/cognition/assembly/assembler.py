@@ -50,7 +50,7 @@ TIMELY_INDEX = FEATURE_NAMES.index("timely")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssemblyResult:
-    """A rendered context: its text, the tokens of each layer, all candidates with verdicts, and the focus lines."""
+    """A rendered context: its text, the tokens of each layer, all candidates, and the memories in Current Focus."""
 
     block: TextBlock
     identity: IdentitySection
@@ -88,13 +88,14 @@ class _Placer:
         self._artifacts = [s.found for s in ordered if s.layer == SESSION_LAYER]
 
     def place_all(self, shown_texts: Sequence[str]) -> dict[UUID, FillPlacement]:
-        """Return one placement per candidate.
+        """Return for each candidate its form in the context, if any, and the reason.
 
         Leaves out artifacts that repeat a placed message or one of `shown_texts`, which are always in the context.
         """
         messages = [s for s in self._ordered if s.found.kind in ("exchange", "event")]
         possible = [s.found.summary for s in messages if s.found.memory_id not in self._rejected]
         suspected = self._find_repeated(self._artifacts, [*shown_texts, *possible])
+        # A message that finds no room repeats nothing, so the artifacts are checked again against those placed.
         placed = self._fill_layers(suspected)
         candidates = [ScoredCandidate(s, placed[s.found.memory_id]) for s in messages]
         shown = [*shown_texts, *(c.text for c in candidates if c.detail)]
@@ -336,7 +337,7 @@ def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozen
 
 
 def _add_choice_reason(placed: FillPlacement, assembly_input: AssemblyInput) -> FillPlacement:
-    """Add to the reason of a placed memory why it was chosen as an observation or for its kind of question."""
+    """Add to the reason of a placed memory why it was chosen as an event or for the kind of question."""
     verdict = assembly_input.observations.get(placed.memory_id)
     reason = verdict.reason if verdict else assembly_input.gathering.reasons.get(placed.memory_id)
     return placed._replace(reason=f"{placed.reason}: {reason}") if reason and placed.detail else placed

@@ -114,7 +114,7 @@ VERBATIM_KINDS = frozenset({"exchange", "passage"})
 
 
 def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput, *, focus_ids: Set[UUID]) -> str | None:
-    """Return why the memory is excluded from this context, or None."""
+    """Return why the memory is excluded from this context, or None. `focus_ids` are shown in Current Focus already."""
     if reason := _find_state_reason(found, assembly_input.observations.get(found.memory_id)):
         return reason
     if found.memory_id in focus_ids:
@@ -128,10 +128,10 @@ def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput,
 
 
 def _find_state_reason(found: RetrievedMemory, verdict: ObservationVerdict | None) -> str | None:
-    """Return why the state of the memory excludes it.
+    """Return why the state of the memory excludes it, or None.
 
-    A chosen observation and a message are shown although they are quarantined: of the quarantined messages, the search
-    finds only replies of the session itself.
+    A chosen observation (event with tool output) and a message are shown although they are quarantined: of the
+    quarantined messages, the search finds only replies of the session itself.
     """
     if verdict and not verdict.is_chosen:
         return verdict.reason
@@ -165,7 +165,7 @@ def _is_like_question(found: RetrievedMemory, text: str) -> bool:
 
 
 def is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evidence: float) -> bool:
-    """Return True if a memory has too little search evidence for the input."""
+    """Return True if a memory has too little search evidence; a derived one needs a share of `best_evidence`."""
     if found.memory_id in assembly_input.unranked:
         return False
     profile, min_evidence = assembly_input.profile, assembly_input.min_evidence
@@ -176,7 +176,7 @@ def is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evide
 
 
 def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput, best_fact: float) -> str | None:
-    """Return why the memory's probability of being relevant is too low, or None.
+    """Return why the memory's probability of being relevant is too low, or None. `best_fact` is that of the best fact.
 
     The minimum does not apply to memories found by name, time or trigger, or to messages of the session, except those
     of ended tasks, because the context shows the results of these tasks.

@@ -91,11 +91,11 @@ def fill(
 
     `max_tokens` limits the total, `layers` is the budget of each layer and sublayer. Layers take turns in proportion to
     their budgets; when one is used up, the others continue. Within a layer, the candidates near the best one enter,
-    then grow to their whole texts; then the others enter, and grow. The order does not depend on `max_tokens`. At the
-    first candidate that does not fit, that candidate is shortened or left out, and later ones fill the remaining
-    tokens, as the policy allows. The first item of a layer or group is charged with the heading. `sealed_layers` never
-    exceed their own budget, and in them each candidate grows before the next one enters: a further candidate changes
-    nothing of those before it.
+    then grow to their whole texts; then the others enter, and grow. The order does not depend on `max_tokens`. A
+    candidate that does not fit is shortened (`downgrade`) or left out (`skip`), and later ones fill the remaining
+    tokens; with `stop`, the first one ends the filling. The first item of a layer or group is charged with the heading.
+    `sealed_layers` never exceed their own budget, and in them each candidate grows before the next one enters: a
+    further candidate changes nothing of those before it.
     """
     state = _FillState(max_tokens, policy, sealed_layers, layers)
     verdicts: dict[UUID, FillPlacement] = {}
@@ -176,6 +176,7 @@ class _FillState:
         self._has_gap = False  # a candidate or its whole text did not fit; later ones fill what it left
 
     def place(self, turn: _LayerTurn) -> FillPlacement:
+        """Return the placement in the form that fits, and spend its tokens; without room, the candidate is left out."""
         candidate = turn.candidate
         is_over_layer = turn.shares > 1
         if (is_over_layer and candidate.layer in self._sealed_layers) or (self._is_full and self._policy == "stop"):

@@ -88,7 +88,7 @@ class RelevanceFloor:
         return scored.features[ANSWER_INDEX if is_answer else PROBABILITY_INDEX]
 
     def find_reason(self, scored: ScoredMemory, *, best_fact: float = 0.0) -> str | None:
-        """Return why a memory is below its minimum, or None."""
+        """Return why a memory is below its minimum, or None. `best_fact` is the highest probability of a fact."""
         kind = scored.found.kind
         if kind in ANSWER_KINDS and self.judges_answers and self.is_hardly_known:
             shares = f"{format_probability(self.question or 0.0)} < {format_probability(self.subject)}"
@@ -120,7 +120,7 @@ RECALL_FLOOR = RelevanceFloor(fact_share=0.3, answer=0.0015)  # as the frames of
 
 
 def find_least_question(answers: AnswerEstimate, kind: QuestionKind = "point") -> float:
-    """Return the minimum of `AnswerEstimate.question`; below it, memory counts as hardly knowing the topic.
+    """Return the least probability of an answer in memory at which memory counts as knowing the topic of a question.
 
     Return 0 if one memory contains all names of the question, because memory then knows the topic.
     """

@@ -161,7 +161,7 @@ def reject_surplus_passages(
 def limit_new_passages(
     new: Sequence[ScoredCandidate], known: Sequence[ScoredCandidate], policy: ArtifactPolicy
 ) -> list[ScoredCandidate]:
-    """Return the new candidates of a context. Passages beyond the limits, with the known ones, are left out."""
+    """Return the new candidates without the passages that, with those of the `known` ones, exceed the limits."""
     shown = [c for c in known if c.kind == "passage" and c.detail]
     count, tokens, limited = len(shown), sum(c.tokens for c in shown), list[ScoredCandidate]()
     for c in new:

@@ -367,7 +367,7 @@ def strip_approval_note(note: TextBlock) -> str:
 
 
 def describe_omissions(extra: ExtraSection, tasks: TaskSection, brief: BriefSection) -> Mapping[str, str]:
-    """Return entries for `missing` with the counts of caller's lines, tasks and brief items that do not fit."""
+    """Return texts with the counts of caller's lines, tasks and brief items that do not fit, by name of the part."""
     lines, count = extra.omitted_count, tasks.omitted_count
     missing = {"additional": f"no room for the last {lines} lines of the additional text"} if lines else {}
     missing |= {"tasks": f"no room for {count} tasks"} if count else {}

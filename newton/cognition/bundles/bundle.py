@@ -313,7 +313,7 @@ def _item_json(c: ScoredCandidate, *, source: str) -> "ContextItem":
 
 
 async def run_before_assembly(hooks: HookRunner, request: ContextBuildRequest) -> tuple[HookResult, ...]:
-    """Run the hooks that see the input, and the frame if the caller names one."""
+    """Run a pack's hooks that see the input, and the frame if the caller names one; return their results."""
     if not hooks.hooks:
         return ()
     return await hooks.run("before_assembly", {"input": request.input, "frame": request.frame or ""})
@@ -322,7 +322,7 @@ async def run_before_assembly(hooks: HookRunner, request: ContextBuildRequest) -
 def apply_hook_effects(
     request: ContextBuildRequest, results: Sequence[HookResult], frames: Collection[str]
 ) -> ContextBuildRequest:
-    """Return the request with the lines of the hooks, and with the frame of the first that names a known one.
+    """Return the request with the lines that hooks add, and with the frame of the first hook that names a known one.
 
     The caller's own frame stays.
     """
@@ -337,7 +337,7 @@ def apply_hook_effects(
 
 
 async def run_after_assembly(hooks: HookRunner, bundle: Bundle) -> tuple[HookResult, ...]:
-    """Run the hooks that see the finished context."""
+    """Run a pack's hooks that see the finished context; return their results."""
     if not hooks.hooks:
         return ()
     values = {

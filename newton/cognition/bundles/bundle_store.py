@@ -77,7 +77,7 @@ class BundleSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRecord:
-    """A finished turn: its bundle, and the positions of its input and its reply in the session."""
+    """A finished turn: its bundle (stored context), and the positions of its input and its reply in the session."""
 
     agent_id: UUID
     session_id: UUID
@@ -117,7 +117,10 @@ async def read_latest_usage(tx: Tx, *, agent_id: UUID, session_id: UUID) -> Cont
 
 
 async def insert_bundle(tx: Tx, bundle: Bundle, *, records_access: bool = False) -> None:
-    """Store the bundle and, with `records_access`, the use of its memories, as the first write of the transaction."""
+    """Store the bundle and, with `records_access`, the use of its memories.
+
+    It must be the first write of the transaction, which then invalidates no cached context.
+    """
     if records_access:
         used = [item.memory_id for item in bundle.items]
         await record_access(tx, used, agent_id=bundle.agent_id, now=bundle.created_at)
@@ -240,7 +243,7 @@ async def list_bundles(
 
 
 async def load_memory_histories(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> Mapping[UUID, MemoryHistory]:
-    """Return current state, former short forms, sources and windows of memories by id, without deleted memories."""
+    """Return states, former short forms, sources and windows (parts of long texts) of memories that are not deleted."""
     memories = await memory_reader.fetch_memories(tx, memory_ids, agent_id=agent_id, moment=None)
     forms = await memory_reader.read_form_history(tx, agent_id=agent_id, memory_ids=memory_ids)
     sources: defaultdict[UUID, list[UUID]] = defaultdict(list)

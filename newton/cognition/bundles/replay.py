@@ -21,7 +21,10 @@ SCORE_TOLERANCE = 1e-6  # relative; scores are stored as float32
 
 
 class MemoryHistory(NamedTuple):
-    """The current state of a memory, all its micro and summary forms, oldest first, its sources and its windows."""
+    """The current state of a memory, all its micro and summary forms, oldest first, and its sources.
+
+    `windows` are the parts of a long text that are searched, by number.
+    """
 
     found: RetrievedMemory
     forms: Sequence[ShortForms]

@@ -45,8 +45,8 @@ _MAX_FLOAT32 = float(np.finfo("<f4").max)
 class StoredCandidate(NamedTuple):
     """A candidate of a stored bundle.
 
-    `tokens` are its tokens in the context, 0 if left out. `checksum` identifies its micro form and summary.
-    `window` is the number of the window that answers best, from 1; 0 without one.
+    `tokens` are its tokens in the context, 0 if left out. `checksum` identifies its micro form and summary. `window` is
+    the number, from 1, of the part of a long text that answers best; 0 without one.
     """
 
     memory_id: UUID

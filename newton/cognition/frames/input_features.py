@@ -146,7 +146,7 @@ _SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f]\s*(?=\S)")
 
 
 def extract_form(text: str, cues: Sequence[CueMatch]) -> tuple[str, ...]:
-    """Return the names of the features that the text has, and of their pairs."""
+    """Return the names of the features of form that a text with these cues has, and of the pairs of them."""
     flags = list(_extract_flags(text[:MAX_CHARS]))
     names = sorted({match.feature for match in cues})
     if _QUESTION.search(text) and FIRST_PERSON not in names:

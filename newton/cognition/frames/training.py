@@ -80,7 +80,7 @@ async def load_or_train(
 
 
 def knows_languages(identity: str) -> bool:
-    """Return True for an embedding model that can compare texts in different languages."""
+    """Return True if `identity` names an embedding model that can compare texts in different languages."""
     return identity != NO_EMBEDDER and not identity.startswith(ENGLISH_MODELS)
 
 

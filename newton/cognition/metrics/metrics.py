@@ -189,6 +189,7 @@ class QualityReport:
 
 
 def compute_report(period: MetricPeriod) -> QualityReport:
+    """Compute all metrics of a period, in total and by frame, profile and day."""
     turns = period.turns
     return QualityReport(
         since=period.since,

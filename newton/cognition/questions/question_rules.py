@@ -173,7 +173,10 @@ class RankedMemories(NamedTuple):
 def rank_for_question(
     reading: QuestionReading, memories: Sequence[RetrievedMemory], *, max_tokens: int
 ) -> RankedMemories:
-    """Rank memories, best first, for the kind of question. No relevance exceeds the highest one before the ranking."""
+    """Rank memories, best first, for the kind of question. No relevance exceeds the highest one before the ranking.
+
+    If a summary is asked for, the best summaries of sessions come first, within a share of `max_tokens`.
+    """
     rules = RULES[reading.kind]
     applied, reasons = list[str](), dict[UUID, str]()
     if rules.later_turn_factor is not None:
@@ -235,8 +238,8 @@ def _rank_turns(memories: Sequence[RetrievedMemory]) -> list[RetrievedMemory]:
     def find_partner(found: RetrievedMemory) -> RetrievedMemory | None:
         if found.position is None:
             return None
-        step = -1 if is_reply(found) else 1
-        partner = by_place.get((found.thread_id, found.position + step))
+        offset = -1 if is_reply(found) else 1
+        partner = by_place.get((found.thread_id, found.position + offset))
         return partner if partner and is_reply(partner) != is_reply(found) else None
 
     pairs = [(found, find_partner(found)) for found in memories]

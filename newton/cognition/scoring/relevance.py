@@ -38,8 +38,9 @@ class SearchEvidence(NamedTuple):
     """Evidence of the search for one memory, or the maximum over all found memories: input of a logistic regression.
 
     `lexical` is the BM25 score as a share of the score of all words of the input, where unknown words count as the
-    rarest. `known_share` is the share of the input's words that the agent's memories contain; it is raised for few
-    memories, which lack even common words. `size` grows with the number of memories, to 1 at FULL_TEXT_COUNT texts.
+    rarest. `relative` is the relevance as a share of that of the best memory. `known_share` is the share of the input's
+    words that the agent's memories contain; it is raised for few memories, which lack even common words. `size` grows
+    with the number of memories, to 1 at FULL_TEXT_COUNT texts.
     """
 
     cosine: float

@@ -63,11 +63,12 @@ def extract_keywords(text: str) -> frozenset[str]:
 def find_used(
     reply: str, items: Mapping[UUID, str], *, input_text: str, refs: Mapping[UUID, str | None] | None = None
 ) -> set[UUID]:
-    """Return the ids of the memories in a context that the reply used. `refs` are external ids of the memories.
+    """Return the ids of the memories in a context (`items`) that the reply used. `refs` are their external ids.
 
-    A reply uses a memory whose id it cites or whose text it quotes. Otherwise only specific words count, those neither
-    in the input nor in most other memories: enough of them in one sentence, where names and numbers count double; some
-    in a sentence that restates most of the memory; or a short reply that consists mostly of them.
+    A reply uses a memory whose id it cites or whose text it quotes. Otherwise it must have specific words of the
+    memory, which are neither in the input nor in most other memories. One of these suffices: several stand close
+    together, where names and numbers count double; a sentence with one has most words of the memory; or a short reply
+    consists mostly of them.
     """
     parsed, refs = _parse_reply(reply, input_text), refs or {}
     counts = Counter(chain.from_iterable(_extract_stems(_strip_prefix(item)) for item in items.values()))
@@ -105,7 +106,7 @@ def _uses_item(reply: _ParsedReply, item: str, common: Set[str]) -> bool:
 
 
 def _has_cluster(reply: _ParsedReply, specific: Mapping[str, float]) -> bool:
-    """Return True if a sentence has enough specific words, at least two, within `WINDOW_WORDS` words."""
+    """Return True if at least two specific words, with the minimum weight, are within `WINDOW_WORDS` of a sentence."""
     needed = MIN_SHARED_WEIGHT_LONG if sum(specific.values()) >= LONG_ITEM_WEIGHT else MIN_SHARED_WEIGHT
     for sentence in reply.sentences:
         hits = [word for word in sentence if word.stem in specific]

@@ -79,11 +79,11 @@ class InputCoverage:
 class RefreshInput:
     """The data from which `decide_refresh` decides.
 
-    `stale_reasons` say which parts of the context are out of date. `used_tokens` of `max_tokens` are in use.
-    `added_count` is the number of items to add: messages that are no longer sent, and new memories that match.
-    `overflow_reason` says why the context must be rebuilt to add them, None if it need not. `broad_kind` is
-    the kind of question if it asks for many memories, which a context for another input does not have. A follow-up asks
-    about memories that the context has.
+    `is_choice_due` means that the input asks for a choice. `stale_reasons` say which parts of the context are out of
+    date. `used_tokens` of `max_tokens` are in use. `added_count` is the number of items to add: messages that are no
+    longer sent, and new memories that match. `overflow_reason` says why the context must be rebuilt to add them, None
+    if it need not. `broad_kind` is the kind of question if it asks for many memories, which a context for another input
+    does not have. A follow-up asks about memories that the context has.
     """
 
     frame: str
@@ -186,6 +186,7 @@ class CurrentState:
 
 
 def create_refresh_input(cached: CachedContext, request: ContextBuildRequest, state: CurrentState) -> RefreshInput:
+    """Compare the cached context with the current state, and return what decides whether it is reused."""
     return RefreshInput(
         frame=state.frame_choice.frame,
         previous_frame=cached.bundle.frame_choice.frame,
@@ -206,6 +207,7 @@ def create_refresh_input(cached: CachedContext, request: ContextBuildRequest, st
 
 
 def compute_coverage(cached: CachedContext, text: str, matches: NewMatches) -> InputCoverage:
+    """Return how well the cached context and the last inputs cover the input `text`."""
     words = extract_content_words(text)
     new_words = words - cached.content_words
     return InputCoverage(

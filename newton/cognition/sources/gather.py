@@ -71,7 +71,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRequest:
-    """A context request with parameters that all sources need. `model_id` identifies the embedding model."""
+    """A context request with parameters that all sources need. `model_id` identifies the embedding model.
+
+    `reach` limits the number of results, `hidden_ids` are memories that must not be found, and `time_ranges` the times
+    that the input asks for.
+    """
 
     request: ContextBuildRequest
     now: datetime
