@@ -100,7 +100,7 @@ class DaemonConnection:
         """Send a POST request and return the JSON of the response. Fields of the body that are None are left out.
 
         Times are sent as ISO 8601. The request takes effect only once, even if it is retried, and only once for all
-        calls with the same `idempotency_key`. The daemon waits `timeout_seconds` for memory.
+        calls with the same `idempotency_key`. The daemon searches memory for at most `timeout_seconds`.
         """
         key, fields = idempotency_key or str(uuid4()), encode_fields(body or {})
         sent = self.request("POST", path, body=fields, idempotency_key=key, timeout_seconds=timeout_seconds)
@@ -139,8 +139,8 @@ class DaemonConnection:
         """Send a request and return its successful response.
 
         The request is sent again if the connection fails or the daemon is busy, each time with the same idempotency
-        key. Each waits `timeout_seconds` for memory. Raises ApiError with the error of the daemon, or with the code
-        `daemon_unreachable`.
+        key. For each, the daemon searches memory for at most `timeout_seconds`. Raises ApiError with the error of the
+        daemon, or with the code `daemon_unreachable`.
         """
         content = encode_body(body)
         options = {"Idempotency-Key": idempotency_key, **timeout_header(timeout_seconds)}

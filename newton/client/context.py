@@ -65,9 +65,10 @@ class LayerTokens(TypedDict):
 
 
 class DroppedCandidate(TypedDict):
-    """A memory that was considered for a context and left out, and the reason.
+    """A memory that was considered for a context and left out, and the reason. `refs` are external ids of it.
 
-    `probability` is the probability, from 0 to 1, that the memory is relevant to the input.
+    `score` decides the order of selection. `evidence` says how well the memory matches the input: 0 for no match, about
+    1 for a clear one. `probability` is the probability, from 0 to 1, that it is relevant to the input.
     """
 
     memory_id: str
@@ -100,7 +101,10 @@ class ContextItem(DroppedCandidate):
 
 
 class HookRun(TypedDict):
-    """The run of a hook of the pack. `duration` is instant, fast, slow or late; `problem` is why it has no effect."""
+    """The run of a hook: a function of the pack (kind of work) that may change a context.
+
+    `duration` is instant, fast, slow or late; `problem` is why the hook has no effect, or None.
+    """
 
     name: str
     point: str

@@ -49,7 +49,7 @@ class EventParser:
 
 
 def timeout_header(seconds: float | None) -> dict[str, str]:
-    """Return the header that says how long a request waits for memory; none for the default time."""
+    """Return the header that limits how long the daemon searches memory for a request; {} for None, the default."""
     return {} if seconds is None else {"X-Newton-Timeout": f"{seconds:g}"}
 
 

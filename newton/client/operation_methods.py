@@ -10,13 +10,13 @@ from .operation_table import KEY, TIMEOUT, ClientOperation, load_client_operatio
 
 
 class OperationMethods(DaemonConnection):
-    """A method for each operation. It returns the JSON of the result, as `/openapi.json` describes it."""
+    """A method for each operation (function of the API). It returns the JSON that `/openapi.json` describes."""
 
     async def run_operation(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Run the operation `name` and return the JSON of its result.
 
         A request that writes takes effect only once, even if it is retried, and only once for all calls with the same
-        `idempotency_key` among the arguments. The daemon waits for memory as long as `timeout_seconds` among them says.
+        `idempotency_key` among the arguments. `timeout_seconds` among them limits how long the daemon searches memory.
         """
         operation, given = load_client_operations()[name], dict(arguments)
         key, timeout = given.pop(KEY, None) or str(uuid4()), given.pop(TIMEOUT, None)

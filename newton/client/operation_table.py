@@ -14,9 +14,9 @@ TIMEOUT = "timeout_seconds"
 
 
 class ClientOperation(NamedTuple):
-    """An operation of the daemon. The `required` parameters may be given by position.
+    """An operation (function) of the daemon's API. The `required` parameters may be given by position.
 
-    If it `searches`, the daemon waits for memory until a timeout."""
+    If it `searches` memory, the caller can limit the time with `timeout_seconds`."""
 
     method: str
     path: str
@@ -31,7 +31,7 @@ class ClientOperation(NamedTuple):
 
     @property
     def signature(self) -> Signature:
-        """The parameters of the method that calls the operation, after `self`."""
+        """Return the signature of the client's method that calls the operation."""
         optional = [*self.optional, *([TIMEOUT] if self.searches else []), *([KEY] if self.writes else [])]
         parameters = [
             Parameter("self", Parameter.POSITIONAL_OR_KEYWORD),
@@ -45,7 +45,7 @@ class ClientOperation(NamedTuple):
         return self.path.format(**in_path)
 
     def select_fields(self, given: Mapping[str, object]) -> dict[str, object]:
-        """Return the arguments that are sent in the query or the body."""
+        """Return the arguments that are sent in the query or the body: those that are neither in the path nor None."""
         return {name: one for name, one in given.items() if f"{{{name}}}" not in self.path and one is not None}
 
     @classmethod
@@ -56,5 +56,5 @@ class ClientOperation(NamedTuple):
 
 @cache
 def load_client_operations() -> Mapping[str, ClientOperation]:
-    """Return the operations by name."""
+    """Return the operations of the daemon's API by name, from the generated file."""
     return ClientOperation.load()

@@ -25,11 +25,11 @@ class AgentOperations(OperationMethods):
         return await self._send("POST", "/v1/documents", {"name": name, **body, **fields})
 
     async def preview_erasure(self, subject: str, *, also: Sequence[str] = ()) -> JsonDict:
-        """List everything about a person, under this name, those in `also` and those stated, with the token."""
+        """Return what `erase_person` would erase, and the `token` that confirms it. `also` are further names."""
         return await self._send("POST", "/v1/erasures/preview", {"subject": subject, "also": list(also)})
 
     async def erase_person(self, subject: str, *, token: str, also: Sequence[str] = (), **fields: object) -> JsonDict:
-        """Permanently erase everything about a person, confirmed by the `token` of a preview with the same names."""
+        """Permanently erase everything about a person. `token` comes from `preview_erasure` with the same names."""
         body = {"subject": subject, "also": list(also), "token": token, **fields}
         return await self._send("POST", "/v1/erasures", body)
 
@@ -54,9 +54,9 @@ class AgentOperations(OperationMethods):
         return await self.get(f"/v1/agents/{encode_segment(name)}")
 
     async def delete_agent(self, name: str, *, token: str | None = None) -> JsonDict:
-        """Permanently delete an agent, confirmed by the `token` of a preview.
+        """Permanently delete an agent. Without `token`, delete nothing and return a preview with the `token` to send.
 
-        Without `token`, return the preview and delete nothing. Needs the access token of the operator.
+        Needs the access token of the operator.
         """
         params = {"token": token} if token else None
         return (await self.request("DELETE", f"/v1/agents/{encode_segment(name)}", params=params)).json()

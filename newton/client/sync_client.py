@@ -18,7 +18,7 @@ END = object()  # follows the last item of a stream
 
 
 class LoopThread(Thread):
-    """Thread with the event loop of all synchronous clients of a process, which may exit while it runs."""
+    """Daemon thread with the event loop of all synchronous clients of a process."""
 
     current: ClassVar["LoopThread | None"] = None  # not alive in a forked process
 
@@ -28,9 +28,10 @@ class LoopThread(Thread):
         super().__init__(name="newton-client", target=self.loop.run_forever, daemon=True)
 
     def call(self, coroutine: Coroutine[Any, Any, Any], *, closes: bool = False) -> Any:
-        """Run a coroutine and return its result. If the wait is interrupted, the coroutine is cancelled.
+        """Run a coroutine in the thread and return its result. If the wait is interrupted, cancel the coroutine.
 
-        Raises RuntimeError where a wait would not end. A coroutine that closes something is not waited for there.
+        In a finalizer or a forked process, a wait would not end: raise RuntimeError or, if the coroutine `closes`
+        something, return None at once.
         """
         can_wait = self.is_alive() and self is not current_thread() and not sys.is_finalizing()
         if not can_wait and not closes:
@@ -46,7 +47,7 @@ class LoopThread(Thread):
             del future  # the traceback of an error refers to this frame, and the future to the error
 
     def convert(self, result: Asynchronous) -> Any:
-        """Return the synchronous form of what a method of the asynchronous client returned."""
+        """Return the result of a coroutine, a generator for an asynchronous one, or a context manager likewise."""
         if isinstance(result, Coroutine):
             return self.call(result)
         return self._iterate(result) if isinstance(result, AsyncGenerator) else self._enter(result)
@@ -105,7 +106,7 @@ class SyncClient:
             thread.call(client.aclose(), closes=True)
 
     def _bind(self) -> tuple[LoopThread, Client]:
-        """Return the thread of this process, which the first call starts, and the client whose connections it has."""
+        """Return the thread of this process and the client that uses it. The first call starts the thread."""
         if sys.is_finalizing():
             raise RuntimeError("The interpreter exits, so the client cannot wait for a response. Call it earlier.")
         with LOCK:

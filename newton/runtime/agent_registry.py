@@ -80,9 +80,7 @@ READY_SECONDS = 2  # timeout of the readiness check
 
 
 class AgentRegistry:
-    """A cache of the services of each agent, which is opened on first use.
-
-    The cache holds the default agent and at most `MAX_LOADED` other agents.
+    """A cache of the services of agents: the default agent, and at most `MAX_LOADED` others, opened on first use.
     """
 
     def __init__(self, newton: AgentServices) -> None:
@@ -94,7 +92,10 @@ class AgentRegistry:
 
     @cached_property
     def ui_tasks(self) -> Sequence[UiTask]:
-        """Return the operator's kinds of requests that programs send by themselves. Raises ConfigError."""
+        """Return the operator's patterns of requests that chat programs send by themselves, such as for a title.
+
+        Raises ConfigError for an invalid file.
+        """
         return load_ui_tasks(self.default.settings.home / "ui_tasks")
 
     async def get(self, name: str) -> AgentServices:
@@ -146,9 +147,9 @@ class AgentRegistry:
         return await self.get(name)
 
     async def get_for_user(self, parent: AgentServices, user: str) -> AgentServices:
-        """Return the services of the separate memory that an agent keeps for one user; create this memory on first use.
+        """Return the services of the separate memory that the agent `parent` keeps for one user; create it if needed.
 
-        It uses the default chat model of the agent `parent`, unless it has a default model itself.
+        The memory uses the default chat model of `parent`, unless it has a default model itself.
         """
         name = agents.name_user_agent(parent.settings.agent, user)
         if derive_agent_id(name) not in self._agents:

@@ -31,7 +31,10 @@ class SignInGrant:
 
 @dataclass(slots=True, kw_only=True)
 class BrowserSession:
-    """A signed-in browser. Each form contains `csrf_token`. `notices` are messages for the next page."""
+    """A signed-in browser. Each form contains `csrf_token`. `notices` are messages to show on the next page.
+
+    `grant` has the rights of the session, and `agent` is the agent whose pages it shows now.
+    """
 
     grant: SignInGrant
     agent: str | None
@@ -83,7 +86,7 @@ class BrowserSessions:
 
 
 def cookie_name(scheme: str, port: int | None) -> str:
-    """Return the name of the cookie of a daemon. It has the port: a browser sends cookies to all ports of a host."""
+    """Return the name of a daemon's cookie. It contains the port, because all ports of a host share their cookies."""
     return f"newton_session_{port or scheme}"
 
 

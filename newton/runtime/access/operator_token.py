@@ -37,7 +37,9 @@ def is_same_token(candidate: str, token: str) -> bool:
 
 
 def read_token(path: Path) -> str:
-    """Return the token in a file. Raises ConfigError if it contains none or other users can read it, and OSError."""
+    """Return the token in a file. Raises OSError if the file cannot be read, and ConfigError if it has no token or
+    other users can read it.
+    """
     if path.stat().st_mode & 0o077:
         raise ConfigError(
             f"Other users can read {path}.", hint=f"Run `chmod 600 {path}`, or delete it to get a new token."

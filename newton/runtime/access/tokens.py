@@ -119,7 +119,7 @@ async def verify_token(tx: Tx, text: str, *, now: datetime) -> TokenClaims | Non
 
 
 async def bind_user(tx: Tx, text: str, user: str) -> bool:
-    """Make `user` the only user of a token that has none yet; return False if it belongs to another user.
+    """Make `user` the only user of a token that has none yet. Return False if the token has another user already.
 
     The caller must have verified the token `text`.
     """

@@ -52,9 +52,9 @@ ROUTE_MODULES = (
 def create_app(
     registry: AgentRegistry, *, operator_token: str, hosts: Set[str] = LOOPBACK_HOSTS, state: DaemonState | None = None
 ) -> FastAPI:
-    """Create the HTTP API for the agents of this process, a daemon whose settings are in `state`.
+    """Create the HTTP API for the agents in `registry`. `operator_token` is valid for every agent.
 
-    Requests whose `Host` header is not in `hosts` are rejected.
+    Requests whose `Host` header is not in `hosts` are rejected. `state` has the settings with which the daemon started.
     """
     app = FastAPI(
         title="Newton",

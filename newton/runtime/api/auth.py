@@ -36,8 +36,8 @@ class AuthenticatedCaller:
     """The sender of a request: the agent and scope of its token, and the memory that the request uses.
 
     `token` and `claims` are None for the operator's token. `selected` is the agent whose memory is used, if it is
-    another than `token_agent`. `user` is the user that the request names. `deadline` is the moment until which the
-    request waits for memory; it `has_own_timeout` if the caller has set it.
+    another than `token_agent`. `user` is the user that the request names. `deadline` is the moment until which memory
+    is searched for the request; `has_own_timeout` is True if the caller has set it.
     """
 
     token_agent: AgentServices
@@ -51,9 +51,10 @@ class AuthenticatedCaller:
 
     @property
     def turn_deadline(self) -> RequestDeadline | None:
-        """Return the deadline that the caller has set for a turn, which goes on with what was found; None without one.
+        """Return the deadline that the caller has set, for a turn (a message and its reply); None if none was set.
 
-        Without one, the time begins when the turn does: it may wait for another turn of its session.
+        At the deadline the turn goes on with the memories found so far. Without one, the default time begins with the
+        turn, because a turn may first wait for another turn of its session.
         """
         return self.deadline.accept_partial() if self.has_own_timeout else None
 
@@ -113,7 +114,7 @@ class AuthenticatedCaller:
 
     @property
     def max_trust(self) -> Trust:
-        """Return the highest trust of what the caller may store."""
+        """Return the highest trust level that texts of the caller may get."""
         return "operator" if self.is_operator else "user"
 
     @property

@@ -28,6 +28,6 @@ def is_dashboard_path(path: str) -> bool:
 
 
 def build_error_page(status: int, title: str, detail: str, hint: str, headers: dict[str, str]) -> HTMLResponse:
-    """Return a page that says what is wrong and how to resolve it."""
+    """Return an HTML page that says what is wrong and how to resolve it."""
     content = _PAGE.format(title=escape(title), detail=escape(detail), hint=escape(hint))
     return HTMLResponse(content, status_code=status, headers={**headers, **PAGE_HEADERS})

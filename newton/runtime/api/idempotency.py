@@ -42,8 +42,7 @@ class IdempotentRequest(NamedTuple):
 
 
 async def claim(tx: Tx, request: IdempotentRequest, *, now: datetime) -> IdempotentResponse | None:
-    """Return the stored response of a request; if there is none, lock its key until the transaction ends and return
-    None.
+    """Return the stored response of a request. Without one, lock its key for this transaction and return None.
 
     Raises ConflictError if another request used the key, and InProgressError while another transaction locks it.
     """
@@ -68,7 +67,7 @@ async def find_response(tx: Tx, request: IdempotentRequest, *, now: datetime) ->
 
 
 async def save_response(tx: Tx, request: IdempotentRequest, response: IdempotentResponse, *, now: datetime) -> None:
-    """Store the response for `RETENTION`, and delete the agent's responses that have expired."""
+    """Store the response of a request for `RETENTION`, and delete the agent's responses that have expired."""
     await SQL["delete_expired"].execute(tx, agent_id=request.agent_id, before=now - RETENTION)
     row = {**request._asdict(), "status_code": response.status, "response_body": response.text, "created_at": now}
     await SQL["insert_response"].execute(tx, **row)
@@ -126,9 +125,9 @@ class IdempotentAction:
     async def run_after(
         self, prepare: Callable[[AgentServices], Awaitable[T]], work: Callable[[AgentServices, T], Awaitable[BaseModel]]
     ) -> Response:
-        """Call `prepare`, which may use a model, outside a transaction; then `work` with its result, as in `run_once`.
+        """Call `prepare`, which may use a model, outside a transaction; then `work` with its result in a transaction.
 
-        If a response is stored for the idempotency key, return it and call neither.
+        If a response is stored for the idempotency key, return it and call neither. Raises the errors of `run_once`.
         """
         newton = self.caller.newton
         if self.request:

@@ -37,7 +37,7 @@ def has_attachments(parts: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def hash_attachments(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Return a hash of the parts that are not text.
+    """Return a hash of the content parts that are not text, such as images.
 
     Of a URL, credentials, query and fragment are left out, because signatures in them change.
     """

@@ -63,7 +63,7 @@ class ChatMessageParam(OpenAIRequestModel):
         return content_parts.describe_parts(self.content)
 
     def to_incoming_message(self) -> IncomingMessage:
-        """Return the message in the form in which it is matched and stored.
+        """Return the message in the form that is compared with stored messages, and stored if it is new.
 
         Raises InputError for a tool message without `tool_call_id`.
         """
@@ -166,9 +166,7 @@ class ChatCompletionRequest(BaseModel):
 
     @property
     def wants_plain_text(self) -> bool:
-        """Return whether the request wants one reply in plain text.
-
-        Only then does Newton offer its own tools to the model.
+        """Return whether the request asks for one reply in plain text. Only then is the model offered Newton's tools.
         """
         return not self._structured_fields
 
@@ -185,7 +183,7 @@ class ChatCompletionRequest(BaseModel):
 
     @property
     def quote_obstacle(self) -> QuoteObstacle | None:
-        """Return why quotes of memory cannot replace a reply to this request; None if they can."""
+        """Return why a reply cannot consist of quoted memories, if no model answers this request; None if it can."""
         if fields := [*self._structured_fields, *(["tools"] if self.tools else ())]:
             names = " and ".join(f"`{name}`" for name in fields)
             reason = f"{names} {'asks' if len(fields) == 1 else 'ask'} for something other than one plain text"
@@ -208,10 +206,10 @@ class ChatCompletionRequest(BaseModel):
 
 
 def to_incoming_messages(messages: Sequence[ChatMessageParam]) -> list[IncomingMessage]:
-    """Convert messages without instructions. A function call, and its result, become a tool call with an id.
+    """Convert messages, without the system messages, to the form in which they are compared and stored.
 
-    The id is made of the place of the call, so that it is the same whenever the conversation is sent. A result that is
-    sent twice is taken once.
+    A function call in the former format becomes a tool call. Its id is made of its place in the conversation, so that
+    it is the same each time the conversation is sent. A result that is sent twice is taken once.
     """
     incoming: list[IncomingMessage] = []
     open_functions: dict[str, str] = {}

@@ -94,7 +94,7 @@ class ResponseWriter:
         self._debug_lines += lines
 
     async def build_whole(self, pieces: AsyncGenerator[StreamItem]) -> dict[str, object] | None:
-        """Return the whole reply as one JSON object; None if the client has disconnected."""
+        """Return the whole reply as one JSON object; None if `pieces` end without a result: the client has left."""
         result: TurnResult | None = None
         choices: dict[int, _MergedChoice] = {0: _MergedChoice()}
         async with aclosing(pieces):
@@ -113,9 +113,9 @@ class ResponseWriter:
         return {**self._common_fields("chat.completion"), "choices": listed, **extra, **_server_fields(result)}
 
     async def stream_events(self, pieces: AsyncGenerator[StreamItem]) -> AsyncGenerator[str]:
-        """Yield the reply as server-sent events; see `TurnWriter.stream_events`.
+        """Yield the reply as server-sent events: a comment at once, the role, the pieces, the finish reason, [DONE].
 
-        The chunk with the role comes before the first piece. After an error there is no finish reason.
+        An error of the turn becomes an event in place of the finish reason.
         """
         yield format_comment(None)
         async with aclosing(pieces):
@@ -180,9 +180,7 @@ class ResponseWriter:
 
 
 def format_comment(item: StreamItem) -> str:
-    """Return a comment line of an event stream, which clients ignore: a progress event, or a heartbeat for any other
-    item.
-    """
+    """Return a comment line of an event stream, which clients ignore: the progress, or else an empty heartbeat."""
     match item:
         case TurnStatus():
             return f": newton {item.text}\n\n"
@@ -200,7 +198,7 @@ def format_comment(item: StreamItem) -> str:
 
 
 def build_usage(result: TurnResult) -> dict[str, Any]:
-    """Return the token usage of all model calls of a turn, with the details that the model server reports."""
+    """Return OpenAI's object `usage`: the tokens of all model calls of a turn, with the details that servers report."""
     read, written = result.tokens
     details: dict[str, Counter[str]] = {}
     for reply in result.replies:
@@ -293,10 +291,10 @@ class TurnWriter(Protocol):
 async def respond(
     writer: TurnWriter, turn_input: TurnInput, target: TurnTarget, request: Request, *, is_streamed: bool
 ) -> Response:
-    """Run the turn and return its response. Raises the errors of the turn; those of a stream only until it begins.
+    """Run the turn and return its response: a stream if `is_streamed`, else JSON. Raises the errors of the turn.
 
-    A stream begins with the first piece of the reply, or with the first heartbeat if that is earlier. So errors that
-    come soon have an HTTP status, and a client waits for no byte longer than that.
+    A stream begins with the first piece of the reply, or with the first heartbeat if that is earlier. An error before
+    this is raised, so that it gets an HTTP status; a later one becomes an event of the stream.
     """
     stream = TurnStream[StreamItem]()
     turn_input = replace(turn_input, strategy=target.strategy, deadline=target.caller.turn_deadline)

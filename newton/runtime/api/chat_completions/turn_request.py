@@ -74,9 +74,9 @@ def _explain_unknown_model(error: ModelNotFoundError, name: str, newton: AgentSe
 
 
 async def find_model_window(name: str, caller: AuthenticatedCaller) -> ContextWindow | None:
-    """Return the context window of the model that a listed name stands for; None if nobody states it.
+    """Return the context window of the model with a listed name; None if neither settings nor server state it.
 
-    Only the server of the default model may be asked.
+    Only the server of the default model is asked.
     """
     newton = caller.token_agent
     if name in (OWN_MODEL, newton.settings.agent):
@@ -147,7 +147,7 @@ StrategyHeader = Annotated[
 
 
 class TurnOptions(NamedTuple):
-    """Options of a turn from the headers of a request."""
+    """Options of a turn from the headers of a request: whether to store it, and how to shorten the conversation."""
 
     remember: Literal["yes", "no"] | None
     strategy: str | None
@@ -193,9 +193,9 @@ async def select_target(
 
 
 def find_task(body: ChatCompletionRequest, request: Request, remember: Literal["yes", "no"] | None) -> str | None:
-    """Return the name of the task, such as a title, if a chat program sent the request by itself; else None.
+    """Return what a request is for, such as a title, if a chat program sent it by itself; None for a person's request.
 
-    Count the request in the metrics. Raises InputError if there is nothing to reply to.
+    Such a request is counted in the metrics. Raises InputError if there is no message to reply to.
     """
     texts = [message.text for message in body.messages if message.role not in INSTRUCTION_ROLES]
     if not texts and not body.instructions.strip():
@@ -213,10 +213,10 @@ def find_task(body: ChatCompletionRequest, request: Request, remember: Literal["
 def check_request(
     body: ChatCompletionRequest, target: TurnTarget, *, task: str | None, continues_response: bool = False
 ) -> None:
-    """Raise InputError for a request that must be changed, before anything is stored.
+    """Raise InputError if the last message is empty, or if no model is configured and memories cannot be the reply.
 
-    Its last message is empty; or no model is configured, and quotes of memory cannot replace the reply. With
-    `continues_response`, memory may be searched for a message of an earlier request.
+    `task` is the purpose of a request that a chat program sent by itself. With `continues_response`, the request needs
+    no message of the user, because memory is searched for that of an earlier request.
     """
     last = body.messages[-1]
     if last.role == "user" and is_blank(last.text):
@@ -242,7 +242,7 @@ def _find_quote_obstacle(body: ChatCompletionRequest, *, task: str | None) -> Qu
 def to_private_input(
     body: ChatCompletionRequest, newton: AgentServices, *, task: str | None, previous: PreviousResponse | None = None
 ) -> TurnInput:
-    """Return the turn for a request of which nothing is stored.
+    """Return the turn for a request of which nothing is stored. `previous` is the response that it continues.
 
     A request that a chat program sent by itself (`task`) uses no memory. The exception is feedback on a reply: it uses
     the memories for the user's question.
@@ -274,9 +274,9 @@ def to_private_input(
 
 
 def mark_feedback(history: HistoryMatch, tasks: Sequence[UiTask]) -> HistoryMatch:
-    """Return the match with messages that a chat program wrote marked as notices, which do not become memories.
+    """Return the history with requests of chat programs among its new messages marked, so that they stay no memories.
 
-    The last message is not marked.
+    `tasks` are the patterns of such requests. The last message is not marked.
     """
     *before, last = history.new_messages or [None]
     texts = [one.content if one else "" for one in before]
@@ -290,7 +290,10 @@ def mark_feedback(history: HistoryMatch, tasks: Sequence[UiTask]) -> HistoryMatc
 
 
 def to_turn_input(body: ChatCompletionRequest, history: HistoryMatch) -> TurnInput:
-    """Return the turn that answers the last user message and what follows it: tool results, or the start of a reply."""
+    """Return the turn that answers the last user message and what follows it: tool results, or the start of a reply.
+
+    `history` says which messages of the request are new, and in which session they belong.
+    """
     sent = body.incoming_messages
     new = list(history.new_messages)
     ends_with_user = bool(new) and sent[-1].role == "user"
@@ -351,7 +354,10 @@ def is_remembered(body: ChatCompletionRequest | ResponseRequest, remember: Liter
 async def match_history(
     body: ChatCompletionRequest, target: TurnTarget, request: Request, *, session: str | None
 ) -> HistoryMatch:
-    """Find the session of the agent that the conversation of a request continues; see `HistoryMatcher.match`."""
+    """Return the session that the conversation of a request continues, and which of its messages are new.
+
+    `session` is the name that the caller gave; None searches under the default name of the token and the user.
+    """
     name = clean_ref(session, what="session") if session else default_session_name(request, target.caller.user)
     matcher = target.newton.history_matcher(ORIGIN)
     return await matcher.match(body.incoming_messages, session_ref=name, explicit_ref=session is not None)

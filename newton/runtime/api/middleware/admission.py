@@ -24,17 +24,17 @@ MAX_KNOWN = 10_000
 
 
 class CallerKey(NamedTuple):
-    """The token of a request, and the agent of the token. Both have a limited share of the daemon."""
+    """The token of a request, and the agent of the token. The concurrent requests of both are limited."""
 
     agent: str
     token: str
 
 
 class KnownCallers:
-    """The agents of the tokens that were verified last.
+    """The agents of the tokens that were verified last, to find the agent of a request without a query.
 
-    They tell the agent of a request before it is authenticated, without a query. A token that is not verified yet
-    has a share of its own, so that a forged one takes nothing from the agent that it names.
+    A token that is not verified yet counts as an agent of its own, so that a forged one does not use up the limits of
+    the agent that it names.
     """
 
     def __init__(self, operator_token: str) -> None:
@@ -50,7 +50,7 @@ class KnownCallers:
             self._agents.popitem(last=False)
 
     def identify(self, scope: Scope) -> CallerKey:
-        """Return the caller of a request. The operator has a share for each agent that the header selects."""
+        """Return the caller of a request. The operator counts as one caller for each agent that a header selects."""
         headers = Headers(scope=scope)
         scheme, _, token = headers.get("authorization", "").strip().partition(" ")
         token = token.strip()

@@ -67,8 +67,8 @@ _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 class HeaderCheckMiddleware:
     """A middleware that rejects requests from foreign web origins and for unknown host names.
 
-    This prevents DNS rebinding. It also rejects a repeated header that selects an identity, of which a proxy may read
-    another one than the daemon.
+    This prevents DNS rebinding. It also rejects a request that repeats a header for the token, the agent or the user,
+    because a proxy might check one of them and the daemon use the other.
     """
 
     def __init__(self, app: ASGIApp, hosts: Set[str]) -> None:
@@ -92,7 +92,7 @@ class HeaderCheckMiddleware:
 
 
 class BodyMemory:
-    """The memory that one request body occupies. It counts toward a quota of the caller.
+    """The main memory that one request body occupies. It counts toward a quota of the caller.
 
     Before authentication, it counts toward a quota that all unauthenticated requests share.
     """
@@ -266,7 +266,7 @@ def check_body(body: bytes) -> None:
 
 
 def _with_session_token(scope: Scope) -> Scope:
-    """Return the request, for a page with the token of its session: a browser sends only a cookie.
+    """Return the scope of a request; for a page of the dashboard, with the token of the session in its cookie.
 
     Raises UnauthorizedError for a page without a session.
     """

@@ -31,9 +31,9 @@ REDACTED_HEADER = "X-Newton-Redacted"
 
 
 class RequestLogMiddleware:
-    """The outermost middleware: it logs and counts every request, and adds the response headers.
+    """The outermost middleware: it logs and counts every request, and adds headers to the response.
 
-    One of them counts the secrets by kind that were removed from the request until the response begins.
+    One header counts, by kind, the secrets that were removed from the texts of the request.
     """
 
     def __init__(self, app: ASGIApp, metrics: PrometheusMetrics) -> None:
