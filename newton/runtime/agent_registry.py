@@ -80,8 +80,7 @@ READY_SECONDS = 2  # timeout of the readiness check
 
 
 class AgentRegistry:
-    """A cache of the services of agents: the default agent, and at most `MAX_LOADED` others, opened on first use.
-    """
+    """A cache of the services of agents: the default agent, and at most `MAX_LOADED` others, opened on first use."""
 
     def __init__(self, newton: AgentServices) -> None:
         self.default = newton

@@ -62,7 +62,7 @@ async def open_newton(
     on_new_agent: Callable[[str], None] | None = None,
     on_notice: Callable[[str], None] | None = None,
 ) -> AsyncGenerator[AgentServices]:
-    """Open the database and yield the services of the configured agent. Settings and files are validated first.
+    """Validate settings and files, open the database, and yield the services of the agent that the settings name.
 
     With `long_running`, an embedded PostgreSQL server that stops is started again. With `skip_procedure_sync`, the
     stored procedures are not updated from the skill files. An agent that does not exist is created and its name passed
@@ -166,9 +166,9 @@ def _apply_settings(settings: Settings) -> Path:
 
 
 async def open_for_agent(newton: AgentServices, name: str) -> AgentServices:
-    """Open the named agent and return its services; they share the database and the models of `newton`.
+    """Return the services of the named agent, which share the database and the models of the opened agent `newton`.
 
-    The default agent is created if needed. Raises NotFoundError if there is no other agent of this name.
+    The default agent is created if it does not exist. For any other unknown name, NotFoundError is raised.
     """
     settings = newton.settings.model_copy(update={"agent": name})
     agent_id = await find_or_create_agent(newton.scope.db, name, newton.scope.clock, None)

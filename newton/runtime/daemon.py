@@ -149,7 +149,10 @@ class _OwnerProtocol(H11Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerApp:
-    """The app that the socket of the data folder serves: `local` and the HTTP API, where its user is the operator."""
+    """The ASGI application on the socket of the data folder, which only the user of the daemon can open.
+
+    `local` runs commands. Requests to `api`, the HTTP API, get the operator's token.
+    """
 
     api: ASGIApp
     local: ASGIApp
@@ -182,8 +185,9 @@ async def serve(
 ) -> None:
     """Run the daemon until SIGTERM or SIGINT, then let requests finish and exit within ten seconds.
 
-    `on_message` receives a sentence about each step. `export_spans` turns on tracing with OpenTelemetry, and
-    `prints_link` a message with a link that signs a browser in to the dashboard as the operator, once.
+    `on_message` receives a sentence about each step. `export_spans` turns on tracing with OpenTelemetry. `prints_link`
+    adds a message with a one-time link that signs a browser in to the dashboard as the operator. `build_local_app`
+    returns the application that runs the commands of local callers.
     """
     logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # a lost database is reported by each request that needs it
     settings, bound, stop = state.settings, bind_socket(listen.validate()), _create_stop_event()
@@ -293,7 +297,7 @@ async def _cancel_on(stop: asyncio.Event) -> AsyncGenerator[None]:
 async def _open_with_retry(
     stack: AsyncExitStack, settings: Settings, stop: asyncio.Event, on_message: Callable[[str], None]
 ) -> AgentServices | None:
-    """Open Newton, and try again while the database does not answer. Return None if `stop` is set first."""
+    """Open the configured agent, retrying while the database does not answer. Return None if `stop` is set first."""
     pause = FIRST_RETRY_SECONDS
     while not stop.is_set():
         try:

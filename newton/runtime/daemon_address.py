@@ -23,10 +23,10 @@ class DaemonAddress(NamedTuple):
 
 @contextmanager
 def publish_address(home: Path, url: str) -> Generator[bool]:
-    """Write the address file, and delete it after the block. Yield whether it was written.
+    """Write the address file of this daemon, and delete it after the block. Yield whether it was written.
 
-    While another daemon of the folder runs, its file is left unchanged. A lock says so, because the file of a killed
-    daemon stays.
+    While another daemon of the folder runs, its file is left unchanged. A lock on the folder shows whether one runs,
+    because a killed daemon leaves its file.
     """
     with (home / LOCK_FILE).open("a") as lock:
         try:

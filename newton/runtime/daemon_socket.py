@@ -81,9 +81,9 @@ def is_own_peer(connection: socket.socket) -> bool:
 
 
 class LocalRequest:
-    """A POST request to the daemon, written by hand: an HTTP client takes longer to load than a short command to run.
+    """A POST request to the daemon, without an HTTP library, because loading one takes longer than a short command.
 
-    It begins when the daemon has said that it takes the request.
+    Its message is sent only after the daemon has accepted the request (100 Continue).
     """
 
     def __init__(self, connection: socket.socket, stream: BufferedReader) -> None:
@@ -92,7 +92,7 @@ class LocalRequest:
 
     @classmethod
     def open(cls, home: Path, path: str, *, seconds: float) -> "LocalRequest | None":
-        """Return a request to the daemon of a data folder; None if none of this version takes it within `seconds`."""
+        """Return a request to the daemon of a data folder; None if none of this version accepts it within `seconds`."""
         connection = connect(home)
         if connection is None:
             return None

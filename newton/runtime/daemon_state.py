@@ -19,7 +19,7 @@ FileStamps = frozenset[tuple[str, int, int]]  # path, time of change in nanoseco
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonState:
-    """The settings, environment variables of libraries, folder and content files with which a daemon was started."""
+    """The settings, variables of libraries, working folder and content files with which a daemon was started."""
 
     settings: Settings
     library_choices: Mapping[str, str]

@@ -8,8 +8,8 @@ EXIT_OK, EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 0, 1, 2, 130
 class ErrorStatus(NamedTuple):
     """The HTTP status, exit code and title of an error code.
 
-    `exit_code` is 1 if a server or another process caused the failure, and 2 if Newton refused the request. `retryable`
-    is True if the same request may succeed later.
+    `http` is the HTTP status. `exit_code` is 1 if a server or another process caused the failure, and 2 if Newton
+    refused the request. `retryable` is True if the same request may succeed later.
     """
 
     http: int

@@ -55,7 +55,10 @@ def rename_in_error(error: NewtonError, interface: HintInterface) -> NewtonError
 
 
 def _rename(words: list[str], interface: HintInterface) -> str | None:
-    """Return the name of the operation with which a mention begins, and the arguments of the mention."""
+    """Return the text for a mention of a command (`words`): the operation's name in the interface, and the arguments.
+
+    Return None if the mention does not begin with a command that the interface has.
+    """
     names = _load_names(interface)
     known = next((length for length in (3, 2) if " ".join(words[:length]) in names), 0)
     name, rest = names.get(" ".join(words[:known])), words[known:]

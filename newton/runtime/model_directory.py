@@ -38,7 +38,7 @@ class UnusableModel:
 class ModelDirectory:
     """The chat models of a process, by name. Each model server ("upstream") gets one connection pool on first use.
 
-    `default`, if given, replaces the configured default model.
+    `default`, if given, is used in place of the configured default model.
     """
 
     def __init__(self, settings: Settings, default: ChatModel | None = None) -> None:
@@ -68,8 +68,8 @@ class ModelDirectory:
     async def select(self, default: ChatModel | None, name: str) -> ChatModel:
         """Return the model with this name, after asking the configured model servers for their models.
 
-        A server that does not list its models is assumed to have any model. Raises ModelNotFoundError, which lists the
-        known names.
+        `default` is the agent's default model. A server that does not list its models is assumed to have any model.
+        Raises ModelNotFoundError, with the known names, for an unknown one.
         """
         if default is not None and name == default.name:
             return default
@@ -161,7 +161,7 @@ class ModelDirectory:
 
 
 def describe_replies_without_model(settings: Settings) -> str:
-    """Return what callers get while no chat model is configured, as a clause."""
+    """Return what callers get in place of a reply while no chat model is configured, as a clause of a sentence."""
     if settings.quote_without_model:
         return "answers quote memory"
     quoting = "`newton ask` and `newton chat` quote memory"

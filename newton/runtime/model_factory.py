@@ -23,8 +23,8 @@ def build_structured_llm(
 ) -> StructuredLLM | None:
     """Return a client for model calls with structured output; None if no chat model is configured.
 
-    `model` names the chat model; None stands for the configured default. Its circuit breaker is not that of the
-    answers, and not the same for summaries of conversations as for other calls.
+    `model` names the chat model; None is the configured default. `tokens_per_day` limits the calls. They have a circuit
+    breaker apart from that of the answers, and another one if the client `is_for_summaries` of conversations.
     """
     chat = models.get(model)
     if isinstance(chat, IsolatableModel):

@@ -32,9 +32,9 @@ EXIT_PIPE_CLOSED = 128 + signal.SIGPIPE  # as a shell reports a program that SIG
 
 
 class OutputError(SystemExit):
-    """Standard output cannot be written. `code` is the exit status; `reason` is None if the reader has exited.
+    """Standard output cannot be written. `code` is the exit status; `reason` is None if its reader has exited.
 
-    It is a SystemExit, so that no handler of OSError, such as that of a database connection, takes it for its own.
+    It is a SystemExit, because handlers of OSError, such as that of a database connection, would catch an OSError.
     """
 
     def __init__(self, error: OSError) -> None:
@@ -81,7 +81,7 @@ def replace_streams() -> None:
 
 
 def _replace(stream: TextIO | None, kind: type[_OutputFile]) -> TextIO:
-    """Return a stream that writes to the file of another one. If that is closed, the text goes nowhere."""
+    """Return a stream that writes to the file of `stream`; one that drops the text if `stream` has no file."""
     if not isinstance(stream, io.TextIOWrapper):
         return Path(os.devnull).open("w", encoding="utf-8", errors="replace")
     stream.flush()

@@ -33,7 +33,10 @@ def _service(build: Callable[..., T]) -> Callable[["ScopeServices", str], T]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeServices:
-    """Factories of the services of one agent. Each call builds a new service for the interface named `origin`."""
+    """Factories of the services of one agent. `scope` has the agent's id, database, clock and embedder.
+
+    Each call builds a new service. `origin` names the interface that calls it, which is stored with what it writes.
+    """
 
     scope: AgentScope
 

@@ -18,10 +18,7 @@ SUMMARY_DIVISOR = 4  # of the daily token limit
 
 
 def check_settings(settings: Settings) -> None:
-    """Raise ConfigError for settings that contradict each other.
-
-    Settings with their default values are not reported.
-    """
+    """Raise ConfigError for settings that contradict each other. Those with their default values are not reported."""
     conversation, window = settings.conversation_tokens, settings.window_tokens
     if conversation is not None and window is not None and conversation > window:
         raise ConfigError(
@@ -45,7 +42,10 @@ def check_settings(settings: Settings) -> None:
 
 
 def build_preset(settings: Settings) -> CompactionPreset:
-    """Return the compaction preset. Raises ConfigError for an unknown name or setting."""
+    """Return the compaction preset (how conversations are shortened) that the settings name.
+
+    Raises ConfigError for an unknown name or setting.
+    """
     try:
         return parse_preset(settings.compaction)
     except InputError as error:
@@ -119,7 +119,7 @@ def build_summary_sizes(settings: Settings) -> SummarySizes:
 
 
 def build_artifact_policy(settings: Settings) -> ArtifactPolicy:
-    """Return the limits for selecting stored passages of a session ("session artifacts") for a context."""
+    """Return the limits for selecting passages of a session's artifacts (long texts) for a context."""
     return ArtifactPolicy(
         top_k=settings.rag_top_k_max,
         min_similarity=settings.rag_similarity_threshold,

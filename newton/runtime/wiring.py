@@ -108,12 +108,12 @@ class AgentServices(ScopeServices):
 
     @property
     def hooks(self) -> HookRunner:
-        """Return the hooks of the pack, which run around contexts, events and sessions."""
+        """Return the hooks: functions of the pack (kind of work) that run around contexts, events and sessions."""
         return self.context_builder.hooks
 
     @property
     def domains(self) -> frozenset[str]:
-        """Return all subject domains that the frames define."""
+        """Return all subject domains that the frames (kinds of input) define."""
         return frozenset(domain for frame in self.frames.values() for domain in frame.domains)
 
     def decisions(self, origin: str) -> DecisionService:
@@ -171,8 +171,8 @@ class AgentServices(ScopeServices):
     async def process_written(self, origin: str, *, reads_now: bool = False) -> bool:
         """Embed and index new memories now, so that the next search finds them, if embeddings are computed locally.
 
-        Then store the facts that the messages state; a model reads them in the background. Return False if something is
-        left for the job `embed`: all with a remote model or after an error, what takes too long, passages of artifacts.
+        Then store the facts that new messages state, and let the chat model read these messages in the background: at
+        once with `reads_now`. Return False if something is left for the job `embed`.
         """
         try:
             return await self._process_written(origin)
@@ -180,7 +180,10 @@ class AgentServices(ScopeServices):
             self.read_soon(reads_now=reads_now)
 
     def read_soon(self, *, reads_now: bool = False) -> None:
-        """Let the model reconcile new lines in the background: now if they are enough or `reads_now`, and later."""
+        """Let the chat model say in the background what new messages change in memory, now and when they pause.
+
+        Unless `reads_now`, it now reads only sessions with enough new messages.
+        """
         if self.chat_model is not None:
             run, key = self.maintenance("reconciliation").reconcile, (self.scope.agent_id, self.scope.agent_id)
             self.readings.start(key, partial(run, only_due=not reads_now, only_recent=True))
@@ -228,7 +231,7 @@ class AgentServices(ScopeServices):
         )
 
     def mirror(self, origin: str) -> MirrorImporter:
-        """Return the import of the agent's mirror in Markdown; its `exporter` writes one."""
+        """Return the importer of the agent's mirror (memories as Markdown files); its `exporter` writes one."""
         exporter = MirrorExporter(
             agent=self.settings.agent,
             lists=self.memory_lists(origin),
@@ -246,7 +249,7 @@ class AgentServices(ScopeServices):
         )
 
     def compaction(self, on_event: ProgressCallback = ignore_progress) -> CompactionService:
-        """Return the service that compacts long conversations. `on_event` receives a progress event for each step."""
+        """Return the service that shortens long conversations. `on_event` receives a progress event for each step."""
         model = build_structured_llm(
             self.models,
             self.scope,

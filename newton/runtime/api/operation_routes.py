@@ -35,7 +35,10 @@ CALLER, BODY, KEY, REQUEST = "caller", "body", "idempotency_key", "request"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecorder:
-    """Stores the response of a request with an idempotency key, and queues what follows, such as to embed new text."""
+    """Stores the response of a request with an idempotency key, and queues the job that follows a change.
+
+    `request` is None without a key. By default the job is the one that embeds new text.
+    """
 
     caller: OperationCaller
     request: IdempotentRequest | None
@@ -59,7 +62,7 @@ class RequestRecorder:
 
 
 def build_operation_router() -> APIRouter:
-    """Return the routes of the operations that HTTP offers."""
+    """Return a router with the routes of the operations (functions of Newton) that HTTP offers."""
     router = APIRouter()
     for operation in load_operations().values():
         if operation.is_at("http"):
@@ -102,7 +105,7 @@ def _reject_unknown(request: Request, operation: Operation) -> None:
 
 
 def _list_parameters(operation: Operation) -> Iterator[tuple[str, Any, Any]]:
-    """Yield name, annotation and default of each parameter of the endpoint."""
+    """Yield the name, the annotation and the default of each parameter of the endpoint of an operation."""
     yield REQUEST, Request, Parameter.empty
     yield CALLER, Annotated[AuthenticatedCaller, Depends(RequireScope(operation.scope))], Parameter.empty
     if operation.effect != "reads":

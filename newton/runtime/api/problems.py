@@ -79,7 +79,10 @@ OPENAI_ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 def to_problem(error: NewtonError, interface: HintInterface = "http") -> ProblemDetails:
-    """Return the problem document for an error. Its texts name the operations of an interface in place of commands."""
+    """Return the problem document (RFC 9457) for an error.
+
+    Where the error names a command, the document names the operation of `interface` that does the same.
+    """
     status, error = get_error_status(error.code), rename_in_error(error, interface)
     return ProblemDetails(
         type=f"urn:newton:{error.code}", title=status.title, status=status.http, detail=error.what, hint=error.hint
@@ -204,7 +207,7 @@ def to_internal_error(error: Exception) -> NewtonError:
 
 
 def create_internal_error(log_event: str) -> NewtonError:
-    """Return an error that reveals nothing but the name of its entry in the log."""
+    """Return an error whose text reveals only `log_event`, the name under which the log has the details."""
     return NewtonError("Internal error.", hint=f"Report the error with its entry `{log_event}` in the daemon's log.")
 
 

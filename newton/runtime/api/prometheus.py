@@ -48,9 +48,9 @@ class PrometheusMetrics:
         self.registry.register(self)
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-        """Yield the failed parts, the answers of models, and the quality metrics of the agents as last sampled.
+        """Yield the counts of failed parts and of answers of models, and the agents' metrics as last sampled.
 
-        Prometheus calls this.
+        The Prometheus library calls this.
         """
         failures = CounterMetricFamily(
             "newton_failed_parts", "Parts of turns and requests that failed.", labels=["part", "error"]
@@ -69,7 +69,7 @@ class PrometheusMetrics:
         yield from self._sampled
 
     async def render(self) -> bytes:
-        """Return all metrics in the Prometheus text format. Sample the agents again after `CACHE_MS`."""
+        """Return all metrics in the Prometheus text format. Read those of the agents again after `CACHE_MS`."""
         if self._sampled_at is None or monotonic_ms() - self._sampled_at > CACHE_MS:
             self._sampled = await self._sample_agents()
             self._sampled_at = monotonic_ms()

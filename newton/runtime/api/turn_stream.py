@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class TurnStream(Generic[T]):
-    """The stream of one turn. If the client disconnects, the turn is cancelled."""
+    """The stream of one turn (a message and its reply). If the client disconnects, the turn is cancelled."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[T | NewtonError | None] = asyncio.Queue()
@@ -46,7 +46,7 @@ class TurnStream(Generic[T]):
     async def read_pieces(
         self, pieces: AsyncGenerator[T], caller: AuthenticatedCaller, request: Request, *, is_private: bool = False
     ) -> AsyncGenerator[T | None]:
-        """Yield the pieces of the reply, and None as a heartbeat, until the turn ends or the client disconnects.
+        """Run the turn: yield its `pieces`, and None as a heartbeat, until it ends or the client disconnects.
 
         Raises the errors of the turn. After a turn that is not `is_private`, embed its new memories.
         """
@@ -65,6 +65,7 @@ class TurnStream(Generic[T]):
                     next_at = clock() + HEARTBEAT_SECONDS
                     yield None
                     continue
+                # a piece does not delay the first heartbeat, with which a stream begins at the latest
                 next_at = next_at if clock() < first_at else clock() + HEARTBEAT_SECONDS
                 if piece is None:
                     break

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class LocalAgent:
     """A chat backend that calls the agent's services in this process. `origin` is recorded with all that it stores.
 
-    `approve` asks the person at the terminal whether a tool of a server may be called. `deadline` is that of the one
-    request that it serves; None gives the memory of each turn the default time.
+    `approve` asks the person at the terminal whether a tool of an MCP server may be called. `deadline` ends the search
+    of memory, if the backend serves one request; None gives each turn the default time.
     """
 
     newton: "AgentServices"

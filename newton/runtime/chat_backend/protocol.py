@@ -54,11 +54,14 @@ class ChatBackend(Protocol):
         ...
 
     async def find_window(self) -> ContextWindow | None:
-        """Return the context window of the chat model; None if nobody states it."""
+        """Return the context window of the chat model; None if neither the settings nor the server state it."""
         ...
 
     async def select_model(self, name: str) -> str:
-        """Use the named model for the next turns, and return its full name. Raises ModelNotFoundError."""
+        """Use the named model for the next turns, and return its full name.
+
+        Raises ModelNotFoundError for an unknown name.
+        """
         ...
 
     async def list_models(self) -> Sequence[str]:
@@ -75,12 +78,12 @@ class ChatBackend(Protocol):
         include_context: bool = False,
         private: Sequence[PrivateMessage] | None = None,
     ) -> AsyncGenerator[str | DebugLines | TurnView]:
-        """Yield the pieces of the reply to `input`, and then the result of the turn.
+        """Yield the pieces of the reply to `input`, and then the result of the turn. Images are sent to the model.
 
-        With `include_context`, debug lines come first, and the result contains the full context.
-        `strategy` is the compaction preset, or list of strategies, for this turn; None means the setting.
-        If the generator is closed early, the text so far is stored. If `private` is given, it has the earlier messages
-        of a private conversation, and nothing of the turn is stored. The images of an input are sent to the model.
+        `frame` is the kind of input; None chooses it. With `include_context`, debug lines come first, and the result
+        contains the full context. `strategy` says how a long conversation is shortened (a compaction preset or a list
+        of strategies); None means the setting. If the generator is closed early, the text so far is stored. If
+        `private` is given, it has the earlier messages of a private conversation, and nothing of the turn is stored.
         """
         ...
 
@@ -89,7 +92,7 @@ class ChatBackend(Protocol):
         ...
 
     async def learn(self) -> None:
-        """Store idle sessions as episodes, and extract memories from a few conversations."""
+        """Store idle sessions as episodes, and extract memories from a few of the conversations not read yet."""
         ...
 
     async def attach_file(self, session: str, name: str, raw: bytes, *, ref: str) -> None:
@@ -105,5 +108,5 @@ class ChatBackend(Protocol):
 
 
 async def run_named(backend: ChatBackend, operation: str, /, **arguments: object) -> Any:
-    """Run the operation with this name."""
+    """Run the operation (function of Newton) with this name, and return its result."""
     return await backend.run_operation(load_operations()[operation], arguments)

@@ -18,7 +18,7 @@ MAX_NEAR_MISSES = 3
 
 
 class ItemView(ViewModel):
-    """A memory considered for a context.
+    """A memory considered for a context: its layer (section), score, and why it was selected or left out.
 
     `evidence` says how well it matches the input; null if it was not found by search.
     """
@@ -31,7 +31,7 @@ class ItemView(ViewModel):
 
 
 class IdentityView(ViewModel):
-    """The identity lines in a context, and the number of lines that did not fit."""
+    """The lines of the identity (who the agent is, what always applies) in a context, and how many did not fit."""
 
     version: int
     lines: list[str]
@@ -82,9 +82,9 @@ class ProposalView(ViewModel):
 
 
 class RuleChangeView(ViewModel):
-    """A rule of the user that the input laid down, if any, and the rules that hold no longer.
+    """A change of the user's rules by an input: the rule that it added, or None, and the rules that it removed.
 
-    `version` is that of the identity before the change.
+    `version` is the version of the identity, which has the rules, before the change.
     """
 
     added: IdentityLine | None
@@ -92,9 +92,9 @@ class RuleChangeView(ViewModel):
     version: int
 
     def can_roll_back(self, latest: int) -> bool:
-        """Return whether the earlier version undoes only this change, as nothing changed the identity since.
+        """Return whether restoring the earlier version would undo only this change: `latest` is the version after it.
 
-        Unlike a line that is added again, a restored one keeps its day.
+        Restoring is better than adding a removed line again, because a restored line keeps its day.
         """
         return bool(self.removed) and latest == self.version + 1
 

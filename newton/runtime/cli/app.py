@@ -80,8 +80,8 @@ HELP_DEFAULTS = Parameter(show_default=_format_default)
 def build_app(argv: Sequence[str] = ()) -> App:
     """Build the application that parses the command line `argv`.
 
-    Only the module of the command in `argv` is imported; the other commands have the help of the registry, and are left
-    out if `argv` begins with the name of one: cyclopts looks at each of them. If `argv` is empty, all groups have their
+    Only the module of the command in `argv` is imported. If `argv` begins with the name of a command, the other
+    commands are left out, because cyclopts would look at each of them. If `argv` is empty, all groups have their
     commands.
     """
     app = App(

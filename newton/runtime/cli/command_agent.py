@@ -34,7 +34,7 @@ def open_own_agent(
 async def open_agent(
     settings: Settings, *, skip_procedure_sync: bool = False, on_new_agent: Callable[[str], None] | None = None
 ) -> "AsyncGenerator[AgentServices]":
-    """Yield the services of the agent that `settings` name.
+    """Yield the services of the agent that `settings` name, from the daemon that runs this command or in this process.
 
     The arguments are those of `open_newton`. A daemon ignores `skip_procedure_sync`: its agents are open already.
     """

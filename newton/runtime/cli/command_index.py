@@ -18,7 +18,7 @@ SUBJECT = "Operations on "  # the beginning of the docstring of a module of oper
 
 
 class Command(NamedTuple):
-    """A command: the path of its function, its one-line help, its group of `newton help`, and its module's subject."""
+    """A command: the import path of its function, its one-line help, its group in `newton help`, and its subject."""
 
     function: str
     help: str
@@ -70,7 +70,7 @@ def _list_commands() -> Iterator[tuple[str, Command]]:
 
 
 def _read_commands(path: Path, help_group: str) -> Iterator[tuple[str, Command]]:
-    """Yield the words of each command that a module declares, and the command."""
+    """Yield the words of each command that the module in the file `path` declares, and the command."""
     source = path.read_text(encoding="utf-8")
     if "command=" not in source:
         return

@@ -105,7 +105,7 @@ class CommandServer:
     _running: int = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request. What is refused is not read, by which its caller knows that it may run the command."""
+        """Run the command of a request. A refused request is not read, so that its caller can run the command."""
         is_known = scope["path"] == COMMANDS_PATH
         if not is_known or self._running >= MAX_RUNNING:
             await Response(status_code=503 if is_known else 404)(scope, receive, send)

@@ -31,6 +31,7 @@ TokenFileOption = Annotated[
 
 
 def check_daemon_url(url: str) -> str:
+    """Return the URL of a daemon unchanged. Raises InputError if it is not an HTTP URL without a user name."""
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in parts.netloc
@@ -42,6 +43,10 @@ def check_daemon_url(url: str) -> str:
 
 
 def find_token(settings: Settings, url: str, file: Path | None) -> str:
+    """Return the token in `file`, else NEWTON_TOKEN, else the operator's token for a `url` on this machine.
+
+    Raises ConfigError if there is none.
+    """
     if file is not None:
         return _check_token(_read_token_file(file), str(file))
     if (token := read_token()) is not None:

@@ -54,10 +54,10 @@ class DaemonRequests:
 
 @asynccontextmanager
 async def connect_daemon(settings: Settings) -> AsyncGenerator[DaemonRequests | None]:
-    """Yield requests to the daemon of the data folder that are about no agent.
+    """Yield an object that sends requests about no agent to the daemon of the data folder.
 
-    Yield None if no daemon runs, or if it was started with other settings, which is printed: the command then opens the
-    agent in its own process.
+    Yield None if no daemon runs, or, after printing it, if the daemon was started with other settings. The command then
+    opens the agent in its own process.
     """
     daemon = find_daemon(settings.home)
     if daemon is None:
@@ -72,11 +72,11 @@ async def connect_daemon(settings: Settings) -> AsyncGenerator[DaemonRequests | 
 
 
 async def read_state(requests: DaemonRequests) -> Any:
-    """Return the state of the daemon, and in `differing` the names of settings whose value here is another one."""
+    """Return the state of the daemon as JSON; `differing` names the settings that have another value here."""
     return await requests.post("/v1/daemon/state", {"sources": asdict(read_sources())})
 
 
 async def read_differences(daemon: LocalDaemon) -> list[str]:
-    """Return the names of the settings and variables with which a daemon was started otherwise than this process."""
+    """Return the names of the settings and variables that have other values in a daemon than in this process."""
     async with daemon.open_client(seconds=SECONDS) as http:
         return (await read_state(DaemonRequests(http)))["differing"]

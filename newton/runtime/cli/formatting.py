@@ -28,13 +28,13 @@ def print_json(value: object) -> None:
     say(to_json(value))
 
 
-def transition_to_json(step: "PlannedTransition") -> dict[str, object]:
+def transition_to_json(transition: "PlannedTransition") -> dict[str, object]:
     return {
-        "memory_id": str(step.memory_id),
-        "event": step.event,
-        "from_state": step.from_state,
-        "to_state": step.to_state,
-        "reason": step.reason,
+        "memory_id": str(transition.memory_id),
+        "event": transition.event,
+        "from_state": transition.from_state,
+        "to_state": transition.to_state,
+        "reason": transition.reason,
     }
 
 
@@ -70,8 +70,8 @@ def print_hidden_identity_lines(lines: int, *, budget: int | None = None) -> Non
 
 
 def print_receipt(turn: "TurnView", *, undo: str) -> None:
-    """Print what was learnt from an input, what no longer holds, and how to take it back, if `undo` says it; then what
-    waits for approval.
+    """Print which facts were learnt from an input or ended by it, with `undo` (how to take that back), then what waits
+    for approval.
 
     The `proposals` of the turn are left out, because `print_proposals` prints them.
     """
@@ -85,7 +85,7 @@ def print_receipt(turn: "TurnView", *, undo: str) -> None:
 
 
 def print_rule_changes(changes: "Sequence[RuleChangeView]", *, undo: str | None = None) -> None:
-    """Print what an input changed in the user's rules, and how to take it back: with `undo`, else with a command."""
+    """Print what an input changed in the user's rules. `undo` is how to take it back; None names a command."""
     for change in changes:
         way = undo or f"`newton identity {_find_undo_command(change)}`"
         print_notice(f"({format_rule_change(change)}. {way} takes it back; `newton identity` lists your rules.)")
@@ -127,7 +127,7 @@ def format_pending_proposals(proposals: "Sequence[ProposalView]") -> str:
 
 
 def format_bundle_line(context: "ContextView") -> str:
-    """Format one line on a context: its frame (kind of input), scoring profile, tokens and best evidence."""
+    """Format one line on a context: its frame (kind of input), scoring profile, tokens and best match."""
     best = "" if context.best_evidence is None else f" · best evidence {context.best_evidence:.2f}"
     best = " · no memories" if context.has_nothing_relevant else best
     best += "" if context.sufficiency is None else f" · sufficient with probability {context.sufficiency:.2f}"

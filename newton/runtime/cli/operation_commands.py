@@ -47,7 +47,10 @@ def __getattr__(path: str) -> Callable[..., Awaitable[int]]:
 
 
 class CommandOptions(NamedTuple):
-    """The options of a command that are no input of its operation. With `says_yes`, it does not ask."""
+    """The options of a command that are no input of its operation. With `says_yes`, it does not ask to confirm.
+
+    `timeout` is the number of seconds for the search of memory; None is the default.
+    """
 
     agent: str | None
     as_json: bool
@@ -56,7 +59,10 @@ class CommandOptions(NamedTuple):
 
 
 def build_command(module: object, function: str) -> Callable[..., Awaitable[int]]:
-    """Return a function with the parameters of an operation as arguments and options of a command."""
+    """Return the command of an operation: a function whose parameters are the arguments and options.
+
+    `function` is the name of the operation's function in `module`. The command returns its exit status.
+    """
     from newton.operations.declaration import OPERATIONS  # noqa: PLC0415 (slow)
 
     declared = getattr(module, function)
@@ -87,7 +93,10 @@ def build_command(module: object, function: str) -> Callable[..., Awaitable[int]
 
 
 def list_options(operation: "Operation") -> dict[str, tuple[str, ...]]:
-    """Return the path in the input of each argument and option of a command: a parameter, or a field of its model."""
+    """Return, for each argument and option of a command, its place in the input of the operation.
+
+    The place is the name of a parameter, or the name of a parameter that is a model and one of its fields.
+    """
     options = dict[str, tuple[str, ...]]()
     for name in operation.parameters:
         fields = _list_fields(operation.hints[name])
@@ -109,7 +118,10 @@ def _list_fields(hint: Any) -> "Mapping[str, FieldInfo]":
 
 
 def to_arguments(operation: "Operation", given: Mapping[str, object]) -> dict[str, Any]:
-    """Return the input of an operation from the values of its command; of a model, empty fields are left out."""
+    """Return the input of an operation, by parameter, from the values that its command was given.
+
+    Empty fields of a parameter that is a model are left out.
+    """
     arguments: dict[str, Any] = {name: {} for name in operation.required if _list_fields(operation.hints[name])}
     for option, (name, *inner) in list_options(operation).items():
         if inner:
@@ -138,7 +150,7 @@ def _find_own_name(metadata: Sequence[object]) -> str | None:
 
 
 def _to_parameter(operation: "Operation", option: str, path: tuple[str, ...]) -> Parameter:
-    """Return an argument or option of a command as a parameter that cyclopts understands."""
+    """Return an argument or option, whose place in the operation's input is `path`, as a parameter for cyclopts."""
     name, *inner = path
     declared, hint = operation.parameters[name], operation.hints[name]
     default, is_option = declared.default, declared.kind is Parameter.KEYWORD_ONLY
@@ -187,6 +199,7 @@ async def _run(operation: "Operation", arguments: Mapping[str, object], options:
     from newton.runtime.cli.progress import print_progress  # noqa: PLC0415 (slow)
 
     given = parse_arguments(operation, arguments)
+    # without its token, the operation only returns a preview with the token that the second call sends
     is_preview = TOKEN in arguments and arguments[TOKEN] is None and (options.says_yes or not options.as_json)
     if is_preview and not options.says_yes and current_terminal().asks():
         require_own_process()

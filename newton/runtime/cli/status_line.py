@@ -20,7 +20,7 @@ def is_interactive() -> bool:
 
 @contextmanager
 def use_release(release: Callable[[], None]) -> Generator[None]:
-    """Call `release`, which prints what is held back of a reply, before anything else is printed within the block."""
+    """Within the block, call `release` before a line of output is ended: it prints the held-back end of a reply."""
     token = _release.set(release)
     try:
         yield
@@ -29,7 +29,7 @@ def use_release(release: Callable[[], None]) -> Generator[None]:
 
 
 def end_line() -> None:
-    """End the line of standard output that is not ended, such as a reply that goes on after the call of a tool."""
+    """Print what is held back of a reply, and end the open line of standard output, if there is one."""
     if release := _release.get():
         release()
     if current_terminal().has_open_line():
@@ -47,7 +47,7 @@ def print_status(text: str) -> None:
 
 
 def replace_status(text: str) -> None:
-    """Replace the status line by `text`, as `print_status` does, where no line of standard output is open."""
+    """Replace the status line (on standard error) by `text`. Standard output must have no open line."""
     if is_interactive():
         columns = current_terminal().columns()
         say(text if columns is None else text[: columns - 1], start="\r\x1b[K", end="", to_stderr=True, flush=True)

@@ -49,7 +49,7 @@ class ApiClient:
         return await self._call("DELETE", path, query=query)
 
     async def upload(self, path: str, chunks: AsyncIterable[bytes]) -> Any:
-        """Send NDJSON lines while they are read, and return the JSON body. Raises ApiProblemError."""
+        """Send NDJSON lines by POST while they are read; return the JSON body. Raises ApiProblemError for an error."""
         pieces = aiter(chunks)
 
         async def receive() -> Message:
@@ -61,7 +61,7 @@ class ApiClient:
         return collector.parse()
 
     async def forward(self, path: str, receive: Receive, send: Send) -> None:
-        """Send the response of a GET request to another client as it arrives, such as a large download."""
+        """Pass the response of a GET request on to the browser (`send`) as it arrives, such as a large download."""
         await self.app(self._scope("GET", path, {}, {}), receive, send)
 
     async def _call(

@@ -33,7 +33,7 @@ class PageRequest:
 
     @property
     def token_info(self) -> Mapping[str, Any]:
-        """Return the agent and the scope of the session, read once per request."""
+        """Return the JSON on the token of the session: its agent, scope and chat model; read once per request."""
         return self.request.state.token_info
 
     @property
@@ -55,7 +55,7 @@ class PageRequest:
         return [value for value in self.request.query_params.getlist(name) if value]
 
     def field(self, name: str, default: str = "") -> str:
-        """Return a text field of the form without outer white space."""
+        """Return a text field of the form without outer white space; `default` if it is missing or a file."""
         value = self.form.get(name, default)
         return value.strip() if isinstance(value, str) else default
 
@@ -69,7 +69,7 @@ class PageRequest:
         return await get_caller(self.request, credentials, self.session.agent, self.session.grant.user)
 
     def render(self, template: str, /, *, status: int = 200, **values: object) -> Response:
-        """Return the page that a template renders with `values`."""
+        """Return the HTML page that the named template renders with `values` and the waiting notices."""
         notices, self.session.notices = self.session.notices, []
         content = render_template(
             template,
@@ -83,7 +83,7 @@ class PageRequest:
         return HTMLResponse(content, status_code=status, headers=PAGE_HEADERS)
 
     def redirect(self, path: str, notice: str = "", **query: str | Sequence[str]) -> Response:
-        """Return a redirect to a page of the dashboard, which shows `notice`."""
+        """Return a redirect to the page at `path`, with `query` in its URL. The page then shows `notice`."""
         if notice:
             self.session.notices.append(notice)
         given = encode_query({name: value if isinstance(value, str) else [*value] for name, value in query.items()})
@@ -97,7 +97,7 @@ class PageRequest:
         return wanted if is_own else default
 
     def list_typed_texts(self) -> dict[str, str]:
-        """Return the longer texts of the form by field, for a page that refuses them: nobody types them twice."""
+        """Return the longer texts of the form by field, to show them again on a page that refuses the form."""
         return list_typed_texts(self.form)
 
     def has_csrf_token(self) -> bool:
@@ -105,7 +105,7 @@ class PageRequest:
 
 
 def list_typed_texts(form: FormData) -> dict[str, str]:
-    """Return the texts of a form that a person may have typed, by field."""
+    """Return the texts of a form that a person may have typed, by field: those of `MIN_TYPED_CHARACTERS` or more."""
     texts = {name: value for name, value in form.items() if isinstance(value, str)}
     hidden = {CSRF_FIELD, "next", "token"}
     return {name: text for name, text in texts.items() if name not in hidden and len(text) >= MIN_TYPED_CHARACTERS}

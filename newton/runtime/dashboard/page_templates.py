@@ -79,7 +79,7 @@ def format_percent(share: float | None) -> str:
 
 
 def format_number(value: float | None, digits: int = 0) -> str:
-    """Return a number with separators of thousands; a dash for None.
+    """Return a number with separators of thousands and `digits` decimal places; a dash for None.
 
     >>> format_number(-0.0001, 2)
     '0.00'
@@ -135,7 +135,7 @@ def format_plural(kind: str) -> str:
 
 
 def format_setting(name: str) -> str:
-    """Return the name of a setting of a context in words.
+    """Return the name of a setting of a context in words; "layer" stands for the tokens of a section.
 
     >>> format_setting("layer facts"), format_setting("frame")
     ('tokens for facts', 'frame')
@@ -150,7 +150,7 @@ def format_figure(value: object) -> object:
 
 
 def format_code(text: str) -> Markup:
-    """Return a text in which what stands between backquotes is marked as code.
+    """Return a text as HTML, escaped, in which parts between backquotes are code.
 
     >>> format_code("`newton metrics` shows <it>")
     Markup('<code>newton metrics</code> shows &lt;it&gt;')

@@ -32,7 +32,7 @@ from newton.text.languages import ENGLISH, LANGUAGES, load_language
 
 
 async def check_window(newton: AgentServices) -> AsyncGenerator[HealthFinding]:
-    """Yield the finding on the context window of the agent's model, and where it is known from."""
+    """Yield the finding on the size of the context window of the agent's model and its source, if it has one."""
     if not isinstance(model := newton.chat_model, WindowedModel):
         return
     window = await model.find_window()
@@ -45,7 +45,7 @@ async def check_window(newton: AgentServices) -> AsyncGenerator[HealthFinding]:
 
 
 def check_compaction_limit(newton: AgentServices) -> HealthFinding:
-    """Return the finding on the maximum of a conversation, which the window and the context may reduce."""
+    """Return the finding on the maximum tokens of a conversation, which the model's window may reduce."""
     settings, limit = newton.settings, newton.conversation_tokens
     wanted = build_turn_limits(settings).conversation
     if limit < wanted:
@@ -55,9 +55,9 @@ def check_compaction_limit(newton: AgentServices) -> HealthFinding:
 
 
 def check_frame_languages(frames: Mapping[str, Frame], identity: str | None) -> HealthFinding:
-    """Return the finding on the languages in which frames are chosen. `identity` is that of the embedding model.
+    """Return the finding on the languages in which frames (kinds of input) are chosen.
 
-    It is a note if a frame has too few examples in a language.
+    `identity` is that of the embedding model. The finding is a note if a frame has too few examples in a language.
     """
     coverage = measure_coverage(frames, LANGUAGES)
     detail = f"languages of frames: chosen in {_join_names(coverage.languages) or 'none'}"

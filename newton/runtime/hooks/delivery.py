@@ -165,7 +165,7 @@ MAX_REQUESTS = 2  # of one hook
 
 
 class HookDelivery:
-    """The requests of one hook to the daemon. `notes` are messages for standard error about failed requests."""
+    """The requests of one hook to the daemon. `notes` are messages for standard error about those that failed."""
 
     def __init__(self, options: HookOptions, data_dir: Path, env: Mapping[str, str]) -> None:
         self.options, self.data_dir = options, data_dir
@@ -236,9 +236,9 @@ class HookDelivery:
                 self.notes.append(str(error))
 
     def find_context(self, text: str, session: str, **fields: Any) -> JsonObject | None:
-        """Return the context for a text as the API's JSON object; None if the request failed.
+        """Return the context (text from memory) for a prompt as the API's JSON object; None if the request failed.
 
-        The prompt goes on in any case, so the context has what was found in the time of the hook. `fields` are further
+        It has what was found in the time of the hook, because the prompt does not wait longer. `fields` are further
         fields of the request.
         """
         budget = self.options.max_tokens

@@ -93,7 +93,7 @@ def run_hook(raw: str, options: HookOptions, env: Mapping[str, str]) -> tuple[st
 
 
 def start_session(hook: HookInput, delivery: HookDelivery) -> str:
-    """Begin a session, and return a context of identity, rules, recent work in the project and open decisions."""
+    """Begin a session, and return the hook output with a context: identity, rules, recent work and open decisions."""
     delivery.begin_session(hook.session)
     text = f"Work in the project {hook.project.name} goes on: what was done last, what was decided, what is open?"
     is_compacted = hook.text("source") == "compact"  # then the agent no longer has the messages
@@ -104,7 +104,7 @@ def start_session(hook: HookInput, delivery: HookDelivery) -> str:
 
 
 def submit_prompt(hook: HookInput, delivery: HookDelivery) -> str:
-    """Store the words of the user in a prompt, and return the context for them."""
+    """Store the words of the user in a prompt, and return the hook output with the context for them."""
     text = find_user_words(hook.text("prompt"))
     if not text:
         return ""

@@ -41,9 +41,9 @@ def add_entry(data_dir: Path, entry: SpoolEntry) -> bool:
 
 
 def read_batch(data_dir: Path, *, agent: str, session: str | None = None) -> tuple[SpoolEntry, list[bytes]]:
-    """Return the oldest entries of one session of the agent as one, as far as a request takes them, and their lines.
+    """Return the oldest entries of one session, merged into one that fits a request, and their lines in the file.
 
-    `session` None stands for the session with the oldest entry. There is no line if nothing is spooled.
+    None as `session` is the session with the oldest entry of the agent. Without entries, there are no lines.
     """
     batch = SpoolEntry(agent, session or "", [], [])
     lines: list[bytes] = []

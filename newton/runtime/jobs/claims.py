@@ -56,7 +56,7 @@ async def mark_dead(db: Database, *, moment: datetime | None = None) -> None:
 async def claim_runs(
     db: Database, holder: str, names: Sequence[str], *, limit: int, lease: timedelta, moment: datetime | None = None
 ) -> list[ClaimedRun]:
-    """Claim up to `limit` due runs of the named jobs for the holder: one of each agent, then another of each.
+    """Claim up to `limit` due runs of the named jobs for the worker `holder`: one of each agent, then another of each.
 
     Those due longest come first. Each claim is one statement for one agent, and has a lease that expires after the time
     `lease`. Runs that other workers claim meanwhile are skipped.
@@ -77,7 +77,7 @@ async def claim_runs(
 async def claim_run(
     db: Database, holder: str, *, agent_id: UUID, job_id: UUID, lease: timedelta, moment: datetime | None = None
 ) -> ClaimedRun | None:
-    """Claim one run for the holder, even before it is due; return None if another holder has claimed it."""
+    """Claim one run for the worker `holder`, even before it is due; return None if another worker has claimed it."""
     claim = {"holder": holder, "seconds": lease.total_seconds(), "moment": moment}
     async with db.worker_transaction() as tx:
         row = await SQL["claim_one"].fetch_one(tx, agent_id=agent_id, job_id=job_id, **claim)
@@ -87,7 +87,7 @@ async def claim_run(
 async def renew_leases(
     db: Database, holder: str, runs: Iterable[ClaimedRun], *, lease: timedelta, moment: datetime | None = None
 ) -> dict[UUID, int]:
-    """Renew the leases of those runs that the holder still has.
+    """Renew the leases of those runs that the worker `holder` still has.
 
     Return the epoch (fencing token) of each renewed run by job id.
     """
@@ -104,7 +104,7 @@ async def renew_leases(
 
 
 async def release_runs(db: Database, holder: str, *, moment: datetime | None = None) -> None:
-    """Return all runs of the holder to the queue, due now, without counting the attempt."""
+    """Return all runs of the worker `holder` to the queue, due now, without counting the attempt."""
     async with db.worker_transaction() as tx:
         for row in await SQL["list_holders_agents"].fetch_all(tx, holder=holder):
             await SQL["release_runs"].execute(tx, agent_id=row["agent_id"], holder=holder, moment=moment)

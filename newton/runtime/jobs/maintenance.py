@@ -34,6 +34,8 @@ MIN_DEAD_SHARE, MIN_DEAD_ROWS = 0.25, 10_000
 
 
 async def apply_retention(newton: AgentServices) -> JobOutcome:
+    """Delete contexts, working memory and job runs that are older than their retention."""
+
     async def write(tx: Tx) -> RunResult:
         deleted = await newton.maintenance("job retain").apply_retention(tx)
         before = newton.scope.now() - RUN_RETENTION
@@ -63,6 +65,7 @@ class TableStats(NamedTuple):
 
 
 async def check_vacuum(newton: AgentServices) -> JobOutcome:
+    """Report the tables with so many dead rows that a person must run a vacuum."""
     async with newton.scope.transaction() as tx:
         tables = [
             TableStats(**row) for row in await SQL["list_table_stats"].fetch_all(tx, agent_id=newton.scope.agent_id)
@@ -77,13 +80,15 @@ def to_vacuum_outcome(tables: Sequence[TableStats]) -> JobOutcome:
         return JobOutcome(reason="no table needs a manual vacuum")
     names = ", ".join(one.name for one in bad)
     reason = f"autovacuum is too slow: run `vacuum (analyze) {names}` as the owner of the tables"
-    return JobOutcome(reason=reason, result={"dead_percent": {t.name: 100 * t.dead // (t.live + t.dead) for t in bad}})
+    shares = {one.name: 100 * one.dead // (one.live + one.dead) for one in bad}
+    return JobOutcome(reason=reason, result={"dead_percent": shares})
 
 
 MAX_REMINDERS = 50
 
 
 async def remind_reviews(newton: AgentServices) -> JobOutcome:
+    """Report the decisions without an outcome whose review date has passed."""
     due = await newton.decisions("job remind").list_decisions(DecisionFilter(due=True, limit=MAX_REMINDERS))
     return to_reminder_outcome(due)
 
@@ -101,6 +106,7 @@ def to_reminder_outcome(due: Sequence[DecisionSummary]) -> JobOutcome:
 
 
 async def take_calibration_snapshot(newton: AgentServices) -> JobOutcome:
+    """Store the calibration (how well confidences match outcomes), if decisions were reviewed since the last time."""
     scope = newton.scope
     async with scope.transaction() as tx:
         reviewed = await queries.list_reviewed_decisions(tx, agent_id=scope.agent_id)
@@ -160,7 +166,10 @@ LIFECYCLE_DESCRIPTIONS: dict[LifecycleScope, str] = {
 
 
 async def embed_memories(newton: AgentServices) -> JobOutcome:
-    """Embed all pending memories. If the embedding model is unavailable, they stay pending until the next run."""
+    """Embed all pending memories, and passages of artifacts (stored long texts).
+
+    If the embedding model is unavailable, they stay pending until the next run.
+    """
     drained = await newton.maintenance("job embed").process_pending(limit=None, passages=True)
     artifacts = await embed_artifacts(newton.scope, limit=MAX_ARTIFACTS_PER_RUN)
     async with newton.scope.transaction() as tx:
@@ -201,6 +210,7 @@ async def reembed_memories(newton: AgentServices) -> JobOutcome:
 
 
 async def summarize_sessions(newton: AgentServices) -> JobOutcome:
+    """Summarize the sessions again that have enough new messages since their last summary."""
     count = await newton.maintenance("job summarize").update_summaries()
     if not count:
         return JobOutcome(reason="every summary is up to date")
@@ -209,6 +219,7 @@ async def summarize_sessions(newton: AgentServices) -> JobOutcome:
 
 
 async def generalize_facts(newton: AgentServices) -> JobOutcome:
+    """Merge the current facts on one attribute of a subject into a few general ones, if there are too many."""
     count = await newton.maintenance("job generalize").generalize_facts()
     limit = newton.scope.thresholds.max_facts_per_attribute
     if not count:
@@ -218,7 +229,7 @@ async def generalize_facts(newton: AgentServices) -> JobOutcome:
 
 
 def lifecycle_job(kind: LifecycleScope, schedule: JobSchedule) -> Job:
-    """Return the job that archives, restores or changes the state of memories of one kind by the lifecycle rules."""
+    """Return the job, due at `schedule`, that changes the states of memories of one kind by the lifecycle rules."""
 
     async def run(newton: AgentServices) -> JobOutcome:
         return to_lifecycle_outcome(await newton.maintenance(f"job {name}").apply_transitions(kind))
@@ -239,7 +250,7 @@ async def run_lifecycle(newton: AgentServices) -> JobOutcome:
 
 def to_lifecycle_outcome(transitions: Sequence[PlannedTransition]) -> JobOutcome:
     """Return the job outcome with the number of state transitions by event, such as `archived`."""
-    events = Counter(step.event for step in transitions)
+    events = Counter(transition.event for transition in transitions)
     if not events:
         return JobOutcome(reason="no memory is due for a change of its state")
     counts = ", ".join(f"{number:,} {event}" for event, number in events.most_common())
@@ -247,7 +258,9 @@ def to_lifecycle_outcome(transitions: Sequence[PlannedTransition]) -> JobOutcome
 
 
 async def learn_from_sessions(newton: AgentServices) -> JobOutcome:
-    """Close idle sessions, extract facts from all conversations that are not processed yet, and reconcile them."""
+    """Close idle sessions, extract facts from all conversations that are not processed yet, and let the model say what
+    they change in known facts.
+    """
     try:
         return to_learning_outcome(await newton.maintenance("job extract").learn(only_due=True))
     except TokenQuotaError:
@@ -255,7 +268,7 @@ async def learn_from_sessions(newton: AgentServices) -> JobOutcome:
 
 
 def to_learning_outcome(report: LearningReport) -> JobOutcome:
-    """Return the job outcome with the counts of episodes, conversations, new facts, and what a model proposed."""
+    """Return the job outcome with the counts of episodes, conversations, new facts, and changes by a model."""
     extracted, read = report.extraction, report.reconciliation
     if not report.episodes and extracted == ExtractionResult() and read == ReconciliationResult():
         return JobOutcome(reason="no session is idle, and every conversation is processed")
@@ -269,6 +282,7 @@ def to_learning_outcome(report: LearningReport) -> JobOutcome:
 
 
 async def summarize_lines(newton: AgentServices) -> JobOutcome:
+    """Let the chat model summarize long stored messages that have no summary of it yet."""
     maintenance = newton.maintenance("job summarize-lines")
     if maintenance.llm is None:
         return JobOutcome(reason=NO_MODEL)

@@ -26,7 +26,10 @@ RunResult: TypeAlias = Mapping[str, int | float | str | Sequence[str] | Mapping[
 
 
 class ClaimedRun(NamedTuple):
-    """A run that one worker (`holder`) has claimed. Only the holder with the current epoch can end the run."""
+    """A run of a job that one worker (`holder`) has claimed. Only the holder with the current epoch can end it.
+
+    `slot` is the scheduled time, and `epoch` the number of the claim (a fencing token).
+    """
 
     agent_id: UUID
     agent: str
@@ -61,7 +64,7 @@ class JobFailure(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRun:
-    """A run as stored in the queue.
+    """A run of a job as stored in the queue: its state, its result with the reason, or its error.
 
     `slot` is the scheduled time of the run, and `due_at` the time of its next attempt.
     """
@@ -108,7 +111,7 @@ async def enqueue_if_idle(tx: Tx, name: str, *, agent_id: UUID) -> None:
 async def finish(
     db: Database, claimed: ClaimedRun, outcome: JobOutcome, *, moment: datetime | None = None
 ) -> JobOutcome:
-    """Mark a run as done and apply the writes of its outcome, in one transaction; return the complete outcome.
+    """Mark a run as done and call `outcome.write`, in one transaction; return the outcome with what that adds.
 
     Raises LeaseLostError if another worker has claimed the run.
     """
@@ -175,7 +178,7 @@ async def list_dead(tx: Tx, *, agent_id: UUID) -> list[JobRun]:
 
 
 async def retry_dead(tx: Tx, name: str | None, *, agent_id: UUID, moment: datetime | None = None) -> list[str]:
-    """Queue the dead runs of the named job again, or those of all jobs if `name` is None.
+    """Queue the dead runs (failed at the last attempt) of the named job again; None as `name` is every job.
 
     Return the names of the jobs.
     """

@@ -78,7 +78,7 @@ JOBS: dict[str, Job] = {job.name: job for job in _TABLE}
 
 
 def get_job(name: str) -> Job:
-    """Return the job with this name. Raises NotFoundError for an unknown name."""
+    """Return the scheduled job with this name. Raises NotFoundError for an unknown name."""
     if name not in JOBS:
         raise NotFoundError(f"There is no job {name!r}.", hint=f"The jobs are: {', '.join(JOBS)}.")
     return JOBS[name]
@@ -142,7 +142,7 @@ async def list_job_statuses(newton: AgentServices) -> list[JobStatus]:
 
 
 def describe_due(last: JobRun | None, due_at: datetime | None, now: datetime) -> str:
-    """Return why a job runs at its next time, or why it does not."""
+    """Return, as words, why a job runs at its next time `due_at`, or why it has none. `last` is its last run."""
     if last and last.state == "running":
         return f"runs now, attempt {last.attempts} of {MAX_ATTEMPTS}"
     if last and last.state == "queued":

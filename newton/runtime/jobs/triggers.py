@@ -20,7 +20,7 @@ _TICK = timedelta(microseconds=1)
 
 
 class JobSchedule(Protocol):
-    """The due times of a job. `description` states them in words; `jitter_seconds` is the maximum delay of a run."""
+    """The due times (slots) of a job. `description` states them in words; `jitter_seconds` is the maximum delay."""
 
     @property
     def description(self) -> str: ...
@@ -29,7 +29,7 @@ class JobSchedule(Protocol):
     def jitter_seconds(self) -> int: ...
 
     def last_slot(self, now: datetime) -> datetime | None:
-        """Return the time of the last slot at or before `now`, in UTC, or None."""
+        """Return the time of the last slot at or before `now`, in UTC; None if there was none."""
         ...
 
     def next_slot(self, now: datetime) -> datetime | None:
@@ -71,6 +71,7 @@ class CronSchedule:
     jitter_seconds: int = 0
 
     def last_slot(self, now: datetime) -> datetime | None:
+        # a trigger only computes later times, so search forward from ever earlier ones
         until = min(now, self.trigger.end_date) if self.trigger.end_date else now
         window = _FIRST_WINDOW
         while True:
@@ -102,7 +103,7 @@ class CronSchedule:
         return _in_utc(found)
 
     def _is_repeated(self, moment: datetime) -> bool:
-        """Return whether a named hour has come already, before the clock was set back."""
+        """Return True if the trigger names hours, and this one has come already before the clock was set back."""
         hours = next(str(one) for one in self.trigger.fields if one.name == "hour")
         return moment.fold == 1 and not hours.startswith("*")
 

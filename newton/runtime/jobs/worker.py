@@ -51,9 +51,9 @@ class WorkerTimings:
 
 @dataclass(slots=True)
 class JobWorker:
-    """A worker that claims runs as `holder`.
+    """A worker that claims runs of jobs under the name `holder`, and calls `run` for each.
 
-    It executes each in a task of its own, so a failure affects no other run.
+    Each run has a task of its own, so a failure affects no other run.
     """
 
     db: Database

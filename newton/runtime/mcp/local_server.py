@@ -38,9 +38,10 @@ class LocalMcpCaller:
 async def open_local_server(
     settings: Settings, session: str | None, tools: str | None, on_notice: Callable[[str], None]
 ) -> AsyncGenerator[httpx2.AsyncClient]:
-    """Open the agent, and yield an HTTP client that calls the MCP server without a network.
+    """Open the agent, and yield an HTTP client that calls an MCP server in this process, without a network.
 
-    Before and after, extract facts and embed pending memories, as the jobs of a daemon do.
+    `session` is the default session of tool calls, and `tools` the sets of tools to offer. At the begin, in the
+    background, and at the end, facts are extracted and pending memories embedded, as the jobs of a daemon do.
     """
     async with open_newton(settings, long_running=True, on_notice=on_notice) as newton:
         caller = LocalMcpCaller(newton, session, parse_tool_sets(tools))

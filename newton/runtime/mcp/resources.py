@@ -63,7 +63,7 @@ def convert_errors(**details: str) -> Generator[None]:
 
 @contextmanager
 def hide_internal_details() -> Generator[None]:
-    """Replace an unexpected exception of the `with` block by a NewtonError; else the SDK sends its message."""
+    """Replace an unexpected exception of the `with` block by a NewtonError, so that the SDK does not send its text."""
     failures = dict[str, str]()
     with isolate_failure("MCP request", failures, passed=(NewtonError,)):
         yield
@@ -92,7 +92,7 @@ SEPARATOR = ":"  # between the part of the list and the position in it, in a cur
 
 
 class ResourceKind(NamedTuple):
-    """A resource, or a family of resources if `uri` is a URI template (RFC 6570), with the tool that reads it.
+    """An MCP resource, or a family of them if `uri` is a URI template (RFC 6570), with the tool that reads it.
 
     The variables of the template are the arguments of the tool.
     """
@@ -122,7 +122,7 @@ TEMPLATES = (MEMORY_TEMPLATE, SESSION_TEMPLATE, DECISION_TEMPLATE)
 
 
 def list_templates() -> ListResourceTemplatesResult:
-    """Return the templates of the URIs."""
+    """Return the URI templates of the resources that a client can read by filling them in."""
     templates = [
         ResourceTemplate(
             name=one.name, title=one.title, uri_template=one.uri, description=one.description, mime_type=JSON_TYPE
@@ -133,9 +133,10 @@ def list_templates() -> ListResourceTemplatesResult:
 
 
 async def list_resources(newton: AgentServices, cursor: str | None) -> ListResourcesResult:
-    """Return a page of the list: the fixed resources, the sessions, then the memories that `list_memories` lists.
+    """Return a page of the resources: the fixed ones, the sessions, then the memories that `list_memories` lists.
 
-    Sessions and memories are listed newest first. Raises InputError for an invalid cursor.
+    Sessions and memories are listed newest first. `cursor` is the one that the page before returned, None for the first
+    page. Raises InputError for an invalid cursor.
     """
     part, position = _decode(cursor)
     if part == SESSIONS:
@@ -261,7 +262,7 @@ def list_prompts() -> ListPromptsResult:
 async def get_prompt(
     newton: AgentServices, name: str, arguments: Mapping[str, str], *, session: str | None = None
 ) -> GetPromptResult:
-    """Return the message of a prompt. `session` is used by a prompt that takes a session, if the arguments name none.
+    """Return the message of a prompt. `session` is the default for its argument `session`, if it has one.
 
     Raises NotFoundError for an unknown prompt and InputError for its arguments.
     """

@@ -57,8 +57,8 @@ RequestContext = ServerRequestContext[Any, Any]
 class McpCaller(Protocol):
     """The caller of an MCP request: the services of its agent, and the permissions (scopes) of its token.
 
-    `session` is the session of its tool calls that name none; None without one. `tool_sets` are the sets of tools that
-    it asked for, beside the core. `deadline` is that of an HTTP request; None gives each call the default time.
+    `session` is the default session of its tool calls, or None. `tool_sets` are the sets of tools that it asked for,
+    beside the core (the tools that every client gets). `deadline` ends the search of memory; None is the default time.
     """
 
     @property
@@ -171,7 +171,7 @@ def _require_scope(caller: McpCaller, scope: TokenScope, *, what: str) -> None:
 
 
 def build_session_manager(key: str) -> StreamableHTTPSessionManager:
-    """Return the stateless MCP server for HTTP. It reads the McpCaller of a request from the ASGI scope at `key`."""
+    """Return the stateless MCP server for HTTP. The ASGI scope of a request has its McpCaller under `key`."""
 
     def get_caller(context: RequestContext) -> McpCaller:
         assert context.request, "the transport is HTTP"
@@ -181,7 +181,7 @@ def build_session_manager(key: str) -> StreamableHTTPSessionManager:
 
 
 def describe_tool(name: str, tool: McpTool, sets: frozenset[str]) -> Tool:
-    """Return the definition of a tool for a client that asked for some sets of tools."""
+    """Return the MCP definition of a tool, for a client that asked for the sets of tools in `sets`."""
     hints = ToolAnnotations(
         read_only_hint=tool.effect == "reads",
         destructive_hint=tool.effect == "destroys",

@@ -34,7 +34,7 @@ class StdioRelay:
     """Sends each message to the server and writes the response; requests are answered concurrently.
 
     `connect` returns a client of the server that runs now. It is called before each attempt, because a restarted daemon
-    has another address. Its ConfigError is the answer to a request.
+    has another address. If it raises ConfigError, the error is the answer to the request.
     """
 
     def __init__(self, connect: Callable[[], Awaitable[httpx2.AsyncClient]], write: Callable[[str], object]) -> None:
@@ -141,7 +141,7 @@ def _encode_header(value: str) -> str:
 async def read_lines() -> AsyncGenerator[bytes]:
     """Yield the lines of standard input.
 
-    A thread reads them, because a file cannot be read by the event loop. It ends with the process.
+    A thread reads them, because an event loop cannot wait for a file. The thread ends with the process.
     """
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[bytes]()
 

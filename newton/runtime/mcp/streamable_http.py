@@ -29,7 +29,7 @@ SESSION_HEADER, TOOLS_PARAMETER = "X-Newton-Session", "tools"
 
 @dataclass(frozen=True, slots=True)
 class HttpMcpCaller:
-    """The sender of an MCP request over HTTP, the session that its header names, and the tools that its URL names."""
+    """The sender of an MCP request over HTTP, the session in its header, and the sets of tools in its URL."""
 
     caller: AuthenticatedCaller
     session: str | None

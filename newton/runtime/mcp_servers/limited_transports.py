@@ -31,7 +31,10 @@ TransportStreams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendSt
 
 @dataclass(slots=True)
 class ServerProcess:
-    """A running server with its standard streams. `end_reason` says why the connection has ended; None before."""
+    """A running MCP server with its standard streams. `end_reason` says why the connection has ended; None before.
+
+    `error_tail` is the end of its standard error. `received` and `received_lines` count its output for the limits.
+    """
 
     process: Process
     received: int = 0
@@ -113,7 +116,7 @@ class ServerProcess:
         _send_signal(self.process, signal.SIGKILL)  # children that outlive it
 
     async def drain(self) -> None:
-        """Read what the ended server has left in its pipe: asyncio closes a pipe only at its end."""
+        """Read what the ended server has left in its pipe, because asyncio closes a pipe only once it is empty."""
         assert self.process.stdout, "it is a pipe"
         with suppress(TimeoutError, ConnectionError):
             async with asyncio.timeout(STOP_SECONDS):
@@ -123,8 +126,10 @@ class ServerProcess:
 
 @asynccontextmanager
 async def start_server(server: McpServerSettings) -> AsyncGenerator[tuple[TransportStreams, ServerProcess]]:
-    """Start the command of a server and yield its streams. It gets no environment but a few basic variables and its
-    own. Raises OSError if the command cannot be started.
+    """Start the command of an MCP server, and yield its message streams and the process. It ends with the block.
+
+    The command gets the environment variables in the settings of the server and a few basic ones, no others. Raises
+    OSError if it cannot be started.
     """
     assert server.command, "the server has a command"
     process = await asyncio.create_subprocess_exec(
@@ -169,7 +174,10 @@ def _send_signal(process: Process, signal_number: signal.Signals) -> None:
 async def connect_over_http(
     server: McpServerSettings,
 ) -> AsyncGenerator[tuple[TransportStreams, "LimitedHttpTransport"]]:
-    """Connect to the URL of a server (streamable HTTP). Redirects to other origins are not followed."""
+    """Connect to the URL of an MCP server (streamable HTTP), and yield its message streams and the transport.
+
+    Redirects to other origins are not followed.
+    """
     assert server.url, "the server has a URL"
     transport = LimitedHttpTransport(httpx2.AsyncHTTPTransport())
     async with (

@@ -70,9 +70,9 @@ class _StreamTransport:
 
 @dataclass(slots=True, kw_only=True)
 class ServerConnection:
-    """A server that is connected, or has failed: then `failure` says why, in words that follow "because".
+    """A connection to an MCP server. If it has failed, `failure` says why, in words that follow "because".
 
-    `tools` are its tools that can be used, by their name at the server; `problems` are the others.
+    `tools` are its tools that can be used, by their name at the server; `problems` says what is wrong with the others.
     """
 
     name: str
@@ -112,7 +112,7 @@ class ServerConnection:
                 await self._task
 
     async def refresh(self) -> None:
-        """List the tools again if the list is old or the server says that it has changed."""
+        """List the tools again if the list is old or the server says that it has changed. An error sets `failure`."""
         if not self.is_usable or monotonic_ms() - self._listed_at < LIST_AGE_MS:
             return
         try:
@@ -122,9 +122,10 @@ class ServerConnection:
             self.failure = self._describe(error, CONNECT_SECONDS)
 
     async def call(self, tool: ExternalTool, arguments: Mapping[str, object]) -> ExternalResult:
-        """Call a tool as it was listed. The result says so if the server fails; then the connection cannot be used.
+        """Call a tool, and return its result or, with `is_error`, why it failed.
 
-        If the server has said since that its tools have changed, they are listed before.
+        A tool that has changed since it was listed is not called. If the server fails, the connection cannot be used
+        any more.
         """
         if self._listed_at == 0.0:
             await self.refresh()
@@ -208,7 +209,7 @@ class ServerConnection:
         self._check_tools(listed)
 
     def _check_tools(self, listed: Sequence[ListedTool]) -> None:
-        """Keep the tools that can be used, and the reasons for the others."""
+        """Set `tools` to the listed tools that can be used, and `problems` to what is wrong with the others."""
         tools: dict[str, ExternalTool] = {}
         chosen = [one for one in listed if self.server.tools is None or one.name in self.server.tools]
         problems = [] if len(chosen) <= MAX_TOOLS else [f"it has more than {MAX_TOOLS} tools; the rest is left out"]

@@ -28,9 +28,10 @@ _NAME = TypeAdapter[str](McpServerName)
 
 
 def load_servers(settings: Settings) -> dict[str, McpServerSettings]:
-    """Return the servers by name. Fields of newton.toml take precedence over those of the data folder, then of files.
+    """Return the configured MCP servers by name, from newton.toml, the data folder, and the files under `mcp.files`.
 
-    Raises ConfigError for a file that cannot be read, and for an invalid server.
+    If several of them have a server, the fields of the first one take precedence. Raises ConfigError for a file that
+    cannot be read, and for an invalid server.
     """
     merged: dict[str, dict[str, Any]] = {}
     for path in reversed(settings.mcp.files):
@@ -76,7 +77,7 @@ def _select_fields(name: str, entry: object, path: Path) -> dict[str, Any]:
 
 
 def validate_server(name: str, fields: Mapping[str, Any]) -> McpServerSettings:
-    """Return the settings of a server. Raises ConfigError for an invalid name or field."""
+    """Return the settings of an MCP server, from its fields. Raises ConfigError for an invalid name or field."""
     try:
         _NAME.validate_python(name)
         server = McpServerSettings.model_validate(dict(fields))
@@ -94,7 +95,7 @@ def validate_server(name: str, fields: Mapping[str, Any]) -> McpServerSettings:
 
 
 def add_server(home: Path, name: str, fields: Mapping[str, Any]) -> None:
-    """Store a server in the data folder. Raises ConfigError if it is invalid, and InputError if it exists."""
+    """Store an MCP server in the data folder. Raises ConfigError if it is invalid, and InputError if it exists."""
     validate_server(name, fields)
     servers = read_own_servers(home)
     if name in servers:
@@ -103,7 +104,7 @@ def add_server(home: Path, name: str, fields: Mapping[str, Any]) -> None:
 
 
 def remove_server(home: Path, name: str) -> None:
-    """Remove a server from the data folder. Raises NotFoundError if it is not listed there."""
+    """Remove an MCP server from the data folder. Raises NotFoundError if it is not listed there."""
     servers = read_own_servers(home)
     if name not in servers:
         hint = "`newton mcp list` lists the servers. One of newton.toml or of a file is removed there."
@@ -124,7 +125,7 @@ RETRY_MS, MAX_RETRY_MS = 30_000.0, 900_000.0
 
 @dataclass(slots=True, kw_only=True)
 class McpServerPool:
-    """An ExternalToolSource for MCP servers. They are connected at the first use, and again after they have failed."""
+    """The MCP servers as a source of tools. They are connected at the first use, and again after they have failed."""
 
     servers: Mapping[str, McpServerSettings]
     _connections: "dict[str, ServerConnection]" = field(default_factory=dict[str, "ServerConnection"])
@@ -133,7 +134,10 @@ class McpServerPool:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def list_tools(self, agent: str, *, is_user_memory: bool = False) -> Sequence[ExternalTool]:
-        """Return the tools of all servers that the agent has, in the order of the settings."""
+        """Return the tools of all servers that the settings allow the agent, in their order.
+
+        For the separate memory of a user (`is_user_memory`), only servers whose settings name the agent are allowed.
+        """
         names = [
             name
             for name, server in self.servers.items()
@@ -147,7 +151,7 @@ class McpServerPool:
         return [tool for connection in usable for tool in connection.tools.values()]
 
     def is_offered(self, tool: ExternalTool, frame: str | None) -> bool:
-        """Return whether the lists of the server allow the tool in a frame: a frame without a list allows all."""
+        """Return whether the server's settings allow the tool in a frame (kind of input), which by default they do."""
         allowed = self.servers[tool.server].frames.get(frame or "")
         return allowed is None or tool.name in allowed
 
@@ -167,7 +171,10 @@ class McpServerPool:
         return await connection.call(tool, arguments)
 
     async def test(self, name: str) -> "ServerConnection":
-        """Connect to one server, also if it is not enabled, and return the connection. Raises NotFoundError."""
+        """Connect to one server, also if it is not enabled, and return the connection.
+
+        Raises NotFoundError for an unknown name.
+        """
         if name not in self.servers:
             hint = "`newton mcp list` lists the servers."
             raise NotFoundError(f"There is no MCP server {name!r}.", hint=hint)
@@ -219,7 +226,10 @@ class CheckedTool(BaseModel):
 
 
 class ServerCheckResult(BaseModel):
-    """The result: why the server cannot be used (`failure`), else its tools, and what is wrong with some of them."""
+    """The result of testing an MCP server: its usable tools, and what is wrong with others (`problems`).
+
+    `failure` is why the server cannot be used; None if it can.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -230,7 +240,10 @@ class ServerCheckResult(BaseModel):
 
 
 async def check_server(settings: Settings, name: str) -> ServerCheckResult:
-    """Connect to a server as it is listed now, and return what it offers. Raises NotFoundError for an unknown name."""
+    """Connect to the MCP server with this name in the settings, and return what it offers.
+
+    Raises NotFoundError for an unknown name.
+    """
     pool = McpServerPool(servers=load_servers(settings))
     try:
         connection = await pool.test(name)

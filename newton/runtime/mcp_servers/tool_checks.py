@@ -69,7 +69,7 @@ EXPECTED_SCHEMA = {"type": "string", "description": "What you expect to happen, 
 
 
 class ListedTool(NamedTuple):
-    """A tool as its server lists it."""
+    """A tool as its MCP server lists it. `schema` is the JSON schema of its arguments."""
 
     name: str
     description: str
@@ -79,7 +79,11 @@ class ListedTool(NamedTuple):
 
 
 def check_tool(tool: ListedTool, *, server: str, address: str, is_trusted: bool) -> ExternalTool | str:
-    """Return a listed tool in the form for a model, or the reason why it cannot be used."""
+    """Return a listed tool in the form for a model, or the reason why it cannot be used.
+
+    `address`, a text on how the server is reached, becomes a part of the tool's fingerprint. If the server
+    `is_trusted`, the tools that it marks as reading may be called without asking.
+    """
     if not NAME_PATTERN.fullmatch(tool.name):
         return "its name has other characters than letters, digits, and . _ / -"
     full_name = f"{server}__{re.sub(r'[./]', '_', tool.name)}"

@@ -51,9 +51,9 @@ def draw_reliability(
     x_label: str = CONFIDENCE_LABEL,
     y_label: str = "observed success rate",
 ) -> str:
-    """Draw the reliability diagram with Wilson intervals and counts. The diagonal stands for perfect calibration.
+    """Return the SVG of a reliability diagram (success rate by confidence), with Wilson intervals and counts.
 
-    `name` is the prefix of ids, unique in the page.
+    The diagonal stands for perfect calibration. `name` is the prefix of the SVG's ids, unique in the page.
     """
     side, max_count = PLOT_WIDTH, max(one.n for one in bins)
     grid = "".join(
@@ -71,7 +71,7 @@ def draw_reliability(
 
 
 def draw_sharpness(bins: Sequence[CalibrationBin]) -> str:
-    """Draw the histogram of stated confidences."""
+    """Return the SVG of the histogram of stated confidences."""
     max_count, width, bars = max(one.n for one in bins), PLOT_WIDTH / BIN_COUNT, ""
     for one in bins:
         left, height = one.low * PLOT_WIDTH, PLOT_HEIGHT * one.n / max_count
@@ -85,7 +85,7 @@ def draw_sharpness(bins: Sequence[CalibrationBin]) -> str:
 
 
 def draw_trend(windows: Sequence[TrendWindow]) -> str:
-    """Draw the Brier score and the bias of each window of reviews, in order of time."""
+    """Return the SVG of the Brier score and the bias of each window of consecutive reviews, in order of time."""
     values = [value for window in windows for value in (window.brier, window.bias)]
     low, high = min(0.0, *values), max(0.05, *values)
     marks = (0.0, high) if -low < MIN_MARK_GAP * (high - low) else (low, 0.0, high)
@@ -168,7 +168,7 @@ OTHER_SERIES = "other"
 
 
 def draw_days(name: str, title: str, counts: Mapping[str, Mapping[date, int]], days: Sequence[date]) -> str:
-    """Draw a stacked bar for each day, with a legend. `counts` are the numbers by series and by day.
+    """Return the SVG of a stacked bar for each day, with a legend. `counts` are the numbers by series and by day.
 
     The largest series have a colour each; the others are drawn as one series. `name` is the prefix of the ids.
     """
@@ -203,7 +203,10 @@ def draw_metric(
     *,
     format_tick: Callable[[float], str],
 ) -> str:
-    """Draw a metric over time as a line, above its target range (above, below), whose ends are labelled."""
+    """Return the SVG of a metric over time: a line over the band of its `target` range (above, below).
+
+    `values` are those of consecutive points, None where unknown. `format_tick` formats the labels.
+    """
     known = [value for value in values if value is not None]
     bounds = [value for value in target if value is not None]
     highest = 1.1 * max([*known, *bounds], default=1.0) or 1.0
@@ -226,13 +229,13 @@ def draw_metric(
 
 
 def draw_target_bar(value: float, target: tuple[float | None, float | None]) -> str:
-    """Draw a bar for a metric that has one value, with a mark at the end of its target range."""
+    """Return the SVG of a bar for a metric that has one value, with a mark at the end of its target range."""
     bound = next(end for end in target if end is not None)
     return draw_share(100 * value / bound, 200, mark=100)
 
 
 def draw_share(used: float, ceiling: float, *, mark: float | None = None) -> str:
-    """Draw a bar that is filled to `used` of `ceiling`, with a mark, such as the share of a layer.
+    """Return the SVG of a bar that is filled to `used` of `ceiling`, with a line at `mark`, such as a target.
 
     The bar is hidden from screen readers, because the numbers stand beside it.
     """

@@ -47,7 +47,7 @@ def _render_trend_section(report: CalibrationReport) -> str:
 
 
 def render_trend(trend: CalibrationTrend | None, n: int) -> str:
-    """Return a plot of the Brier score and the bias over time; a note if `n` reviews are too few for a trend."""
+    """Return the HTML of a plot of Brier score and bias over time, or of a note that `n` reviews are too few for it."""
     if trend is None:
         return f"<p>{escape(phrases.describe_missing_trend(n))}</p>"
     return (

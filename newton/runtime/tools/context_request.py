@@ -17,11 +17,11 @@ from newton.runtime.wiring import AgentServices
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextCall:
-    """A call that builds a context for an interface.
+    """A call that builds a context (text from memory for an input) for the interface `origin`.
 
     With `requires_session`, an unknown session is an error; otherwise the context is built without a session, for a
-    client that asks for a context before it stores its first message. Without a `deadline`, the call has the default
-    time.
+    client that asks for a context before it stores its first message. With `item_ids`, each line has the id of its
+    memory. Without a `deadline`, the call has the default time.
     """
 
     newton: AgentServices
@@ -31,10 +31,10 @@ class ContextCall:
     deadline: RequestDeadline | None = None
 
     async def build(self, query: FilteredContextInput) -> Bundle:
-        """Build the context, and record that its memories were used, unless it is a context of the past.
+        """Build and return the context. Unless it is one of the past, record that its memories were used.
 
         Raises NotFoundError for an unknown frame, profile, memory or, if required, session, and TimeoutExceededError at
-        the deadline, unless it accepts a partial result.
+        the deadline, unless the deadline accepts a partial result.
         """
         deadline = self.deadline or RequestDeadline.after()
         if deadline.accepts_partial:
@@ -103,7 +103,7 @@ class ContextCall:
         return await tasks.load_scope(found, tree)
 
     async def _find_sessions(self, name: str | None) -> tuple[UUID | None, Sequence[UUID]]:
-        """Return the id of the session and the ids of the sessions in its folder; None and () without a session."""
+        """Return the id of the named session and the ids of the sessions in its folder; None and () without one."""
         if name is None:
             return None, ()
         agent_id = self.newton.scope.agent_id

@@ -35,7 +35,7 @@ SESSION_FILTERS: Sequence[type[ToolInput]] = (
 
 
 class CallOptions(NamedTuple):
-    """Options of the connection for a tool call: the session of a call that names none, and the deadline."""
+    """What the connection gives to a tool call: a default session, and the deadline of the search of memory."""
 
     session: str | None = None
     deadline: RequestDeadline | None = None
@@ -45,9 +45,10 @@ DEFAULT_OPTIONS = CallOptions()
 
 
 class McpTool(NamedTuple):
-    """A tool: its input model, its effect on stored data, its handler, and its group of operations.
+    """A tool of the MCP server: its input model, its effect on stored data, its handler, and its group of operations.
 
-    Its description is the docstring of the input model. `core` are the fields that it has in the core set.
+    Its description is the docstring of the input model. `core` are the input fields that it has for a client that did
+    not ask for its group; a tool without any is not offered to such a client.
     """
 
     input_model: type[ToolInput]
@@ -64,8 +65,9 @@ class McpTool(NamedTuple):
 
     @property
     def takes_session(self) -> bool:
-        """Return whether the tool takes the session of the connection by default. A session that only filters a list
-        is never set by default.
+        """Return whether the session of the connection is the default of the tool's field `session`.
+
+        It is not for a field that only filters a list.
         """
         return "session" in self.input_model.model_fields and self.input_model not in SESSION_FILTERS
 
@@ -76,7 +78,7 @@ class McpTool(NamedTuple):
 
     @property
     def required_scope(self) -> TokenScope:
-        """The scope that the token of a caller needs."""
+        """Return the scope that the token of a caller needs for this tool."""
         return self.scope or EFFECT_SCOPES[self.effect]
 
 
@@ -87,7 +89,7 @@ async def run_tool(
     *,
     options: CallOptions = DEFAULT_OPTIONS,
 ) -> ToolResult:
-    """Run a tool call of a model and return its result or its error. Raises only DatabaseError."""
+    """Run a tool call of a model, and return its result or, for any error but a DatabaseError, the error as result."""
     try:
         tool = TOOLS.get(name)
         if tool is None:
@@ -107,7 +109,7 @@ async def run_tool(
 
 
 def to_error_result(error: NewtonError) -> ToolResult:
-    """Return an error as the result of a tool. Its texts name tools."""
+    """Return an error as the result of a tool. Its texts name tools in place of commands."""
     error = rename_in_error(error, "mcp")
     return ToolResult({"error": error.what, "hint": error.hint, "code": error.code}, is_error=True)
 

@@ -13,9 +13,9 @@ TOOL_SETS = tuple(name for name in GROUPS if any(tool.group == name for tool in 
 
 
 def parse_tool_sets(text: str | None) -> frozenset[str]:
-    """Return the sets that a client asks for beside the core, such as `memory,decisions`; `all` stands for every set.
+    """Return the sets of tools that a client asks for, such as `memory,decisions`; `all` stands for every set.
 
-    Raises InputError for an unknown one.
+    The core, which every client gets, is not among them. Raises InputError for an unknown set.
     """
     names = {one.strip() for one in (text or "").split(",") if one.strip()}
     for name in sorted(names.difference(TOOL_SETS, (ALL,))):
@@ -25,12 +25,12 @@ def parse_tool_sets(text: str | None) -> frozenset[str]:
 
 
 def list_offered(sets: Iterable[str]) -> Mapping[str, McpTool]:
-    """Return the tools of the core and of some sets by name."""
+    """Return, by name, the tools of the core, which every client gets, and those of the sets in `sets`."""
     return {name: tool for name, tool in TOOLS.items() if tool.core or tool.group in sets}
 
 
 def require_offered(name: str, sets: Iterable[str]) -> None:
-    """Raise NotFoundError if a tool is in none of the sets that a client asked for; the hint says how to ask for it."""
+    """Raise NotFoundError, with how to ask for the tool, if it is neither in the core nor in one of `sets`."""
     tool = TOOLS.get(name)
     if tool and name not in list_offered(sets):
         raise NotFoundError(
@@ -41,7 +41,7 @@ def require_offered(name: str, sets: Iterable[str]) -> None:
 
 
 def describe_input(tool: McpTool, sets: Iterable[str]) -> dict[str, Any]:
-    """Return the schema of the input of a tool; of one that is offered only as a part of the core, its main fields."""
+    """Return the JSON schema of the input of a tool; with only its core fields if its group is not in `sets`."""
     schema = tool.schema
     if tool.group in sets or not tool.core:
         return schema

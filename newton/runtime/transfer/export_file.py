@@ -56,7 +56,7 @@ ROW_PREFIX, ROW_SEPARATOR, ROW_SUFFIX = b'{"table":"', b'","row":', b"}\n"
 
 
 class ArchiveHeader(BaseModel):
-    """The first line of an export: the agent, the time of the export, and the line count of each table."""
+    """The first line of an export file: the agent, the time of the export, and the line count of each table."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -68,7 +68,7 @@ class ArchiveHeader(BaseModel):
 
 
 class ArchiveTrailer(BaseModel):
-    """The last line of an export. `lines` and `sha256` cover all lines before it."""
+    """The last line of an export file. `lines` and `sha256` are the number and the hash of all lines before it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -179,7 +179,8 @@ class AgentArchive:
     async def restore(self, file: IO[bytes], *, progress: Callable[[int], None] = lambda lines: None) -> ArchiveHeader:
         """Restore the agent from a file in one transaction, and return the header of the file.
 
-        Raises InputError for a damaged file, before any change, and ConflictError if the agent already has memories.
+        `progress` is called repeatedly with the number of lines restored since its last call. Raises InputError for a
+        damaged file, before any change, and ConflictError if the agent already has memories.
         """
         header, agent_id = await asyncio.to_thread(verify_archive, file), self.scope.agent_id
         async with self.scope.transaction() as tx:

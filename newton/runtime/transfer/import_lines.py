@@ -193,7 +193,7 @@ class DecisionImportLine(ImportLine):
     reviewed_at: Timestamp | None = None
 
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
-        """Convert the line to a decision. An outcome without `reviewed_at` gets the time of the decision."""
+        """Convert the line to the decision to store. An outcome without `reviewed_at` gets the time of the decision."""
         if self.outcome is None and (self.lesson or self.reviewed_at):
             raise InputError("there is no 'outcome'.", hint="A 'lesson' and a 'reviewed_at' require an 'outcome'.")
         lists = {"alternatives": tuple(self.alternatives), "tags": tuple(self.tags)}

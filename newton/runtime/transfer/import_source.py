@@ -43,8 +43,8 @@ class ImportSource:
     """A source of items to import.
 
     `format` names it for people, as in "an export of ChatGPT". `trust` is that of its facts and documents; a message
-    has the trust of its role. `read` yields the entries from the beginning each time it is called;
-    `passed_over` counts what the last complete reading left out on purpose, by reason. With `is_counted`, its contents
+    has the trust of its role. `read` yields the entries from the beginning each time it is called. `passed_over`
+    counts, by reason, what the last complete reading left out on purpose. With `is_counted`, the counts of its contents
     are shown before they are imported.
     """
 
@@ -73,7 +73,7 @@ class ImportReport:
 
 @dataclass(slots=True)
 class SourceSummary:
-    """The counts of a source: its items by kind, the rejected entries, and the first and last time."""
+    """The counts of a source to import: its items by kind, the rejected entries, and the first and last time."""
 
     sessions: int = 0
     messages: int = 0
@@ -138,7 +138,7 @@ KNOWN_TYPES = f"Known types: {', '.join(LINE_TYPES)}."
 
 
 def read_lines(path: Path) -> Iterator[SourceEntry]:
-    """Yield an entry for each non-blank line. For an invalid line, the size is 0 and the item an error."""
+    """Yield an entry for each non-blank line of an NDJSON file. That of an invalid line has the size 0 and an error."""
     occurrences: Counter[bytes] = Counter()
     for number, raw in _raw_lines(path):
         if isinstance(raw, NewtonError):
@@ -153,12 +153,12 @@ def read_lines(path: Path) -> Iterator[SourceEntry]:
 
 
 def read_file(path: Path) -> ImportSource:
-    """Return the source of an NDJSON file."""
+    """Return an NDJSON file as a source of items to import."""
     return ImportSource(format="NDJSON lines", is_counted=False, read=lambda: read_lines(path))
 
 
 def parse_line(raw: bytes, *, occurrence: int = 0) -> ImportItem:
-    """Parse a line and return its item. `occurrence` is the number of identical lines before it.
+    """Parse a line of an import file, and return the item to store. `occurrence` counts the identical lines before it.
 
     Raises InputError for an invalid line.
     """
@@ -176,9 +176,10 @@ def parse_line(raw: bytes, *, occurrence: int = 0) -> ImportItem:
 
 
 def convert_line(line: object, *, key: str, occurrence: int = 0) -> ImportItem:
-    """Convert the object of a line to its item. Raises InputError for an object that is no valid line.
+    """Convert the JSON object of an import line to the item to store. Raises InputError if it is no valid line.
 
-    A line without a ref is identified by `key`, its own text, so that a repeated import is idempotent.
+    A line without a ref is identified by `key` (its text) and `occurrence`, the number of identical lines before it, so
+    that a repeated import stores nothing twice.
     """
     try:
         parsed = LINE_ADAPTER.validate_python(line)

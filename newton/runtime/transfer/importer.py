@@ -45,7 +45,7 @@ from newton.runtime.transfer.import_source import ImportReport, ImportSource, Re
 async def write_items(
     tx: Tx, items: Sequence[ImportItem], *, ctx: LifecycleContext, sizes: SummarySizes = DEFAULT_SIZES
 ) -> int:
-    """Store the items in the caller's transaction and return the number of items that are new.
+    """Store the items of an import in the caller's transaction, and return the number of items that are new.
 
     Raises InputError or ConflictError for an item that cannot be stored.
     """
@@ -159,7 +159,7 @@ class MemoryImporter:
     async def run(self, source: ImportSource, *, progress: ProgressCallback = lambda lines: None) -> ImportReport:
         """Import each valid item that is not stored yet, and return the counts.
 
-        `progress` is called after each step with the number of items that the step has processed.
+        `progress` is called repeatedly with the number of items processed since its last call.
         """
         report, signal = ImportReport(), EmbedSignal()
         async with task_group() as tasks:
@@ -204,9 +204,9 @@ class MemoryImporter:
         return item
 
     async def _write_batch(self, batch: Sequence[PlacedItem], report: ImportReport, trust: Trust) -> None:
-        """Write the batch in one transaction. If an item is invalid, write the halves of the batch separately.
+        """Write the batch in one transaction, and add its counts to the report.
 
-        This is repeated until only the invalid item is left out and reported.
+        If an item is invalid, write the halves of the batch separately, until only this item is left out and reported.
         """
         items = [item for _, item in batch]
         await self.scope.reserve_storage(*map(repr, items))

@@ -166,8 +166,7 @@ class ChatCompletionRequest(BaseModel):
 
     @property
     def wants_plain_text(self) -> bool:
-        """Return whether the request asks for one reply in plain text. Only then is the model offered Newton's tools.
-        """
+        """Return whether the request asks for one reply in plain text. Only then can the model use Newton's tools."""
         return not self._structured_fields
 
     @property

@@ -67,8 +67,8 @@ _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 class HeaderCheckMiddleware:
     """A middleware that rejects requests from foreign web origins and for unknown host names.
 
-    This prevents DNS rebinding. It also rejects a request that repeats a header for the token, the agent or the user,
-    because a proxy might check one of them and the daemon use the other.
+    This prevents DNS rebinding. It also rejects a request that repeats a header of `SINGLE_HEADERS`, such as the one
+    with the token, because a proxy might check one of them and the daemon use the other.
     """
 
     def __init__(self, app: ASGIApp, hosts: Set[str]) -> None:

@@ -49,7 +49,7 @@ class _OpenItem:
 
 @dataclass(slots=True)
 class OutputStream:
-    """The output items of one response. Its methods return the events for a client.
+    """The output items (message, reasoning, tool calls) of one response. Its methods yield the events for a client.
 
     With `summarizes_reasoning`, the reasoning of the model is sent as a summary.
     """
@@ -82,7 +82,7 @@ class OutputStream:
             part["logprobs"] += _to_logprobs(delta.logprobs.get("content"))
 
     def finish(self, calls: Sequence[ToolCall], status: ItemStatus) -> Iterator[ResponseEvent]:
-        """Close the open items with the status, add the tool calls, and yield the events."""
+        """End the open items with the status, add the tool calls as items, and yield the events."""
         yield from self._close_reasoning(status)
         yield from self._close_message(status)
         for number, call in enumerate(calls):

@@ -84,7 +84,7 @@ def to_failure(error: NewtonError) -> ResponseOutcome:
 def build_response(
     body: ResponseRequest, head: ResponseHead, output: Sequence[Mapping[str, Any]], outcome: ResponseOutcome | None
 ) -> dict[str, Any]:
-    """Return the response object, without token usage. If `outcome` is None, its status is "in_progress"."""
+    """Return the response object of the API, without token usage. None as `outcome` is the status "in_progress"."""
     return {
         **_build_common(head, output, outcome),
         **{name: getattr(body, name) for name in ECHOED_FIELDS},
@@ -100,7 +100,7 @@ def build_response(
 
 
 def build_stored_response(stored: StoredResponse) -> dict[str, Any]:
-    """Return the response object for a stored response.
+    """Return the response object of the API for a stored response.
 
     Instructions and tools are missing, because they are not stored.
     """
@@ -181,9 +181,9 @@ def _build_common(
 
 @dataclass(slots=True, kw_only=True)
 class EventWriter:
-    """A writer of one response. `store` is None if the response is not to be stored.
+    """A writer of one response of the Responses API, as one JSON object or as a stream of events.
 
-    `store` is called before the client gets the completed response.
+    `store` is called before the client gets the completed response; None if the response is not to be stored.
     """
 
     body: ResponseRequest
@@ -198,7 +198,7 @@ class EventWriter:
         self._output = OutputStream(self.head.response_id, summarizes_reasoning=summarizes)
 
     async def build_whole(self, pieces: AsyncGenerator[StreamItem]) -> dict[str, Any] | None:
-        """Return the response as one JSON object; None if the client has disconnected."""
+        """Return the response as one JSON object; None if `pieces` end without a result: the client has left."""
         response: dict[str, Any] | None = None
         async with aclosing(pieces):
             async for piece in pieces:
@@ -207,7 +207,7 @@ class EventWriter:
         return response
 
     async def stream_events(self, pieces: AsyncGenerator[StreamItem]) -> AsyncGenerator[str]:
-        """Yield the response as server-sent events; see `TurnWriter.stream_events`."""
+        """Yield the response as server-sent events: a comment at once, and at the end an error of the turn, if any."""
         yield format_comment(None)
         begun = build_response(self.body, self.head, [], None)
         yield self._format([{"type": f"response.{name}", "response": begun} for name in ("created", "in_progress")])

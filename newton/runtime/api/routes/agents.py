@@ -51,8 +51,8 @@ class AgentInfo(ResponseModel):
 class AgentQueueInfo(ResponseModel):
     """An agent with the counts of its queued and failed job runs.
 
-    If the agent is the separate memory of a user, `parent` names the agent that serves the user `user`; else both are
-    null. `model` is its default model; null stands for the model in the configuration.
+    An agent can be the separate memory of one user of another agent: `user` is then the name of this user, and `parent`
+    that of the other agent. Else both are null. `model` is its default model; null stands for the configured one.
     """
 
     name: str
@@ -117,7 +117,7 @@ class FailingModelInfo(ResponseModel):
 class TokenInfo(ResponseModel):
     """The agent and the scope of a token, and the agent's chat model. `model` is null if none is configured.
 
-    `failing_models` are models that do not work in the background; Newton does without them until they answer again.
+    `failing_models` are models that fail in background jobs; these go on without them until they answer again.
     """
 
     agent: str

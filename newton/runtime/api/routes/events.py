@@ -23,7 +23,7 @@ RECONNECT_SECONDS = 2  # pause before a reconnect
 
 
 class EventBroadcaster:
-    """A broadcaster that wakes the subscribers of an agent when a new event is stored.
+    """A broadcaster that wakes the subscribers of an agent (the event streams) when an event of it is stored.
 
     Subscribers must also poll, because a notification is lost while the database connection is down.
     """

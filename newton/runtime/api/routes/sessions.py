@@ -80,7 +80,7 @@ class AppendMessagesRequest(RequestModel):
         return self._refused
 
     def refuse(self, name: ItemList, index: int, error: NewtonError) -> RefusedItem:
-        """Return the description of an item of the list `name` that cannot be stored."""
+        """Return the place in the request and the error of the item at `index` of the list `name`."""
         place = self._places[name][index] if self._places else index
         return RefusedItem(item=f"{name}[{place}]", detail=error.what)
 

@@ -60,8 +60,8 @@ _CODE_THEME = ANSISyntaxTheme(
 class MarkdownBlock:
     """The rows of a text, heading, code block, rule or table, with the marks of its quotes and list items.
 
-    `start` and `anchor` are lines of the source: where the block begins, and where the block or the item that contains
-    all of it begins. If more of the reply may follow, the first `settled` rows stay as they are.
+    `start` is the line of the source at which the block begins; `anchor` is that of the outermost quote or item that
+    contains it, or `start`. While more of the reply may follow, only the first `settled` rows are final.
     """
 
     kind: str
@@ -75,7 +75,7 @@ class MarkdownBlock:
 
 @dataclass(slots=True, kw_only=True)
 class MarkdownRenderer:
-    """Renders Markdown as rows of escape sequences for a terminal of so many columns."""
+    """Renders Markdown as rows of text with escape sequences, for a terminal that is `columns` wide."""
 
     columns: int
     has_colors: bool
@@ -88,7 +88,7 @@ class MarkdownRenderer:
         self.console.no_color = not self.has_colors
 
     def render(self, source: str, before: MarkdownBlock | None, *, is_end: bool) -> list[MarkdownBlock]:
-        """Render a source, of which more may follow unless `is_end`. `before` is the block before it."""
+        """Return the blocks of a Markdown source, which goes on unless `is_end`. `before` is the block before it."""
         lines, blocks = source.split("\n"), list[MarkdownBlock]()
         for block in self._iter_blocks(_PARSER.parse(source), is_end=is_end):
             line_before = lines[block.start - 1].strip(BLANKS) if block.start else "none"
@@ -109,13 +109,13 @@ class MarkdownRenderer:
 
     @staticmethod
     def render_rule(columns: int, label: str = "") -> Text:
-        """Return the row above or below code."""
+        """Return the row above or below a code block, with `label` in it."""
         width = min(columns, MAX_RULE_COLUMNS)
         start = f"── {visible(label)} " if label and len(label) + 5 < width else ""
         return Text(start + "─" * (width - len(start)), "dim")
 
     def to_rows(self, texts: Sequence[Text | Table], columns: int | None = None) -> list[str]:
-        """Return each text as a row, and a table as rows of so many columns."""
+        """Return each text as a row, and a table as rows, at most `columns` wide, with escape sequences."""
         rows: list[str] = []
         for text in texts:
             with self.console.capture() as capture:
@@ -124,7 +124,8 @@ class MarkdownRenderer:
         return rows
 
     def _iter_blocks(self, tokens: Sequence[Token], *, is_end: bool) -> Iterator[MarkdownBlock]:
-        """Yield the blocks. An open quote or item is two texts: before its first row, and before the others."""
+        """Yield the blocks of parsed Markdown."""
+        # for each open quote or item: the text before its first row, and the text before its others
         marks: list[tuple[str, str]] = []
         anchor = 0
         for place, token in enumerate(tokens):
@@ -197,7 +198,7 @@ class MarkdownRenderer:
         return marks[max(len(marks) - self.columns // 2, 0) :]
 
     def _to_text(self, inline: Token) -> Text:
-        """Return a text with its styles and the addresses of its links. Without colors, code keeps its marks."""
+        """Return an inline token as text with its styles and link addresses. Without colors, code keeps its marks."""
         text, styles, links = Text(), list[str](), list[tuple[str, int]]()
         for token in inline.children or ():
             if token.nesting == 1:
@@ -250,7 +251,7 @@ class MarkdownRenderer:
 
 
 def read_language(info: str) -> str:
-    """Return the language that a fence names; "" if it names none."""
+    """Return the language in the first line of a code block, after the fence; "" if it names none."""
     return "".join(info.split()[:1]).lower()
 
 
@@ -278,7 +279,7 @@ def _wrap(text: Text, columns: int) -> Iterator[Text]:
 
 
 def find_row_breaks(line: str, columns: int, indent: int = 0) -> list[int]:
-    """Return the places at which a line is broken into rows. The rows after the first one are indented by `indent`.
+    """Return the positions of `line` at which its rows after the first one begin. These are indented by `indent`.
 
     A word that is longer than a row is left to the terminal, so that a long address can be copied.
 

@@ -29,10 +29,10 @@ _START = re.compile(r"[ \t]*(?:(?:[-*+•>]|\d{1,9}[.)])[ \t]+)?")
 
 @dataclass(slots=True, kw_only=True)
 class MarkdownStream:
-    """Renders Markdown as it is received. `pending` is the row that is not complete, which is replaced until it is.
+    """Renders Markdown as it is received. `pending` is the last row while it is not complete.
 
-    A row is complete when the next one has begun, a table and the rows with an open emphasis, link or code when the
-    block ends. `count_columns` returns the width of the terminal, which may change between blocks.
+    A row is complete when the next one has begun. A table, and a row with an open emphasis, link or code, is complete
+    when its block ends. `count_columns` returns the width of the terminal, which may change between blocks.
     """
 
     count_columns: Callable[[], int]
@@ -56,12 +56,15 @@ class MarkdownStream:
         return "" if self._is_held and "\n" not in text else self._print(is_end=False)
 
     def release(self) -> str:
-        """Return the rows that are held back; a last row of text is not ended. More of the reply begins a new row."""
+        """Return the rows that are held back, without a line break after a last row of text.
+
+        What is added later begins a new row.
+        """
         output = self._print(is_end=True)
         return output if self._fence else output.removesuffix("\n")
 
     def finish(self) -> str:
-        """Return the rest of the reply. The last row is not ended."""
+        """Return the rest of the reply, without a line break at its end."""
         output = self._print(is_end=True)
         if self._fence:
             output += self._to_output([self._renderer.render_rule(self._renderer.columns)])
@@ -76,7 +79,7 @@ class MarkdownStream:
                 return output
 
     def _print_blocks(self, *, is_end: bool) -> str:
-        """Print rows until a code block begins, of which each line is a row."""
+        """Return the complete rows up to the next code block, whose lines `_print_code` returns."""
         if not self._printed and self._renderer.columns != self.count_columns():
             self._renderer = MarkdownRenderer(columns=self.count_columns(), has_colors=self.has_colors)
         known, end, last = self._source.rpartition("\n")
@@ -173,7 +176,7 @@ class WrappedStream:
         return output + self._print(rest[:end])
 
     def release(self) -> str:
-        """Return what is held back. More of the reply begins a new row."""
+        """Return the incomplete word that is held back. What is added later begins a new row."""
         text, self._buffer = self._buffer, ""
         output = self._print(text)
         self._end_line()

@@ -25,10 +25,10 @@ SESSION_HEADER = "X-Newton-Session"
 
 @dataclass(slots=True, kw_only=True)
 class McpConnector:
-    """Finds the MCP server for each message: that of the running daemon or, without one, a server in this process.
+    """Finds the MCP server for each message: that of the running daemon, or `local`, a server in this process.
 
-    `local` is the server in this process, which stays once it is open. The settings of a daemon are compared with those
-    of this process each time that one was started: another database would be read and written without a word.
+    `local` is None until it is open; then it is used for good. When a daemon has been started, its settings are first
+    compared with those of this process, because it might use another database. `tools` are the sets of tools to offer.
     """
 
     settings: Settings

@@ -47,7 +47,7 @@ async def ask_approval(request: ApprovalRequest, ask: LineAsker) -> ApprovalAnsw
 
 
 def format_request(request: ApprovalRequest) -> str:
-    """Return a call as text: the tool, all arguments, what the model expects, and the warnings."""
+    """Return a tool call as text to show: the tool, all arguments, what the model expects, and the warnings."""
     tool = request.tool
     kind = (
         "read with" if tool.is_read else "act with" if not tool.is_destructive else "act, perhaps destructively, with"

@@ -20,7 +20,7 @@ NOT_SENT = "The message was not sent."
 
 @dataclass(frozen=True, slots=True)
 class AttachedInput:
-    """An input with its files: the text for the model, notes for the person, and the images."""
+    """An input with its files: the text for the model, notes for the person at the terminal, and the images."""
 
     text: str
     notes: Sequence[str] = ()
@@ -28,7 +28,10 @@ class AttachedInput:
 
 
 def find_files(text: str) -> list[Path]:
-    """Return the files that a text names as `@path` or `@"path with spaces"`. Other words with @ are left alone."""
+    """Return the existing files that a text names as `@path` or `@"path with spaces"`.
+
+    Raises InputError for more than `MAX_FILES`.
+    """
     existing = [path for path in _find_paths(text) if path.is_file()]
     if len(existing) > MAX_FILES:
         raise InputError(f"The input names {len(existing)} files.", hint=f"Name at most {MAX_FILES} files at once.")
@@ -36,9 +39,9 @@ def find_files(text: str) -> list[Path]:
 
 
 def find_missing_files(text: str) -> list[Path]:
-    """Return what a text names as `@path` and is no file, if it looks like one: `@ana` may be a person.
+    """Return the paths that a text names as `@path` but that are no files, so that the person can be told.
 
-    It does if it has a slash or ends as files do.
+    Only a path with a slash, a known file extension or an existing folder counts, because `@ana` may be a person.
 
     >>> [str(path) for path in find_missing_files("Ask @ana about @/no/such/file and @no-such-file.txt, please")]
     ['/no/such/file', 'no-such-file.txt']
@@ -62,9 +65,9 @@ def _find_paths(text: str) -> list[Path]:
 
 
 async def attach_files(backend: ChatBackend, session: str, text: str) -> AttachedInput:
-    """Store the documents that an input names, and read its images.
+    """Store the documents that an input names as `@path`, and read the images; return the input to send.
 
-    Raises InputError for a file that is too large or has no text; then the message is not sent.
+    Raises InputError for a file that is too large, cannot be read or has no text.
     """
     notes = [_explain_missing(path) for path in find_missing_files(text)]
     images: list[ImagePart] = []

@@ -34,12 +34,12 @@ CommandRunner = Callable[["ChatConversation", str], Awaitable[None]]
 class ChatConversation:
     """A running conversation: its session, chosen frame (kind of input), last turn and pending proposals.
 
-    `strategy` is the compaction preset or list of strategies for its turns; None means the setting.
-    `run_command` runs an input that begins with "/".
-    `private_messages` are the messages since /private was entered; None if messages are stored. With `debug`, what the
-    model is sent is printed before each answer. `tokens_used` counts the tokens of the model in this conversation,
-    `has_begun` says whether a part of the running answer was printed, and
-    `turn_began_at` is the time at which the last turn began.
+    `strategy` is the compaction preset or list of strategies for its turns; None means the setting. `run_command` runs
+    an input that begins with "/". `private_messages` are the messages since /private was entered; None if messages are
+    stored. With `debug`, what the model is sent is printed before each answer. `rules` are the changes of rules by the
+    last turn. `answer_task` is the running answer or command. `has_begun` is True once a part of an answer is printed,
+    and `is_leaving` once the conversation is to end. `stopped_at` is the loop time of the last Ctrl-C during an answer.
+    `tokens_used` counts the tokens of the model, and `turn_began_at` is the time at which the last turn began.
     """
 
     backend: ChatBackend
@@ -210,7 +210,9 @@ class ChatConversation:
 
     @property
     def status(self) -> str:
-        """Return one line on the last turn: its frame, the tokens of its context by layer, and the tokens spent."""
+        """Return one line on the last turn: its frame (kind of input), the tokens of its context by layer (section),
+        and the tokens spent; the name of the session before the first turn.
+        """
         if (turn := self.last_turn) is None or (context := turn.context_summary) is None:
             return f"session {self.name}"
         layers = sorted(

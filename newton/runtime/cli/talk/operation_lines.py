@@ -18,7 +18,7 @@ _ARGUMENT = re.compile(r'\s*(?:"([^"]*)"|(\S+))')
 
 
 class SlashCommand(NamedTuple):
-    """A slash command that runs one operation.
+    """A slash command of the chat that runs one operation (function of Newton).
 
     `parameters` are the arguments in the order of the line; the last one takes the rest of the line. With
     `uses_session`, the session of the conversation is also passed. With `has_reason`, the text after "because" is
@@ -37,7 +37,7 @@ class SlashCommand(NamedTuple):
         return summary[0].lower() + summary[1:]
 
     def takes_several(self, name: str) -> bool:
-        """Return whether an argument is a list, of which each option gives one item."""
+        """Return whether an argument is a list. Its option can then be repeated, once for each item."""
         schema = self.operation.input_model.model_json_schema()["properties"][name]
         return "array" in [one.get("type") for one in (schema, *schema.get("anyOf", ()))]
 
@@ -50,9 +50,9 @@ class SlashCommand(NamedTuple):
 
 
 def _to_slash_command(operation: Operation) -> SlashCommand:
-    """Return the slash command of an operation: its words are required options, the parameters by position, a reason.
+    """Return the slash command of an operation: required options, parameters by position and a reason are its words.
 
-    A session that is required, or that of the caller, is that of the conversation unless the line names one.
+    A session that is required, or that is the caller's, is the session of the conversation unless the line names one.
     """
     values = [name for name in operation.required if name not in (*operation.positional, REASON)]
     words = (*values, *operation.positional, *(one for one in operation.parameters if one == REASON))
@@ -77,9 +77,9 @@ def find_command(name: str, builtin_names: Iterable[str]) -> SlashCommand:
 
 
 def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[str, object]:
-    """Parse `text` into arguments by name: words, or texts in double quotes; the last takes the rest.
+    """Parse the line after a command into arguments by name: words, or texts in double quotes; the last takes the rest.
 
-    Raises InputError, which names the first required argument that is missing.
+    `session` is the default for the argument `session`. Raises InputError for a missing argument or too many words.
 
     >>> parse_arguments(SLASH_COMMANDS["/add-censor"], '"push to main" it needs a review', session="s")
     {'trigger': 'push to main', 'reason': 'it needs a review'}

@@ -44,7 +44,7 @@ class ReplyPrinter:
 
     @contextmanager
     def open(self) -> Generator[None]:
-        """Print what is held back at the end of the block, and before a status line within it."""
+        """Print the held-back end of the reply at the end of the block, and before a status line within it."""
         with use_release(self.release):
             try:
                 yield
@@ -52,7 +52,7 @@ class ReplyPrinter:
                 self.release()
 
     def write(self, piece: str) -> None:
-        """Print a piece of the reply, as far as it is complete."""
+        """Print a piece of the reply, and hold back an incomplete row or word at its end."""
         if self._stream is None:
             say(piece, end="", flush=True)
             return

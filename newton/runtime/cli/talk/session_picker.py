@@ -11,7 +11,10 @@ MAX_SESSIONS = 20
 
 
 async def pick_session(backend: ChatBackend, ask: Callable[[str], Awaitable[str]]) -> str | None:
-    """Show the sessions used last and ask for one; None for a new session. Raises InputError for a wrong answer."""
+    """Show the sessions used last, ask for one, and return its name; None if the person wants a new one.
+
+    Raises InputError for an answer that names none of them.
+    """
     sessions: Sequence[SessionInfo] = (await run_named(backend, "sessions", limit=MAX_SESSIONS)).items
     if not sessions:
         say("There are no sessions yet.")

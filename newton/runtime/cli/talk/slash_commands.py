@@ -108,9 +108,9 @@ def print_context(conversation: ChatConversation, _: str) -> None:
 
 
 async def explain_item(conversation: ChatConversation, item: str) -> None:
-    """Print why a memory is in the context of the last answer or not: its number there, or a part of its text.
+    """Print why a memory is in the context of the last answer or not; `item` is its number there or a part of its text.
 
-    Without either, explain the whole context.
+    If `item` is empty, explain the whole context. Raises InputError for a private answer, whose context is not stored.
     """
     last_turn = conversation.require_last_turn()
     if not last_turn.remembered:
@@ -121,7 +121,10 @@ async def explain_item(conversation: ChatConversation, item: str) -> None:
 
 
 async def set_frame(conversation: ChatConversation, name: str) -> None:
-    """Use a frame for the next inputs, "auto" for a selected one; without a name, print the current one."""
+    """Use a frame (kind of input) for the next inputs, and print it. "auto" selects one for each input.
+
+    Without a name, also print the frame of the last answer and why it was selected.
+    """
     if name:
         is_auto = name == AUTO_FRAME
         conversation.frame = None if is_auto else (await run_named(conversation.backend, "frame", name=name)).name
@@ -133,7 +136,10 @@ async def set_frame(conversation: ChatConversation, name: str) -> None:
 
 
 def set_strategy(conversation: ChatConversation, strategy: str) -> None:
-    """Use a compaction preset or list of strategies for the next inputs; without one, print the current one."""
+    """Use a way to shorten the conversation (a compaction preset or list of strategies) for the next inputs; print it.
+
+    Without one, only print the current one.
+    """
     if strategy:
         conversation.strategy = None if strategy == DEFAULT_STRATEGY else check_strategy(strategy)
     tell(f"Compaction: {conversation.strategy or 'as set by NEWTON_COMPACTION'}.")
@@ -157,7 +163,7 @@ async def select_model(conversation: ChatConversation, name: str) -> None:
 
 
 def toggle_privacy(conversation: ChatConversation, _: str) -> None:
-    """Begin to store nothing of the inputs and answers, or end it."""
+    """Switch a private conversation, of which nothing is stored, on or off."""
     if conversation.private_messages is None:
         conversation.private_messages = []
         tell("Private: nothing of the next inputs and answers is stored. Memory is still used. /private ends it.")
@@ -167,8 +173,9 @@ def toggle_privacy(conversation: ChatConversation, _: str) -> None:
 
 
 async def undo(conversation: ChatConversation, _: str) -> None:
-    """Undo what messages changed in the facts and rules since the last input, retract the facts that were stored since,
-    and print both.
+    """Undo the changes of facts and rules since the last input, retract the facts stored since then, and print both.
+
+    Raises InputError before the first input.
     """
     if conversation.turn_began_at is None:
         raise InputError("Nothing was learnt in this conversation yet.", hint="Send a message first.")
@@ -214,7 +221,7 @@ async def _undo_rule(backend: ChatBackend, change: RuleChangeView) -> None:
 
 
 async def run_task(conversation: ChatConversation, text: str) -> None:
-    """Change the tasks of this session by an action and its text, and print all of them."""
+    """Change the tasks of this session by `text` (an action, such as push, and its argument), and print all of them."""
     action, _, rest = text.partition(" ")
     await run_named(conversation.backend, "create_session", session=conversation.name)
     if action:

@@ -55,7 +55,7 @@ class TypedAhead:
             self._pass_on(source)
 
     def mark_pastes(self) -> None:
-        """Let the terminal mark pasted texts again, after a question has ended that."""
+        """Let the terminal mark the begin and end of pasted texts again: the prompt of a question turns that off."""
         if self.is_holding:
             _write(MARK_PASTES)
 

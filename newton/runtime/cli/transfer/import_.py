@@ -27,7 +27,11 @@ MAX_SHOWN_EDITS = 20
 
 
 async def import_mirror(folder: Path, *, preview: bool, yes: bool, retract: bool, agent: str | None, json: bool) -> int:
-    """Show the edits of a mirror, ask, take them over, and write the folder anew. Return the exit status."""
+    """Store the edits that a person made in a mirror (memories as Markdown files); return the exit status.
+
+    They are shown and, unless `yes`, to be confirmed. With `preview`, nothing is stored. With `retract`, the facts of
+    deleted lines are retracted. Without errors, the folder is then written anew.
+    """
     manifest = read_manifest(folder)
     settings = load_settings(agent or (manifest.agent if manifest else None))
     async with open_own_agent(settings, skip_procedure_sync=preview) as newton:

@@ -49,7 +49,7 @@ class DocumentImport:
         }
 
     def describe(self) -> Iterator[str]:
-        """Yield a line for each kind of what is stored besides the documents."""
+        """Yield a line with the number of decision records, and one with the number of links, unless it is 0."""
         if self.summary.decisions:
             yield f"{pluralize(self.summary.decisions, 'decision record')} as decisions"
         if links := self.count("relation"):
@@ -62,7 +62,7 @@ class DocumentImport:
 
 
 async def import_documents(path: Path, *, agent: str | None, json: bool) -> int:
-    """Store the decision records of a path as decisions, and ingest its other documents. Return the exit status."""
+    """Store the decision records of a path as decisions, and other documents as passages. Return the exit status."""
     content = await asyncio.to_thread(DocumentImport, path)
     report = ImportReport()
     if content.lines:

@@ -21,7 +21,10 @@ SUMMARY_COUNTS = ("sessions", "messages", "facts", "documents", "decisions", "ot
 
 
 async def run_import(source: ImportSource, total: int | None, *, agent: str | None) -> ImportReport:
-    """Import a source of `total` items. An interrupted import says how to complete it."""
+    """Import a source with a progress bar, compare the new facts with known ones, and return the counts.
+
+    `total` is the number of its items; None if it is unknown. An interrupted import prints how to complete it.
+    """
     async with open_own_agent(
         load_settings(agent), on_new_agent=formatting.print_new_agent, on_notice=formatting.print_notice
     ) as newton:
@@ -38,14 +41,14 @@ async def run_import(source: ImportSource, total: int | None, *, agent: str | No
 
 
 def progress_bar(*, is_silent: bool = False) -> Progress:
-    """Return a progress bar on standard error, hidden if `is_silent` and unless a terminal can show it."""
+    """Return a progress bar on standard error. It is hidden if `is_silent` or if standard error is no terminal."""
     is_hidden = is_silent or not current_terminal().shows_progress()
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(*columns, console=Console(stderr=True), transient=True, disable=is_hidden)
 
 
 def print_summary(summary: SourceSummary, source: ImportSource, path: Path, *, preview: bool, json: bool) -> None:
-    """Show what a source holds. With `json`, only a preview is printed."""
+    """Print the format, the counts and the rejected entries of a source. With `json`, only print those of a preview."""
     if preview and json:
         times = {"first": summary.first, "last": summary.last}
         formatting.print_json(
@@ -77,7 +80,7 @@ def _format_counts(summary: SourceSummary) -> str:
 
 
 def print_report(report: ImportReport, source: ImportSource, *, json: bool) -> None:
-    """Show what an import stored, and what it left out."""
+    """Print what an import stored, and what it left out, as text or as JSON."""
     if json:
         formatting.print_json(
             {
@@ -119,7 +122,7 @@ def print_left_out(passed_over: Counter[str], rejections: Sequence[RejectedEntry
 
 
 def print_rejections(rejections: Sequence[RejectedEntry]) -> None:
-    """Name rejected entries, each with the reason, up to `MAX_SHOWN_REJECTIONS`."""
+    """Print up to `MAX_SHOWN_REJECTIONS` rejected entries, each with its place and the reason."""
     for place, reason in rejections[:MAX_SHOWN_REJECTIONS]:
         formatting.print_notice(f"{place}: {reason}")
     if len(rejections) > MAX_SHOWN_REJECTIONS:

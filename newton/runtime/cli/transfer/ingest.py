@@ -37,7 +37,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass(slots=True)
 class StageProgress:
-    """Progress of the stages of a command: a bar, or with `has_lines` about `LINES_PER_STAGE` lines for each."""
+    """Progress of the stages of a command: a bar or, with `has_lines`, about `LINES_PER_STAGE` lines for each stage."""
 
     bar: Progress
     has_lines: bool
@@ -61,7 +61,7 @@ class StageProgress:
 
 @contextmanager
 def stop_on_signals() -> Generator[asyncio.Event]:
-    """Return an event that the first SIGINT or SIGTERM within the block sets, instead of ending the process."""
+    """Yield an event that the first SIGINT or SIGTERM within the block sets, instead of ending the process."""
     loop, requested = asyncio.get_running_loop(), asyncio.Event()
     previous = {one: signal.getsignal(one) for one in _SIGNALS}
 
@@ -125,7 +125,7 @@ async def ingest_documents(
 
 
 async def run_ingest(options: "IngestOptions", *, agent: str | None, watch: bool = False) -> int:
-    """Ingest the documents, and with `watch` again after each change. Return the exit status."""
+    """Store the documents as passages for the search; with `watch`, again after each change. Return the exit status."""
     async with open_own_agent(load_settings(agent), on_new_agent=print_new_agent, on_notice=print_notice) as newton:
         with stop_on_signals() as stop, progress_bar(is_silent=options.json) as bar:
             progress = StageProgress(bar, has_lines=bar.disable and not options.json)
@@ -137,7 +137,7 @@ async def run_ingest(options: "IngestOptions", *, agent: str | None, watch: bool
 async def _watch(
     newton: "AgentServices", options: "IngestOptions", progress: StageProgress, stop: asyncio.Event
 ) -> int:
-    """Ingest, and ingest again after each change until `stop` is set. Return the exit status."""
+    """Store the documents, and store them again after each change, until `stop` is set. Return the exit status."""
     import watchfiles  # noqa: PLC0415 (its import takes a tenth of a second)
 
     changes = cast("Any", watchfiles).awatch(options.path, stop_event=stop, debounce=WATCH_PAUSE_MS)
@@ -153,7 +153,7 @@ async def _watch(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestOptions:
-    """The documents to ingest, and how. `path` is as the user wrote it.
+    """The documents to ingest, and how. `path` is as the user wrote it, and `trust` says who wrote them.
 
     The documents of `without` are left out. `report_fields` and the entries that are already `rejected` are added to
     the JSON of the report.
@@ -172,7 +172,7 @@ class IngestOptions:
 async def _run_once(
     newton: "AgentServices", options: IngestOptions, progress: StageProgress, stop: asyncio.Event
 ) -> int:
-    """Ingest what is new or changed, print the report, and return the exit status."""
+    """Store the documents that are new or changed, embed them, print the report, and return the exit status."""
     service, path = newton.ingest("ingest"), Path(options.path)
     found = await service.find_documents(path, follow=options.follow_links)
     documents = [one for one in found.documents if one not in options.without]
@@ -227,7 +227,7 @@ async def _embed(newton: "AgentServices", progress: StageProgress, stop: asyncio
 
 
 def describe_skipped(skipped: SkippedFiles, path: str) -> Iterator[str]:
-    """Yield one notice for each reason for which files were passed over, with some of the files."""
+    """Yield a notice for each reason for which files were passed over, with their number and examples."""
     for reason, count in skipped.counts.items():
         names = ", ".join(skipped.examples[reason]) + (", …" if count > len(skipped.examples[reason]) else "")
         if reason == OUTSIDE_LINK:
@@ -237,7 +237,7 @@ def describe_skipped(skipped: SkippedFiles, path: str) -> Iterator[str]:
 
 
 def describe_rejected(errors: Sequence[DocumentError]) -> Iterator[str]:
-    """Yield one notice for each reason for which files could not be read, with some of the files."""
+    """Yield a notice for each reason for which files could not be read, with the remedy and examples."""
     by_reason = sorted(errors, key=lambda error: (error.reason, error.hint))
     for (reason, hint), group in groupby(by_reason, key=lambda error: (error.reason, error.hint)):
         paths = [error.path for error in group]

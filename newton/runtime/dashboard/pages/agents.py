@@ -33,7 +33,7 @@ async def create_agent(page: PageRequest) -> Response:
 
 
 async def switch_agent(page: PageRequest) -> Response:
-    """Show another agent from now on. Only the operator's token is valid for several agents."""
+    """Let the session show another agent from now on. Only the operator's token is valid for several agents."""
     name = page.field("name")
     wanted = replace(page.api, session=replace(page.session, agent=name))
     await wanted.get("/v1/token")  # raises an error for an unknown agent, or one of another token
@@ -72,7 +72,7 @@ async def preview_deletion(page: PageRequest) -> Response:
 
 
 async def delete_agent(page: PageRequest) -> Response:
-    """Delete an agent permanently, if it is still as the preview showed it."""
+    """Delete an agent permanently, unless it has changed since the preview; then redirect to the list."""
     name = page.path("name")
     await page.api.delete(f"/v1/agents/{name}", token=page.field("token"))
     if page.session.agent == name:
@@ -88,7 +88,7 @@ async def preview_erasure(page: PageRequest) -> Response:
 
 
 async def erase_subject(page: PageRequest) -> Response:
-    """Erase everything about a person permanently, if it is still what the preview showed."""
+    """Erase everything about a person permanently, unless it has changed since the preview."""
     caller = await _require_person(page)
     (subject, *also), reason = _split_names(page.field("subject")), page.field("reason") or "requested"
     plan = await caller.newton.erasure(ORIGIN).erase(subject, token=page.field("token"), reason=reason, also=also)

@@ -23,7 +23,10 @@ async def list_sessions(page: PageRequest) -> Response:
 
 
 async def show_session(page: PageRequest) -> Response:
-    """Show the messages of a session beside its view, from a position on; by default the last ones."""
+    """Show the messages of a session beside its view (what a model is sent), from a position on.
+
+    By default, the last ones are shown.
+    """
     name = page.path("session")
     path = f"/v1/sessions/{name}"
     stats, view, compactions, brief, tasks = await gather_json(
@@ -54,7 +57,7 @@ async def show_session(page: PageRequest) -> Response:
 
 
 async def compact_session(page: PageRequest) -> Response:
-    """Shorten the view of a session."""
+    """Shorten the view of a session (the messages that a model is sent), and redirect to the session."""
     body = {"max_tokens": page.field("max_tokens")} if page.field("max_tokens") else {}
     result = await page.api.post(f"/v1/sessions/{page.path('session')}/compact", body)
     notice = f"The view has {result['tokens_after']:,} tokens; it had {result['tokens_before']:,}."
@@ -63,7 +66,7 @@ async def compact_session(page: PageRequest) -> Response:
 
 
 async def restore_compaction(page: PageRequest) -> Response:
-    """Undo a compaction, so that the view has the original messages again."""
+    """Undo a compaction, so that the model is sent the original messages again, and redirect to the session."""
     body = {"compaction_id": page.field("compaction_id")}
     result = await page.api.post(f"/v1/sessions/{page.path('session')}/restore", body)
     return _return(page, f"Restored {result['restored']}.")

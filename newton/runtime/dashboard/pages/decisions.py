@@ -51,7 +51,7 @@ async def show_form(page: PageRequest) -> Response:
 
 
 async def record_decision(page: PageRequest) -> Response:
-    """Check a decision, or record it."""
+    """Record the decision of the form, or only check it and show the form again, as its button says."""
     draft = read_draft(page)
     if page.field("act") == "check":
         preview = await page.api.post("/v1/decisions/preview", draft)
@@ -111,7 +111,7 @@ async def _change(page: PageRequest, act: str, body: Mapping[str, object] | None
 
 
 def read_draft(page: PageRequest) -> dict[str, object]:
-    """Return the decision of the form. The confidence is a percentage there."""
+    """Return the decision of the form as JSON for the API. The confidence, a percentage in the form, becomes 0 to 1."""
     draft: dict[str, object] = {name: page.field(name) for name in DRAFT_FIELDS if page.field(name)}
     percent = page.field("confidence").rstrip(" %")
     if percent.isdecimal():

@@ -29,7 +29,7 @@ async def preview_merge(page: PageRequest) -> Response:
 
 
 async def merge_entity(page: PageRequest) -> Response:
-    """Merge two people or things, if the merge is still what the preview showed."""
+    """Merge two people or things, unless the effect has changed since the preview, and redirect to the result."""
     name, into = page.field("name"), page.field("into")
     body = {"into": into, "token": page.field("token")}
     await page.api.post(f"/v1/entities/{name}/merge", body)

@@ -117,7 +117,7 @@ def _tokens_on(tokens: Sequence[Mapping[str, Any]], day: str) -> int:
 
 
 def _describe_metrics(report: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the metrics that have a target, each with its text and its chart."""
+    """Return the metrics that have a target range, each with its texts and its chart as fields for the template."""
     shown = list[dict[str, Any]]()
     for number, metric in enumerate(one for one in report["metrics"] if one["target"]):
         target = (metric["target"]["above"], metric["target"]["below"])
@@ -137,7 +137,11 @@ def _describe_metrics(report: Mapping[str, Any]) -> list[dict[str, Any]]:
 def draw_metric(
     report: Mapping[str, Any], metric: Mapping[str, Any], number: int, target: tuple[float | None, float | None]
 ) -> str:
-    """Draw a metric by day if it is measured by day, and else as a bar. Draw nothing for a single day."""
+    """Return the SVG of a metric: a line over the days if it is measured by day, else a bar.
+
+    `report` has the values by day, `target` is the range (above, below), and `number` makes the ids unique in the page.
+    Return "" without a value, and for less than two days.
+    """
     if metric["value"] is None:
         return ""
     if metric["name"] not in DAILY_METRICS:

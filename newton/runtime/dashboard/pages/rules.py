@@ -22,7 +22,7 @@ FORBIDDEN = 403
 
 
 async def show_identity(page: PageRequest) -> Response:
-    """Show the identity, its proposals and its versions."""
+    """Show the identity (who the agent is, what always applies), the lines proposed for it, and its versions."""
     identity, proposals, versions = await gather_json(
         page.api.get("/v1/identity"), page.api.get("/v1/identity/proposals"), _read_versions(page)
     )
@@ -142,7 +142,7 @@ async def show_procedure(page: PageRequest) -> Response:
 
 
 async def approve_procedure(page: PageRequest) -> Response:
-    """Put a proposed procedure in use."""
+    """Let contexts use a procedure that was only proposed."""
     name = page.path("name")
     await page.api.post(f"/v1/procedures/{name}/approve")
     return page.redirect(f"{RULES}/procedures/{name}", "The procedure is in use.")

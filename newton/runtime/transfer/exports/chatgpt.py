@@ -32,7 +32,10 @@ def matches(entry: JsonObject) -> bool:
 
 
 def read_lines(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
-    """Yield the import lines of all conversations. Count in `passed_over` the messages that are left out, by reason."""
+    """Yield the messages of all conversations in a ChatGPT export (a file, folder or archive) as items to import.
+
+    Count in `passed_over` the messages that are left out, by reason.
+    """
     changed = read_change_time(path)
     for place, entry in read_entries(path, *FILES):
         if isinstance(entry, InputError):

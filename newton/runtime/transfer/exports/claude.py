@@ -40,7 +40,10 @@ def matches(entry: JsonObject) -> bool:
 
 
 def read_lines(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
-    """Yield the import lines of conversations, projects and memories. Count in `passed_over` what is left out."""
+    """Yield messages, documents and facts to import from a Claude export (a file, folder or archive).
+
+    They are those of conversations, projects and memories. Count in `passed_over` what is left out, by reason.
+    """
     changed = read_change_time(path)
     for place, entry in read_entries(path, *FILES):
         if isinstance(entry, InputError):

@@ -75,13 +75,13 @@ class DecisionRecordFile:
 
     @property
     def status(self) -> str:
-        """Return the status in one word, or as the record states it; "" if it states none."""
+        """Return the status in one known word, else as the record states it; "" if it states none."""
         stated = self.status_text.strip().partition("\n")[0].strip("*_ .").lower()
         return _find_status(self.status_text) or stated[:MAX_STATUS_CHARS]
 
     @property
     def series(self) -> str:
-        """Return the ref of the record, which all of its versions begin with."""
+        """Return the beginning that the refs (ids for the import) of all versions of the record share."""
         return f"adr:{digest(str(self.path.resolve().parent)).hex()[:12]}:{self.path.name[:100]}"
 
     def text(self, part: str) -> str:
@@ -100,17 +100,20 @@ def _is_named_record(path: Path) -> bool:
 
 
 def read_records(paths: Sequence[Path]) -> list[DecisionRecordFile]:
-    """Return the decision records among documents, by number.
+    """Return the decision records among documents, sorted by folder and number.
 
-    A file is one if its name or folder says so and it has a status, or both a context and a decision; or if it has a
-    number, a status and a decision.
+    A file named as a record, or in a folder for records, is one if it has a status, or both a context and a decision.
+    Another file is one if it has a number, a status and a decision.
     """
     found = [record for path in paths if is_record_path(path) and (record := _read_record(path))]
     return sorted(found, key=lambda one: (one.path.parent, one.number or 0, one.path.name))
 
 
 def read_record_lines(records: Sequence[DecisionRecordFile], passed_over: Counter[str]) -> Iterator[ExportLine]:
-    """Yield a decision for each record, then the links between them. Count links to records that are not there."""
+    """Yield a decision to import for each record, then the links between them.
+
+    Links to records that are not there are counted in `passed_over`.
+    """
     dates, by_name, by_number = _find_dates(records), dict[tuple[Path, str], int](), dict[tuple[Path, int], int]()
     for index, record in enumerate(records):
         by_name[record.path.parent, record.path.name] = index
@@ -242,7 +245,10 @@ def _find_links(
     by_number: Mapping[tuple[Path, int], int],
     passed_over: Counter[str],
 ) -> dict[tuple[int, str, int], str]:
-    """Return the links that the status of the records names, as positions of records, each with its place."""
+    """Return the links in the statuses of the records as (index of source, link, index of target), with their places.
+
+    `by_name` and `by_number` have the indexes of the records in `records`, by folder and file name or number.
+    """
     found = dict[tuple[int, str, int], str]()
     for index, record in enumerate(records):
         folder = record.path.parent
@@ -257,7 +263,7 @@ def _find_links(
 
 
 def _find_named(status: str) -> Iterator[tuple[str, bool, str, str]]:
-    """Yield the link to each record that a status names, whether it is one "by" the other, and its file or number."""
+    """Yield each link in a status: its kind, whether it is passive ("superseded by"), and the file or number."""
     for line in status.splitlines():
         text = _RECORD_TITLE.sub("", _DATE.sub("", line))
         verbs = sorted((match.span(), name) for name, pattern in _LINKS for match in pattern.finditer(text))
@@ -279,7 +285,7 @@ _NOTE_LINK = re.compile(r"\]\(<?([^()<>\s]+?\.(?:md|markdown))(?:#[^()\s>]*)?>?\
 
 
 def read_links(paths: Sequence[Path]) -> Iterator[JsonObject]:
-    """Yield an entity for each note that links to another one or is linked to, and a relation for each such pair.
+    """Yield an entity to import for each linked note among the files `paths`, and a relation for each linked pair.
 
     A link to a note that does not exist yields nothing.
     """

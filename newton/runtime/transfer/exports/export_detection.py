@@ -22,10 +22,10 @@ GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
 
 
 class ExportFormat(NamedTuple):
-    """A format of exports: its name for people, the check of an entry, and the reader.
+    """A format of exports of other programs: its name for people, the check of an entry, and the reader.
 
-    `keys` are the names of the list of entries in an object, `trust` is that of the facts, and `files` are the patterns
-    of the files in an archive or a folder; without them, only single files have the format.
+    If a file is an object, its entries are the list under one of `keys`. `trust` is that of the facts. `files` are the
+    patterns of the files in an archive or a folder; without them, only single files have the format.
     """
 
     name: str
@@ -69,7 +69,7 @@ def is_document_path(path: Path) -> bool:
 
 
 def find_source(path: Path) -> ImportSource:
-    """Return the source of a file or folder in the format that its content has; another file has NDJSON lines.
+    """Recognize the format of a file or folder, and return the source of its items. An unknown text is NDJSON lines.
 
     Raises InputError for an archive, a folder, a database or a JSON file in none of the known formats.
     """

@@ -34,7 +34,7 @@ _AGAIN = "Ask for the export again, or unpack it and give the path of its folder
 
 
 class JsonFile(NamedTuple):
-    """A JSON file of an export: its name within the export, its value, and why the value or its end is missing."""
+    """A JSON file of an export: its name within the export, and its value. `error` is why a part or all is missing."""
 
     name: str
     value: JsonValue
@@ -45,7 +45,7 @@ ExportEntry = tuple[str, JsonObject | InputError]  # the place of an entry, and 
 
 
 def list_names(path: Path) -> Sequence[str]:
-    """Return the names of the files in a ZIP archive, or in a folder and those directly inside it; of a file, its own.
+    """Return the names of the files in a ZIP archive, or in a folder and its direct subfolders, or that of a file.
 
     Hidden files are left out. Raises InputError for an archive whose list of files cannot be read.
     """
@@ -90,7 +90,7 @@ def read_json_files(path: Path, *patterns: str) -> Iterator[JsonFile]:
 
 
 def read_entries(path: Path, *patterns: str, keys: Sequence[str] = ()) -> Iterator[ExportEntry]:
-    """Yield the entries of the lists in the JSON files of an export, each with its place.
+    """Yield the entries (JSON objects) of the lists in the JSON files of an export, each with its place.
 
     A list may also be the value of one of `keys` in an object. Yield an error for an entry that is no object, and for
     a file, or the end of a file, that cannot be read.

@@ -26,9 +26,9 @@ ExportLine = tuple[str, JsonObject | NewtonError]  # the place of an entry, and 
 
 
 def convert_lines(lines: Iterable[ExportLine], *, min_trust: Trust | None = None) -> Iterator[SourceEntry]:
-    """Yield each import line as its item, or the reason why it is rejected, with its place and about its size.
+    """Convert import lines (JSON objects as in an NDJSON file) to the items to store, each with its place and size.
 
-    Messages have the trust of their role, or `min_trust` if that is lower.
+    For a line that is rejected, yield the error. Messages have the trust of their role, or `min_trust` if it is lower.
     """
     occurrences: Counter[str] = Counter()
     for found, line in lines:
@@ -54,7 +54,7 @@ def _clean_place(place: str) -> str:
 
 
 def derive_ref(kind: str, *parts: str) -> str:
-    """Return an identifier of an entry that has none, which is the same for the same texts."""
+    """Return an identifier for an entry without one: `kind` and a hash of `parts`, the same in each import."""
     return f"{kind}:{digest(*(part.encode(errors='replace').decode() for part in parts)).hex()}"
 
 
@@ -123,14 +123,14 @@ def build_fact_line(
 
 
 def build_document_line(*, ref: str, title: str, content: str) -> JsonObject:
-    """Return the import line of a document, whose title tells whether it is Markdown."""
+    """Return the import line of a document. Its format is Markdown if the title ends with ".md", else plain text."""
     kind = "markdown" if title.endswith(".md") else "text"
     name = " ".join(title.split())[:MAX_NAME_CHARACTERS]
     return {"type": "document", "ref": ref, "title": name, "format": kind, "content": content}
 
 
 def read_change_time(path: Path) -> str | None:
-    """Return the time at which a file was last changed: the time of entries that name none."""
+    """Return the time of the last change of a file, as text, for entries without a time; None if it is unknown."""
     try:
         return find_time(path.stat().st_mtime)
     except OSError:  # a pipe, or no file any more

@@ -53,7 +53,7 @@ def matches_letta(entry: JsonObject) -> bool:
 
 
 def read_mem0(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
-    """Yield a fact for each memory in an export of mem0, with its user as subject and its categories as tags.
+    """Yield a fact to import for each memory in an export of mem0, with its user as subject and categories as tags.
 
     The relations of its graph follow.
     """
@@ -84,7 +84,7 @@ def _read_mem0_memory(entry: JsonObject, changed: str | None) -> JsonObject | In
 
 
 def read_hindsight(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
-    """Yield a fact for each memory in a bank of Hindsight."""
+    """Yield a fact to import for each memory in a bank of Hindsight, exported as JSON."""
     changed = read_change_time(path)
     for place, entry in read_entries(path, *FILES, keys=HINDSIGHT_KEYS):
         if isinstance(entry, InputError):
@@ -95,7 +95,7 @@ def read_hindsight(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine
 
 
 def read_langgraph(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
-    """Yield a fact for each item of a LangGraph store, exported as JSON."""
+    """Yield a fact to import for each item of a LangGraph store, exported as JSON."""
     changed = read_change_time(path)
     for place, entry in read_entries(path, *FILES, keys=LANGGRAPH_KEYS):
         if isinstance(entry, InputError):
@@ -107,7 +107,7 @@ def read_langgraph(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine
 
 
 def read_letta(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
-    """Yield the import lines of an agent file: the messages, and a fact for each line of the block about the user."""
+    """Yield what to import from an agent file of Letta: the messages, and the lines about the user as facts."""
     for file, value in read_entries(path, "*.af"):
         if isinstance(value, InputError):
             yield file, value
@@ -126,7 +126,10 @@ def read_letta(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
 
 
 def to_fact(value: JsonValue, *, ref: str, at: str | None) -> JsonObject | InputError:
-    """Return the import line of a stored memory: its text, or its fields as "name: value"; an error without both."""
+    """Return a fact to import with the text of a stored memory, or with its fields as "name: value".
+
+    Return an error if it has neither.
+    """
     if not is_object(value):
         content = extract_text(value)
     else:
@@ -208,12 +211,12 @@ _LANGGRAPH_QUERY = "select prefix, key, value, created_at, updated_at from store
 
 
 def list_tables(path: Path) -> set[str]:
-    """Return the names of the tables of a database."""
+    """Return the names of the tables in the SQLite database at `path`."""
     return {str(name) for (name,) in _query(path, "select name from sqlite_master where type = 'table'")}
 
 
 def read_llm_log(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
-    """Yield the import lines of the prompts and replies in a log of `llm`, by conversation."""
+    """Yield the prompts and replies in a log (an SQLite database) of the program `llm` as messages to import."""
     _require_plain_table(path, LLM_TABLE)
     for ref, conversation, prompt, response, time in _query(path, _LLM_QUERY):
         session, at = f"llm:{conversation or ref}", find_time(time) or read_change_time(path)
@@ -226,7 +229,7 @@ def read_llm_log(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
 
 
 def read_langgraph_store(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
-    """Yield the import lines of the items in a store of LangGraph, each as a fact about its namespace."""
+    """Yield a fact to import, about its namespace, for each item in the SQLite store of LangGraph at `path`."""
     _require_plain_table(path, LANGGRAPH_TABLE)
     for prefix, key, value, created_at, updated_at in _query(path, _LANGGRAPH_QUERY):
         place = f"item {prefix}/{key}"

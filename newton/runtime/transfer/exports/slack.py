@@ -39,7 +39,10 @@ def is_slack_export(path: Path) -> bool:
 
 
 def read_lines(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
-    """Yield the import lines of all messages that people wrote. Count in `passed_over` the others, by reason."""
+    """Yield all messages of people in a Slack export (folder or archive) as items to import.
+
+    Count in `passed_over` the other messages, by reason.
+    """
     people, channels = dict[str, str](), dict[str, str]()
     for place, entry in read_entries(path, USERS_FILE, *_CONVERSATION_FILES):
         if isinstance(entry, InputError):

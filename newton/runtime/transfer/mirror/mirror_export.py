@@ -30,7 +30,7 @@ PAGE = 500  # memories or decisions of one query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorExporter:
-    """Export of one agent as Markdown."""
+    """Export of one agent as a mirror: a folder with its memories as Markdown files, which a person can edit."""
 
     agent: str
     lists: MemoryListService
@@ -40,10 +40,10 @@ class MirrorExporter:
     decisions: DecisionService
 
     async def write(self, folder: Path, *, now: datetime) -> MirrorManifest:
-        """Write the mirror to a folder that is empty, missing, or a mirror of this agent. Return its manifest.
+        """Write the mirror (memories as Markdown files) to a folder, and return its manifest, the list of its contents.
 
-        Files of an earlier export that no longer belong to it are deleted; other files stay. Raises ConflictError for
-        a folder with other content, and InputError if it cannot be written.
+        The folder must be empty, missing, or a mirror of this agent, of which old files are deleted; other files stay.
+        Raises ConflictError for a folder with other content, and InputError if it cannot be written.
         """
         known = await asyncio.to_thread(read_manifest, folder)
         if known is None and await asyncio.to_thread(_has_content, folder):
@@ -86,7 +86,7 @@ class MirrorExporter:
     async def _render(
         self, sections: Sequence[tuple[str, Sequence[MirrorLine]]], now: datetime
     ) -> AsyncIterator[tuple[str, str]]:
-        """Yield the name and the text of each file."""
+        """Yield the path within the mirror and the text of each file. `sections` are the facts by subject."""
         yield "README.md", mirror_text.README.format(agent=self.agent, at=f"{now:%Y-%m-%d %H:%M} UTC")
         by_part = defaultdict[str, list[MirrorLine]](list)
         for tenet in (await self.identity.get()).by_priority:

@@ -35,7 +35,7 @@ Target = Literal["fact", "identity"]
 
 
 class MirrorEdit(NamedTuple):
-    """One edit: the line, and whether it concerns a fact or the identity. A removed line has no text."""
+    """A person's edit of a mirror: a line, and whether it is a fact or of the identity. A removed line has no text."""
 
     target: Target
     line: MirrorLine
@@ -43,7 +43,10 @@ class MirrorEdit(NamedTuple):
 
 @dataclass(slots=True)
 class MirrorPlan:
-    """The edits of a mirror: new, changed and removed lines, and lines that changed in Newton since the export too."""
+    """The edits that a person made in a mirror (memories as Markdown files): new, changed and removed lines.
+
+    `conflicting` are changed lines whose memories have changed since the export too.
+    """
 
     added: list[MirrorEdit] = field(default_factory=list[MirrorEdit])
     changed: list[MirrorEdit] = field(default_factory=list[MirrorEdit])
@@ -57,7 +60,7 @@ class MirrorPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorImporter:
-    """Import of the edits of one agent's mirror."""
+    """Import of the edits that a person made in the mirror (memories as Markdown files) of an agent."""
 
     exporter: MirrorExporter
     memories: MemoryService
@@ -66,7 +69,7 @@ class MirrorImporter:
     identity: IdentityService
 
     async def plan(self, folder: Path) -> MirrorPlan:
-        """Compare the files with the manifest and with the memories of now, and return the edits.
+        """Return the edits: compare the files with the manifest of the export, and with the present memories.
 
         Raises InputError for a folder that is no mirror, or the mirror of another agent, and ConflictError for one with
         symbolic links.
@@ -88,7 +91,10 @@ class MirrorImporter:
         return plan
 
     async def apply(self, plan: MirrorPlan, *, retract: bool) -> Sequence[str]:
-        """Store the added and changed lines and, with `retract`, retract those removed. Return the errors of lines."""
+        """Store the added and changed lines and, with `retract`, remove the memories of removed ones.
+
+        Return a text for each line that failed.
+        """
         errors = list[str]()
         removed = plan.removed if retract else []
         for edits, apply in ((plan.added, self._add), (plan.changed, self._change), (removed, self._remove)):
@@ -100,7 +106,10 @@ class MirrorImporter:
         return errors
 
     async def rewrite(self, folder: Path, *, now: datetime) -> None:
-        """Write the mirror anew. Delete files of facts that a person added, if all of their lines were taken over."""
+        """Write the mirror anew. Delete the files of facts that a person added, because the export writes their facts.
+
+        Files with more than headings and list items stay.
+        """
         manifest = await self.exporter.write(folder, now=now)
         await asyncio.to_thread(_delete_imported_files, folder, manifest)
 
@@ -131,7 +140,7 @@ class MirrorImporter:
 def _compare(
     plan: MirrorPlan, target: Target, lines: Sequence[MirrorLine], known: dict[str, str], manifest: MirrorManifest
 ) -> None:
-    """Add the edits of some lines to the plan. `known` has the texts of now, by id."""
+    """Add the edits in `lines` to the plan. `known` has the present texts of the memories, by the end of their ids."""
     for line in lines:
         if line.ref is None:
             plan.added.append(MirrorEdit(target, line))

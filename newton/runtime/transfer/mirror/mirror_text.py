@@ -32,7 +32,7 @@ def is_mirror(path: Path) -> bool:
 
 
 def read_manifest(folder: Path) -> MirrorManifest | None:
-    """Return the manifest of a mirror, or None if the folder is none."""
+    """Return the manifest of a mirror (memories as Markdown files), or None if the folder is none."""
     try:
         return MirrorManifest.model_validate_json((folder / MANIFEST).read_bytes())
     except (OSError, ValidationError):
@@ -104,7 +104,7 @@ def has_only_lines(text: str) -> bool:
 
 
 def render_procedure(procedure: ProcedureVersion) -> str:
-    """Return a procedure as a skill file, which `newton import` reads back."""
+    """Return a procedure as the text of a SKILL.md file, which `newton import` reads back."""
     front = [f"name: {procedure.name}", f"description: {_quote(procedure.description)}"]
     front.append(f"domain: {_quote(procedure.domain)}")
     if procedure.triggers:
@@ -123,7 +123,7 @@ def render_procedure(procedure: ProcedureVersion) -> str:
 
 
 def render_decision(draft: DecisionDraft, review: DecisionReview | None, ref: str) -> str:
-    """Return a decision with its reasons and its outcome."""
+    """Return a decision with its reasons and its outcome as Markdown. `ref` is the id shown in it."""
     lines = [f"# {to_line(draft.description)}", ""]
     lines += [
         f"{draft.at:%Y-%m-%d}, {draft.category}, confidence {draft.confidence:.0%}, stakes {draft.stakes}. ^{ref}"
