@@ -31,9 +31,9 @@ class BackgroundRun(NamedTuple):
 
 
 class BackgroundRuns:
-    """The running tasks of a process, and those that wait for a pause of `idle_seconds`.
+    """The running tasks of a process, at most one per key, and those that wait for a pause of `idle_seconds`.
 
-    An error of Newton ends a task and is logged as `failure`.
+    An error of Newton ends a task and is logged as the event `failure`.
     """
 
     def __init__(self, *, idle_seconds: float, failure: str) -> None:
@@ -50,11 +50,15 @@ class BackgroundRuns:
         return self._runs[key]
 
     def start_when_idle(self, key: RunKey, run: Run) -> None:
-        """Start `run` after the pause, unless this method or `cancel_timer` is called for the key before."""
+        """Start `run` after a pause of `idle_seconds`.
+
+        It is not started if this method or `cancel_timer` is called for the key before.
+        """
         self.cancel_timer(key)
         self._timers[key] = asyncio.create_task(self._start_later(key, run))
 
     def cancel_timer(self, key: RunKey) -> None:
+        """Do not start the run that waits for a pause, if there is one for the key."""
         if timer := self._timers.pop(key, None):
             timer.cancel()
 
@@ -94,8 +98,8 @@ FINISH_SECONDS = 20.0  # that the end of a command waits for a compaction that i
 class BackgroundCompactions(BackgroundRuns):
     """The running compactions of a process, those that wait until a session is idle, and the breakers of their models.
 
-    The circuit breakers are apart from those of the answers, so that failing summaries stop no answer. A session is
-    idle after `idle_seconds`.
+    A compaction replaces old messages by summaries. A circuit breaker stops calls to a model that fails; these are
+    apart from those of the answers, so that failing summaries stop no answer. A session is idle after `idle_seconds`.
     """
 
     def __init__(self, *, idle_seconds: float = IDLE_SECONDS) -> None:
@@ -109,7 +113,10 @@ class BackgroundCompactions(BackgroundRuns):
 
 @asynccontextmanager
 async def open_compactions(*, finishes: bool) -> AsyncGenerator[BackgroundCompactions]:
-    """Yield background compactions. At the end, cancel those that run; if `finishes`, after FINISH_SECONDS."""
+    """Yield background compactions (which summarize old messages). At the end, cancel those that run.
+
+    If `finishes`, wait FINISH_SECONDS for them first.
+    """
     compactions = BackgroundCompactions()
     try:
         yield compactions
@@ -122,12 +129,16 @@ PAUSE_SECONDS = 605.0  # after the last message of an agent; then its lines have
 
 
 def create_readings(*, pause_seconds: float = PAUSE_SECONDS) -> BackgroundRuns:
+    """Return the background runs in which a model reads new messages for facts, after a pause of an agent."""
     return BackgroundRuns(idle_seconds=pause_seconds, failure="reading_failed")
 
 
 @asynccontextmanager
 async def open_readings() -> AsyncGenerator[BackgroundRuns]:
-    """Yield background readings. At the end, cancel those that run: their lines stay unread for the next process."""
+    """Yield background runs that read new messages for facts. At the end, cancel those that run.
+
+    Their messages stay unread for the next process.
+    """
     readings = create_readings()
     try:
         yield readings

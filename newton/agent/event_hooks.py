@@ -15,16 +15,17 @@ from newton.heart.events.event_types import render_line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventHooks:
-    """Runs hooks beside the storage of events. A hook that fails changes nothing, and an event reports it.
+    """Runs the hooks (scripts) of a pack when events of a session are stored, and when a session begins or ends.
 
-    Over HTTP, they run within the transaction of the request, at most until their deadlines.
+    A hook that fails changes nothing, and an event reports it. Over HTTP, they run within the transaction of the
+    request, at most until their deadlines.
     """
 
     scope: AgentScope
     hooks: HookRunner
 
     async def run_before_record(self, events: Sequence[NewEvent]) -> Sequence[NewEvent]:
-        """Return the events that no hook drops."""
+        """Run the hooks that may drop events before these are stored; return the events that none drops."""
         if not self.hooks.has_hooks("before_record"):
             return events
         kept = list[NewEvent]()
@@ -35,7 +36,7 @@ class EventHooks:
         return kept
 
     async def run_after_record(self, events: Sequence[NewEvent]) -> None:
-        """Store the relations that hooks extract from the events, with the trust of the event."""
+        """Run the hooks on stored events, and store the relations that they extract, with the trust of the event."""
         if not self.hooks.has_hooks("after_record"):
             return
         for event in events:
@@ -44,7 +45,7 @@ class EventHooks:
                     await self._store_relations(event, result)
 
     async def run_for_session(self, point: HookPoint, session_id: UUID) -> None:
-        """Run the hooks of the beginning or the end of a session."""
+        """Run the hooks of one point, the beginning or the end of a session."""
         if self.hooks.has_hooks(point):
             await self._run(point, {"session": str(session_id)})
 

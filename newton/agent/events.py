@@ -108,10 +108,10 @@ class AgentEvent(NamedTuple):
 
 
 def publish(type_: str, data: Mapping[str, object], *, agent_id: UUID, now: datetime) -> None:
-    """Publish an event when the open transaction commits. `type_` is a key of EVENT_TYPES, `data` JSON-serializable.
+    """Announce a change to clients: store an event when the open transaction commits.
 
-    The event is written at the end of the transaction, because the write locks the agent's events. Raises ValueError
-    for an unknown type.
+    `type_` is a key of EVENT_TYPES, `data` is JSON-serializable. The event is written at the end of the transaction,
+    because the write locks the agent's events. Raises ValueError for an unknown type.
     """
     if type_ not in EVENT_TYPES:
         raise ValueError(f"{type_!r} is not an event type; add it to EVENT_TYPES")

@@ -26,6 +26,7 @@ class ToolInput(BaseModel):
         return "\n".join(self.iter_texts())
 
     def iter_texts(self) -> Iterator[str]:
+        """Yield all strings of the input, also those in lists and objects."""
         return _iter_texts(self.model_dump(mode="json"))
 
 
@@ -33,7 +34,7 @@ Input = TypeVar("Input", bound=ToolInput)
 
 
 def parse_json(model: type[Input], arguments: str, *, hint: str) -> Input:
-    """Return the input in a JSON text. Raises InputError with `hint`, which names one invalid field."""
+    """Parse a JSON text as an input. Raises InputError, which names one invalid field and ends with `hint`."""
     try:
         return model.model_validate_json(arguments)
     except ValidationError as error:

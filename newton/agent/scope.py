@@ -60,7 +60,7 @@ class AgentScope:
 
     @asynccontextmanager
     async def write(self, trust: Trust | None = None) -> AsyncGenerator[tuple[Tx, LifecycleContext]]:
-        """Open a transaction; yield it with a write context: the origin, trust tier and time of its writes."""
+        """Open a transaction; yield it with a write context: origin, trust tier and time of what is written."""
         async with self.transaction() as tx:
             yield tx, self.write_context(trust)
 

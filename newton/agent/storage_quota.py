@@ -15,7 +15,7 @@ REMEASURE_SHARE = 20  # measure again when a part of the quota as large as this 
 
 @dataclass(slots=True)
 class _AgentUsage:
-    """The bytes that an agent had stored at the last measurement, and those that it was sent since."""
+    """The bytes that an agent had stored at the last measurement, and the bytes written since."""
 
     measured: int
     written: int = 0

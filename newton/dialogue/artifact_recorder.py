@@ -39,7 +39,10 @@ REQUEST_CHARS = 400  # of the beginning and of the end of a pasted text, where a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestInput:
-    """A text to shorten: the name and version of its artifact, its lines, and the request that it serves."""
+    """What the digest of an artifact (its short form in a prompt) is made from.
+
+    `request` is the message of the user that the text serves; words of it decide which lines are shown.
+    """
 
     name: str
     version: int
@@ -49,7 +52,10 @@ class DigestInput:
 
 
 def render_digest(digest: DigestInput, *, max_tokens: int, count_tokens: TokenCounter) -> str:
-    """Return the digest of an artifact in at most `max_tokens`, if its first line fits. Each line has its number."""
+    """Return the short form of a text for a prompt: a heading, then its first, last and most relevant lines, numbered.
+
+    It has at most `max_tokens`, unless the heading alone has more.
+    """
     heading = (
         f"[Artifact {digest.name}, version {digest.version}: {len(digest.lines):,} lines,"
         f" {digest.byte_count:,} bytes, stored whole. Here are its beginning, its end, and lines that may matter."
@@ -93,7 +99,10 @@ def _cost(digest: DigestInput, index: int, count_tokens: TokenCounter) -> int:
 def _take(
     digest: DigestInput, indexes: Iterable[int], max_tokens: int, count_tokens: TokenCounter, *, skips: bool = False
 ) -> list[int]:
-    """Return the first of these lines that fit into `max_tokens`; with `skips`, pass over those that do not fit."""
+    """Return the indexes of the first of these lines that fit into `max_tokens`.
+
+    With `skips`, pass over a line that does not fit; else end there.
+    """
     taken: list[int] = []
     left = max_tokens
     for index in indexes:
@@ -238,9 +247,10 @@ TEXT_LABELS = {"user": "pasted-text", "assistant": "reply", "system": "instructi
 
 @dataclass(slots=True)
 class NewArtifacts:
-    """The artifacts of new messages. `long_texts` are long messages with their artifacts and requests.
+    """The artifacts (long texts to store whole) found in new messages.
 
-    `request` is the last message of the user; None if it was not read yet.
+    `long_texts` are the long messages, each with its artifact and the request that it serves. `request` is the last
+    message of the user; None if it was not read yet.
     """
 
     artifacts: list[NewArtifact] = field(default_factory=list[NewArtifact])
@@ -252,13 +262,13 @@ class NewArtifacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactRecorder:
-    """Stores the artifacts that the new messages of one session contain."""
+    """Finds and stores the artifacts of one session: long outputs, pasted texts and written files in new messages."""
 
     session_id: UUID
     ctx: WriteContext
 
     async def find_new(self, tx: Tx, messages: Sequence[StoredMessage], calls: Mapping[str, ToolCall]) -> NewArtifacts:
-        """Return the artifacts that messages contain. `calls` maps call ids to calls."""
+        """Return the artifacts that messages contain, without storing them. `calls` are tool calls by their ids."""
         new = NewArtifacts()
         for item in messages:
             if not item.message.is_notice:
@@ -266,7 +276,7 @@ class ArtifactRecorder:
         return new
 
     async def store(self, tx: Tx, new: NewArtifacts) -> dict[int, DigestInput]:
-        """Store artifacts; return the inputs of the digests of long texts, by position.
+        """Store artifacts; return what the short forms (digests) of long messages are made from, by their positions.
 
         The caller must hold the session lock.
         """
@@ -348,7 +358,7 @@ class ArtifactRecorder:
 
 
 def is_long(item: StoredMessage) -> bool:
-    """Return whether the text of a message is stored as an artifact."""
+    """Return whether a message has so many tokens that its text is stored as an artifact."""
     return bool(item.message.content) and item.tokens >= (OUTPUT_TOKENS if item.message.role == "tool" else TEXT_TOKENS)
 
 

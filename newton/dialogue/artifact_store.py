@@ -85,7 +85,7 @@ class LineSpan(NamedTuple):
 
 
 class LineMatch(NamedTuple):
-    """A line with words of a query, and the weights of these words; rare words weigh more."""
+    """A line with words of a query, the weight of each word, and the sum of the weights; rare words weigh more."""
 
     artifact_id: UUID
     line: int
@@ -110,7 +110,7 @@ class SimilarLine(NamedTuple):
 async def add(
     tx: Tx, artifacts: Sequence[NewArtifact], *, session_id: UUID, ctx: WriteContext
 ) -> list[tuple[NewArtifact, int]]:
-    """Store artifacts of a session; return each with its version. The caller must hold the session lock.
+    """Store artifacts of a session; return each with the number of its version. The caller must hold the session lock.
 
     A content that equals the latest version of its name is not stored again.
     """
@@ -164,7 +164,10 @@ def _to_row(
 
 
 async def list_versions(tx: Tx, *, agent_id: UUID, session_id: UUID, name: str | None = None) -> list[ArtifactVersion]:
-    """Return the versions that a session sees, of one name or of all, the newest first."""
+    """Return the versions stored in a session, of one name or of all, the newest first.
+
+    A branch also has those that its parent sessions had when it began.
+    """
     rows = await SQL["list_versions"].fetch_all(tx, agent_id=agent_id, session_id=session_id, name=name)
     return [ArtifactVersion(**row) for row in rows]
 

@@ -161,7 +161,9 @@ def hash_text(text: str) -> bytes:
 
 
 def parse_line_range(lines: str, *, line_count: int) -> LineRange:
-    """Parse lines such as `120`, `120-180`, `120-` or `-50` (the last 50). Raises InputError.
+    """Parse lines such as `120`, `120-180`, `120-` or `-50` (the last 50).
+
+    Raises InputError for another form, for an end before the beginning, and for a beginning after the last line.
 
     >>> parse_line_range("-50", line_count=200)
     LineRange(first=151, last=200)

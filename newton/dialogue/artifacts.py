@@ -38,7 +38,7 @@ Summarizer = Callable[[Sequence[str], Callable[[Sequence[str]], bool]], Sequence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """An artifact to be stored.
+    """A memory of a session to be stored: a chunk of tool output, a sentence worth remembering, or a summary.
 
     `prefix` precedes its text; both together are rendered in at most `max_tokens`. `positions` are the first and the
     last message that it covers, `sources` the memories from which it was derived. Its content hash is computed from the
@@ -123,7 +123,7 @@ class ArtifactQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactWriter:
-    """Stores the artifacts of one session."""
+    """Stores the artifacts (chunks of tool output, sentences worth remembering, summaries) of one session."""
 
     session_id: UUID
     ctx: WriteContext
@@ -132,9 +132,9 @@ class ArtifactWriter:
     async def split_tool_outputs(
         self, messages: Sequence[StoredMessage], memory_ids: Mapping[int, UUID], calls: Mapping[str, ToolCall]
     ) -> list[Artifact]:
-        """Return the chunks of the tool results among the messages.
+        """Return the chunks of the tool results among the messages, to be stored as memories.
 
-        `memory_ids` maps positions of messages to memories, `calls` maps call ids to calls.
+        `memory_ids` are the memories of the messages, by position; `calls` are tool calls by their ids.
         """
         outputs = [line for line in messages if line.message.role == "tool"]
         return await compute(
@@ -148,9 +148,9 @@ class ArtifactWriter:
         await self.store(tx, excerpts)
 
     async def update(self, tx: Tx, *, summarizer: Summarizer = summarize) -> None:
-        """Store the sentences worth remembering since the last call, and a new summary if one is due.
+        """Store the sentences worth remembering since the last call and, if one is due, a new summary of the session.
 
-        A repeated call changes nothing.
+        `summarizer` selects the sentences of the summary. A repeated call changes nothing.
         """
         await log.lock_session(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
         row = await SQL["read_progress"].fetch_one(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
@@ -204,6 +204,7 @@ class ArtifactWriter:
             await self._replace_summary(tx, before, summary)
 
     async def _replace_summary(self, tx: Tx, before: _CurrentSummary | None, summary: Artifact) -> None:
+        """Store a summary in place of `before`. One that belongs to the parent of a branch stays current there."""
         if before and before.is_own:
             reason = "replaced by a summary of more of the session"
             transition = PlannedTransition(before.memory_id, "replaced", "ACTIVE", "SUPERSEDED", reason)

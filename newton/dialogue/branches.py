@@ -21,7 +21,7 @@ SQL = load("newton.dialogue", "branches.sql")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInfo:
-    """A session. If it is a branch, the parent fields name the session and the position at which it began.
+    """A session. Of a branch, the parent fields name the session and the position where it began; else they are None.
 
     `messages` also counts those of the parent. `first_input` is the beginning of the first text of the user.
     """
@@ -38,7 +38,7 @@ class SessionInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionExcerpt:
-    """The messages `first` to `last` (inclusive) of a session."""
+    """The messages `first` to `last` (inclusive) of the session named `ref`."""
 
     ref: str
     session_id: UUID
@@ -68,7 +68,7 @@ async def create_branch(tx: Tx, ref: str, *, parent_id: UUID, from_position: int
 async def inject(
     tx: Tx, excerpt: SessionExcerpt, *, session_id: UUID, ctx: WriteContext, max_tokens: int = log.MAX_POSITION
 ) -> InjectedRange:
-    """Show messages of another session after the last message of this one.
+    """Show messages of another session to the model after the last message of this one; return the injected range.
 
     All injected messages together may have `max_tokens` tokens. Raises NotFoundError for unknown messages, and
     InputError if the messages are in this session, have too many tokens, or this session is empty.
@@ -97,7 +97,7 @@ async def inject(
 
 
 async def eject(tx: Tx, injection_id: UUID, *, session_id: UUID, ctx: WriteContext) -> None:
-    """Remove injected messages from the session's view. Branches of it that show them keep them."""
+    """Remove injected messages from what the model receives of a session. Branches of it that show them keep them."""
     await SQL["remove_injection"].execute(
         tx, agent_id=ctx.agent_id, session_id=session_id, injection_id=injection_id, now=ctx.now, origin=ctx.origin
     )

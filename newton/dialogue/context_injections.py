@@ -19,7 +19,10 @@ MAX_INJECTIONS = 100  # of one session
 
 
 class ContextInjection(NamedTuple):
-    """A memory, or a text, that is in every context of a session. `line_tokens` are the tokens of each of its lines."""
+    """A memory, or a text, that a caller has put into every context of a session; the other one is None.
+
+    `line_tokens` are the tokens of each line of the text.
+    """
 
     injection_id: UUID
     memory_id: UUID | None
@@ -45,7 +48,10 @@ def render_lines(text: str, *, trust: Trust) -> list[str]:
 
 
 async def add_memory(tx: Tx, memory_id: UUID, *, session_id: UUID, ctx: WriteContext) -> ContextInjection:
-    """Put a memory into the context of a session. If it is there already, return the existing injection."""
+    """Put a memory into every context of a session, and return the injection; if it is there already, the existing one.
+
+    Raises InputError if the session has MAX_INJECTIONS.
+    """
     known = await list_injections(tx, agent_id=ctx.agent_id, session_id=session_id)
     if existing := next((one for one in known if one.memory_id == memory_id), None):
         return existing
@@ -55,9 +61,9 @@ async def add_memory(tx: Tx, memory_id: UUID, *, session_id: UUID, ctx: WriteCon
 
 
 async def add_text(tx: Tx, text: str, *, session_id: UUID, ctx: WriteContext, max_tokens: int) -> ContextInjection:
-    """Put a text into the context of a session. All texts of a session together have at most `max_tokens` tokens.
+    """Put a text into every context of a session, and return the injection.
 
-    Raises InputError for a text that is too long.
+    Raises InputError if all texts of the session together have more than `max_tokens`, or if it has MAX_INJECTIONS.
     """
     known = await list_injections(tx, agent_id=ctx.agent_id, session_id=session_id)
     tokens = [ctx.count_tokens(to_bullet(line)) for line in render_lines(text, trust=ctx.trust)]
@@ -80,7 +86,7 @@ async def list_injections(
 
 
 async def remove(tx: Tx, injection_id: UUID, *, session_id: UUID, ctx: WriteContext) -> None:
-    """Take a memory or a text out of the context of a session."""
+    """Take a memory or a text out of the contexts of a session. An unknown id changes nothing."""
     ids = {"agent_id": ctx.agent_id, "session_id": session_id, "injection_id": injection_id}
     await SQL["remove_injection"].execute(tx, **ids, now=ctx.now)
 

@@ -32,10 +32,11 @@ FORGOTTEN = "[forgotten]"  # the text of a block of which a memory was forgotten
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBlock:
-    """A system message of a session, or the text that stands before the input at `position`, as it was sent.
+    """A text that Newton added to a prompt of a session, as it was sent: the system message, or text before an input.
 
-    `edition` names what a system message was made for. `min_trust` is the lowest trust of the quarantined memories in
-    it, `memory_ids` are the memories that it may state, and `bundle_id` is the context from which it was made.
+    `position` is that of the input. `edition` names what a system message was made for. `min_trust` is the lowest trust
+    of the quarantined memories in it, `memory_ids` are the memories that it may state, and `bundle_id` is the context
+    from which it was made.
     """
 
     kind: BlockKind
@@ -49,7 +50,7 @@ class PromptBlock:
 
 
 async def insert_block(tx: Tx, block: PromptBlock, *, session_id: UUID, agent_id: UUID, now: datetime) -> None:
-    """Store a block, unless one is stored for its kind and position by an earlier model call of the turn."""
+    """Store a block of a prompt, unless an earlier model call of the turn has stored one for its kind and position."""
     await SQL["insert_block"].execute(
         tx,
         agent_id=agent_id,
@@ -79,7 +80,7 @@ async def find_system_block(tx: Tx, *, session_id: UUID, agent_id: UUID) -> tupl
 async def load_memory_blocks(
     tx: Tx, ranges: Sequence[tuple[int, int]], *, session_id: UUID, agent_id: UUID
 ) -> Mapping[int, MemoryBlock]:
-    """Return the blocks before the inputs in these ranges of a conversation, by the positions of the inputs."""
+    """Return the memory texts that were sent before the inputs in these ranges, by the positions of the inputs."""
     rows = await SQL["list_memory_blocks"].fetch_all(
         tx,
         agent_id=agent_id,
@@ -91,7 +92,7 @@ async def load_memory_blocks(
 
 
 async def load_blocks(tx: Tx, *, session_id: UUID, agent_id: UUID) -> Mapping[tuple[BlockKind, int], str]:
-    """Return the texts of all blocks of a conversation, by kind and position."""
+    """Return the texts that Newton added to the prompts of a session, by kind (system or memory) and position."""
     rows = await SQL["list_blocks"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     return {(row["kind"], row["position"]): row["text"] for row in rows}
 
@@ -130,7 +131,10 @@ class InjectedRange(NamedTuple):
 
 
 class ViewSources(NamedTuple):
-    """The data that determine a view: the outermost compaction entries, and the number of forgotten memories."""
+    """What tells whether a view (the messages that a model is sent) has changed.
+
+    `entries` are the compaction entries in it; `forgotten_count` counts the deleted memories of the agent.
+    """
 
     entries: Sequence[CompactionEntry]
     forgotten_count: int
@@ -151,7 +155,10 @@ async def lock_session(tx: Tx, *, agent_id: UUID, session_id: UUID) -> None:
 
 
 async def load_view(tx: Tx, *, agent_id: UUID, session_id: UUID) -> LoadedView:
-    """Load the view of a session. Messages that a compaction entry replaces are not read."""
+    """Load the view of a session: its messages as a model is sent them, some replaced by summaries (entries).
+
+    Messages that an entry replaces are not read.
+    """
     flags, sources = await _load_sources(tx, agent_id, session_id)
     entries = sources.entries
     ranges = _uncovered_ranges(entries)
@@ -167,7 +174,7 @@ async def load_view(tx: Tx, *, agent_id: UUID, session_id: UUID) -> LoadedView:
 
 
 async def load_sources(tx: Tx, *, agent_id: UUID, session_id: UUID) -> ViewSources:
-    """Load the sources of the current view, to find out whether the view has changed."""
+    """Return what tells whether the view (the messages that a model is sent) has changed since it was loaded."""
     return (await _load_sources(tx, agent_id, session_id))[1]
 
 
@@ -196,7 +203,7 @@ async def load_messages(
 async def find_quarantined_trust(
     tx: Tx, view: Sequence[ViewMessage], *, agent_id: UUID, session_id: UUID
 ) -> set[Trust]:
-    """Return the trust levels of the quarantined messages in a view.
+    """Return the trust levels of the quarantined messages in a view (the messages that a model is sent).
 
     Quarantined messages are not found by searches of other sessions.
     """
@@ -229,7 +236,7 @@ async def get_last_position(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
 
 
 async def has_later_messages(tx: Tx, *, agent_id: UUID, session_id: UUID, position: int) -> bool:
-    """Return whether messages follow a position. Notices that say why a message has no reply do not count."""
+    """Return whether messages follow a position. Notices of Newton that a message has no reply do not count."""
     key = {"agent_id": agent_id, "session_id": session_id, "position": position}
     row = await SQL["has_later_messages"].fetch_one(tx, **key, failure_prefix=FAILURE_PREFIX)
     assert row is not None
@@ -321,7 +328,10 @@ class MessageFingerprint(NamedTuple):
 
 
 class TurnStart(NamedTuple):
-    """The tool calls of a session that have no result, in order, and the sessions from which a branch continues."""
+    """What a turn reads first: the tool calls of the session without a result, in order, and a branch's ancestors.
+
+    `ancestors` are the sessions from which a branch continues, with the messages that it includes.
+    """
 
     open_calls: Sequence[ToolCall]
     ancestors: Sequence[AncestorRange]
@@ -330,7 +340,10 @@ class TurnStart(NamedTuple):
 async def acquire_lease(
     tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID, seconds: float
 ) -> bool:
-    """Acquire the lease, or extend it if `holder` has it. Return False if another holder has it."""
+    """Acquire the lease of a session (only its holder runs a turn or a compaction there) for `seconds`, or extend it.
+
+    Return False if another holder has it.
+    """
     key = {"agent_id": agent_id, "session_id": session_id, "purpose": purpose, "holder": holder}
     return await SQL["acquire"].fetch_one(tx, **key, seconds=seconds) is not None
 
@@ -338,19 +351,19 @@ async def acquire_lease(
 async def renew_lease(
     tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID, seconds: float
 ) -> bool:
-    """Extend the lease. Return False if it was released, or another holder has acquired it."""
+    """Extend the lease of a session by `seconds` from now. Return False if it was released or another holder has it."""
     key = {"agent_id": agent_id, "session_id": session_id, "purpose": purpose, "holder": holder}
     return await SQL["renew"].fetch_one(tx, **key, seconds=seconds) is not None
 
 
 async def release_lease(tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID) -> bool:
-    """Release the lease. Return False if `holder` does not have it."""
+    """Release the lease of a session. Return False if `holder` does not have it."""
     key = {"agent_id": agent_id, "session_id": session_id, "purpose": purpose, "holder": holder}
     return await SQL["release"].fetch_one(tx, **key) is not None
 
 
 async def read_turn_start(tx: Tx, *, agent_id: UUID, session_id: UUID) -> TurnStart:
-    """Return the open tool calls and the ancestors of a session, read at the start of a turn."""
+    """Return what a turn reads first: the session's tool calls without a result, and the ancestors of a branch."""
     rows = await SQL["read_turn_start"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     return TurnStart(
         open_calls=[ToolCall(*row[:3]) for row in rows if row["ancestor_id"] is None],

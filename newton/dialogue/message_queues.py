@@ -34,9 +34,9 @@ class SessionRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeMessage:
-    """A message that is not text of a tool or the web, with the memory created from it.
+    """A message of a person or the assistant, with the memory created from it.
 
-    `is_parsed` is True if its statements were stored before.
+    It `is_parsed` if the statements in it were stored before.
     """
 
     role: Role
@@ -51,9 +51,9 @@ class EpisodeMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeLines:
-    """The messages of an episode, without text of tools and the web.
+    """The messages of an episode (an ended conversation), without text of tools and the web.
 
-    An episode without a session has one message, its text. `covered` is the range of messages of the session.
+    `covered` are their positions in the session. An episode without a session has one message, its text.
     """
 
     memory_id: UUID
@@ -65,7 +65,7 @@ class EpisodeLines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLines:
-    """The messages of a session that no episode includes and that no facts were extracted from.
+    """The messages of an open session that no episode includes and that no facts were extracted from.
 
     `parsed_position` is the position of the last message before them that was read.
     """
@@ -79,10 +79,10 @@ class OpenLines:
 async def find_unread(
     tx: Tx, *, agent_id: UUID, limit: int, ended_before: datetime | None = None, only_unparsed: bool = False
 ) -> list[EpisodeLines]:
-    """Return the oldest conversations without extracted facts; those that the classifier has read come last.
+    """Return the oldest ended conversations (episodes) without extracted facts.
 
-    With `ended_before`, return only those that ended by then, and also episodes without a session. With
-    `only_unparsed`, return only those that the classifier has not read.
+    Those that the classifier has read come last. With `ended_before`, return only those that ended by then, and also
+    episodes without a session. With `only_unparsed`, return only those that the classifier has not read.
     """
     rows = await SQL["list_unextracted"].fetch_all(
         tx, agent_id=agent_id, max_rows=limit, ended_before=ended_before, only_unparsed=only_unparsed
@@ -135,7 +135,7 @@ async def mark_open_read(tx: Tx, lines: OpenLines, *, ctx: WriteContext) -> bool
 
 
 async def list_stated_facts(tx: Tx, ids: Sequence[UUID], *, agent_id: UUID) -> list[UUID]:
-    """Return the stored facts that messages with these memories state, also those that were known before."""
+    """Return the ids of the facts that messages with these memories state, also of those that were known before."""
     rows = await SQL["list_stated_facts"].fetch_all(tx, agent_id=agent_id, message_ids=ids, refs=list(map(str, ids)))
     return list({row["memory_id"]: None for row in rows})
 
@@ -185,9 +185,9 @@ NO_MEMORY = UUID(int=0)
 class DueSession:
     """A session with unread messages of users, from `first_position` on.
 
-    `reconciled_position` is the stored position; if it has changed, another worker was faster. `failed_readings` counts
-    the consecutive model calls for its next messages that failed or had an unreadable answer. `recorded_at` is the time
-    at which the newest counted unread message was stored.
+    `reconciled_position` is the last read position as stored; if it has changed, another worker was faster.
+    `failed_readings` counts the consecutive model calls for its next messages that failed or had an unreadable answer.
+    `recorded_at` is the time at which the newest of the unread messages that make it due was stored.
     """
 
     session_id: UUID
@@ -199,9 +199,9 @@ class DueSession:
 
 
 class UnreadLines(NamedTuple):
-    """Lines of a session in order, those already read first, and the position of each new message by its line.
+    """The next lines of a session for a model to read, after a few that were read, and the position of each.
 
-    `last_position` is that of the last loaded message.
+    `last_position` is that of the last loaded message, which may be none of the lines.
     """
 
     lines: tuple[NewLine, ...]
@@ -212,10 +212,10 @@ class UnreadLines(NamedTuple):
 async def list_due_sessions(
     tx: Tx, *, agent_id: UUID, limit: int, idle_since: datetime, min_lines: int = 1, recent: int | None = None
 ) -> list[DueSession]:
-    """Return the sessions with at least `min_lines` unread messages of users, or whose newest is from `idle_since`.
+    """Return the sessions whose new messages a model must read.
 
-    Sessions that were closed since their first unread message are also returned. With `recent`, only sessions of the
-    `recent` latest memories are searched.
+    They have `min_lines` unread messages of users, got the last of them by `idle_since`, or were closed after one. With
+    `recent`, only sessions of the `recent` latest memories are searched.
     """
     rows = await SQL["list_due_sessions"].fetch_all(
         tx, agent_id=agent_id, recent=recent, min_lines=min_lines, idle_since=idle_since, max_rows=limit
@@ -224,7 +224,10 @@ async def list_due_sessions(
 
 
 async def load_lines(tx: Tx, session: DueSession, *, user_name: str, agent_id: UUID) -> UnreadLines:
-    """Return the next unread lines of a session, after a few that were read. Notices of Newton are left out."""
+    """Return the next unread lines of a session, after a few that were read. Notices of Newton are left out.
+
+    A line without a name is said by `user_name` if only one person speaks in the session.
+    """
     first, session_id = session.first_position, session.session_id
     rows = await SQL["list_lines"].fetch_all(
         tx,
@@ -266,7 +269,7 @@ async def find_episode(tx: Tx, session_id: UUID, position: int, *, agent_id: UUI
 async def list_told_episodes(
     tx: Tx, *, agent_id: UUID, ended_before: datetime, user_name: str, limit: int
 ) -> Sequence[NewLine]:
-    """Return unread episodes without a session, each as a line to reconcile with the memory id of the episode."""
+    """Return the unread episodes that were stored as a text, without a session: each is a line said by `user_name`."""
     rows = await SQL["list_told_episodes"].fetch_all(tx, agent_id=agent_id, ended_before=ended_before, max_rows=limit)
     return [
         NewLine(
@@ -323,7 +326,10 @@ MIN_USES = 6  # in contexts; a summary saves up to 70 tokens each time it is sho
 
 
 class LongMessage(NamedTuple):
-    """A message that is too long for a short form, with its whole text."""
+    """A message that is longer than its short form in a context, with its whole text.
+
+    `micro` is the shortest form, of about 20 tokens.
+    """
 
     memory_id: UUID
     micro: str
@@ -340,7 +346,7 @@ class LongMessage(NamedTuple):
 
 
 async def find(tx: Tx, *, agent_id: UUID, limit: int) -> list[LongMessage]:
-    """Return messages that contexts often show, longer than a short form and without a summary, most shown first."""
+    """Return the long messages without a summary that contexts have often shown in short, the most shown first."""
     limits = {"max_rows": limit, "form_tokens": SUMMARY_TOKENS, "min_uses": MIN_USES}
     return [LongMessage(*row) for row in await SQL["list_long_messages"].fetch_all(tx, agent_id=agent_id, **limits)]
 
@@ -372,7 +378,7 @@ def token_budget(message: LongMessage, *, count_tokens: TokenCounter) -> int:
 
 
 async def apply_summaries(tx: Tx, summaries: Sequence[tuple[LongMessage, str]], *, ctx: WriteContext) -> None:
-    """Replace the short forms of messages by summaries. Texts and search index do not change."""
+    """Replace the short forms of long messages by their summaries. Texts and search index do not change."""
     updates: list[MemoryUpdate] = []
     for message, text in summaries:
         summary = message.prefix + text

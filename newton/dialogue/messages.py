@@ -70,12 +70,12 @@ class Message:
 
     @property
     def immutable_fields(self) -> tuple[str, str | None, str, str | None, str | None]:
-        """Return the fields that must be the same when a message with the same ref is sent again."""
+        """Return the fields that must be the same when a message with the same id (`ref`) is sent again."""
         return self.role, self.name, self.content, dump_calls(self.calls), self.tool_call_id
 
     @property
     def stable_ref(self) -> str:
-        """Return the caller's ref, or else a hash of the message that is the same whenever it is sent again."""
+        """Return the caller's id of the message, or else a hash that is the same whenever the message is sent again."""
         if self.ref:
             return self.ref
         tool_parts = [text for text in (dump_calls(self.calls), self.tool_call_id) if text]
@@ -99,7 +99,7 @@ def guard_name(name: str) -> str:
 
 
 def derive_failure_ref(*parts: str) -> str:
-    """Return the ref of a notice that says why a message has no reply, computed from `parts`."""
+    """Return an id, computed from `parts`, for the notice that says why a message has no reply."""
     return FAILURE_PREFIX + digest(*parts).hex()
 
 

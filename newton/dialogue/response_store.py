@@ -52,7 +52,7 @@ class StoredResponse:
 async def reserve(
     tx: Tx, response_id: UUID, *, previous_id: UUID, session_id: UUID, agent_id: UUID, now: datetime
 ) -> None:
-    """Record that a response continues another one in this session, before it is complete."""
+    """Record that a response continues the response `previous_id` in this session, before it is complete."""
     ids = {"agent_id": agent_id, "response_id": response_id, "previous_id": previous_id, "session_id": session_id}
     await SQL["reserve"].execute(tx, **ids, now=now)
 
@@ -68,7 +68,7 @@ async def store(
 ) -> None:
     """Store a complete response.
 
-    The response refers to the last of the messages with `message_refs`; if there is none, to the message from which the
+    It refers to the last of the messages with the ids `message_refs`; if there is none, to the message from which the
     session branched.
     """
     await SQL["store"].execute(

@@ -39,7 +39,10 @@ class UncoveredMessage:
 
 
 async def close_session(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> int:
-    """Create episodes from the messages since the last episode. Return the number of episodes."""
+    """Create episodes (conversations as experiences) from the messages since the last one; return how many.
+
+    Few messages that state nothing become none yet.
+    """
     created, key = 0, {"agent_id": ctx.agent_id, "session_id": session_id}
     while uncovered := await _load_uncovered(tx, session_id=session_id, ctx=ctx):
         await SQL["mark_reviewed"].execute(tx, **key, position=uncovered[-1].position)
@@ -56,7 +59,7 @@ async def find_idle_sessions(tx: Tx, *, agent_id: UUID, before: datetime, limit:
 
 
 def _is_episode(uncovered: Sequence[UncoveredMessage]) -> bool:
-    """Return True if the messages make an episode: enough of them, or a statement of a user. Pure."""
+    """Return whether the messages make an episode: MIN_MESSAGES, not all questions, or a statement of a user. Pure."""
     if len(uncovered) >= MAX_MESSAGES:
         return bool(_spoken(uncovered))
     messages = [item for item in _spoken(uncovered) if not is_only_question(item.message.content)]

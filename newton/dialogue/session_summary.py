@@ -127,7 +127,7 @@ def lasting_sentences(content: str) -> list[str]:
 
 
 def speaker_sentences(speaker: str, content: str) -> list[str]:
-    """Return the sentences of a message, each preceded by the speaker."""
+    """Return the sentences of a message, each after the name of the speaker and cut to MAX_WORDS words."""
     return [f"{speaker}: {_shorten(sentence)}" for sentence in unquoted_sentences(content)]
 
 

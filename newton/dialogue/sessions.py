@@ -49,7 +49,7 @@ async def ensure_session(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> 
 
 
 async def get_or_create(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> tuple[UUID, bool]:
-    """Return the id of the session `ref`, and True if it was created."""
+    """Return the id of the session `ref`, and whether it was created just now."""
     session_id = new_id()
     row = await SQL["get_or_create"].fetch_one(tx, agent_id=agent_id, session_id=session_id, ref=ref, now=now)
     row = row or await SQL["find_by_ref"].fetch_one(tx, agent_id=agent_id, ref=ref)
@@ -96,10 +96,10 @@ async def append(
 ) -> list[StoredMessage]:
     """Append the messages that are new to the session, in order, and return them with their positions.
 
-    A message with a known ref is skipped. A reply with unknown `min_trust` gets the lowest trust of the tool and web
-    text before it. Records derived from the messages, such as the brief, are stored too; one that fails is entered in
-    `missing`. Raises ConflictError if the content of a message with a known ref differs, and InputError for a tool
-    result whose call is unknown or has a result already.
+    A message whose caller's id (`ref`) is stored is skipped. A reply with unknown `min_trust` gets the lowest trust of
+    the tool and web text before it. Records derived from the messages, such as the brief and summaries of `sizes`, are
+    stored too; one that fails is entered in `missing`. Raises ConflictError if a skipped message has other content, and
+    InputError for a tool result whose call is unknown or has a result already.
     """
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
     new_messages, last_position = await _filter_new(tx, messages, session_id=session_id, ctx=ctx)
@@ -127,7 +127,7 @@ async def append(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DerivedRecords:
-    """Stores the records derived from new messages: outputs, brief, observations, artifacts and digests.
+    """Stores what is derived from new messages: chunks of outputs, brief, observations, artifacts and short forms.
 
     If the computation of one kind of record fails, only this kind is lost. An error of a database statement aborts the
     transaction.
@@ -141,7 +141,7 @@ class DerivedRecords:
     calls: Mapping[str, ToolCall]
 
     async def record(self, new_ids: Mapping[int, UUID], *, missing: MutableMapping[str, str]) -> None:
-        """Store the records. `new_ids` are the ids of the new memories by the positions of their messages."""
+        """Store the records. `new_ids` are the new memories by positions of messages; failures go to `missing`."""
         tx, ctx, session_id = self.tx, self.ctx, self.session_id
         exchanges = [item for item in self.stored if item.message.content and not item.message.is_notice]
         chars = sum(MESSAGE_CHARS + len(item.message.content) for item in exchanges)
@@ -193,7 +193,7 @@ async def _filter_new(
 
 
 async def _mark_replies(tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext) -> list[Message]:
-    """Return the messages, where replies with unknown `min_trust` have that of the foreign text before them, if any."""
+    """Return the messages; replies with unknown `min_trust` get the lowest trust of foreign text before them."""
     if not any(map(_is_unmarked_reply, messages)):
         return list(messages)
     rows = await SQL["list_foreign_trusts"].fetch_all(tx, agent_id=ctx.agent_id, session_id=session_id)

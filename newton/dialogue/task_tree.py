@@ -93,10 +93,10 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStack:
-    """The path from the root task to the current task, and related tasks: ended or blocked siblings and subtasks of the
-    current task, and the planned steps of all tasks of the path.
+    """The path from the root task of a session to the current task, and the tasks shown beside it.
 
-    Both are empty if no task is active.
+    `related` are ended or blocked siblings and subtasks of the current task, and the planned steps of all tasks of the
+    path. Both are empty if no task is active.
     """
 
     path: tuple[Task, ...] = ()
@@ -164,7 +164,7 @@ class TaskTree:
         return self._children.get(parent_id, ())
 
     def descendants(self, task_id: UUID) -> list[Task]:
-        """Return all tasks below a task. Parents precede their subtasks."""
+        """Return all tasks below a task, each before its own subtasks."""
         found: list[Task] = []
         waiting = list(reversed(self.children(task_id)))
         while waiting:

@@ -35,7 +35,7 @@ STRATEGY, RULES_VERSION = "task", "fold/1"
 def fold_tasks(
     state: ViewState, tree: TaskTree, *, count_tokens: TokenCounter
 ) -> Iterator[tuple[CompactionBlock, str]]:
-    """Yield (block, text) for the messages of each ended task that can be replaced now.
+    """Yield (block of messages, replacing text) for each ended task whose messages can be replaced by a line now.
 
     Of a task, the longest run of complete turns is replaced, never the current turn. An outer task includes its
     subtasks.
@@ -130,7 +130,7 @@ async def push(
     steps: Sequence[str] = (),
     instead_of: UUID | None = None,
 ) -> Task:
-    """Create a task below the current one, and make it the current task.
+    """Create a task below the current one, make it the current task, and return it.
 
     The steps are a plan: subtasks whose work begins later; `advance_plan` starts the first one. `instead_of` is a
     failed task that it replaces. Raises InputError if the stack has MAX_DEPTH tasks, and for too few or too many steps.
@@ -187,7 +187,7 @@ async def advance_plan(tx: Tx, plan_id: UUID | None, result: str, *, session_id:
 
 
 async def pop(tx: Tx, result: str, *, session_id: UUID, ctx: WriteContext) -> Task:
-    """Complete the current task with its result and make its parent the current task.
+    """Complete the current task with its result and make its parent the current task; return the completed task.
 
     The messages of the task are replaced by one line; steps of it that have not begun are skipped. Raises InputError
     without a result or a current task, and if a subtask is blocked.
@@ -201,9 +201,10 @@ async def pop(tx: Tx, result: str, *, session_id: UUID, ctx: WriteContext) -> Ta
 
 
 async def fail(tx: Tx, reason: str, *, session_id: UUID, ctx: WriteContext) -> Task:
-    """End the current task as failed. It remains visible as a dead end.
+    """End the current task as failed, and return it. It remains visible as a dead end.
 
-    Its blocked subtasks are abandoned, and steps that have not begun are skipped.
+    Its blocked subtasks are abandoned, and steps that have not begun are skipped. Raises InputError without a reason or
+    a current task.
     """
     reason = _validate_text(reason, "reason", MAX_TEXT_CHARS)
     tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
@@ -217,7 +218,10 @@ async def fail(tx: Tx, reason: str, *, session_id: UUID, ctx: WriteContext) -> T
 
 
 async def block(tx: Tx, reason: str, *, session_id: UUID, ctx: WriteContext) -> Task:
-    """Mark the current task as blocked, and make its parent the current task."""
+    """Mark the current task as blocked and return it; its parent becomes current.
+
+    Raises InputError without a reason or a current task.
+    """
     reason = _validate_text(reason, "reason", MAX_TEXT_CHARS)
     tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
     return await _apply_event(tx, tree.require_current(), "blocked", reason, session_id=session_id, ctx=ctx)
@@ -234,7 +238,7 @@ async def resume(tx: Tx, number: int, *, session_id: UUID, ctx: WriteContext) ->
 async def fold_ended_tasks(
     tx: Tx, *, session_id: UUID, agent_id: UUID, now: datetime, count_tokens: TokenCounter
 ) -> LoadedView:
-    """Replace the messages of ended tasks in the view by one line each, where it is shorter. Return the view."""
+    """Replace the messages of ended tasks by one line each, where it is shorter; return the messages for a model."""
     key = {"agent_id": agent_id, "session_id": session_id}
     loaded, entries = await _plan_folds(tx, **key, now=now, count_tokens=count_tokens)
     saved = entries and await entry_store.save_if_unchanged(tx, entries, **key, sources=loaded.sources)
@@ -244,7 +248,7 @@ async def fold_ended_tasks(
 async def preview_folded_view(
     tx: Tx, *, session_id: UUID, agent_id: UUID, now: datetime, count_tokens: TokenCounter
 ) -> LoadedView:
-    """Return the view that `fold_ended_tasks` would return. Stores nothing."""
+    """Return the messages for a model that `fold_ended_tasks` would return. Stores nothing."""
     key = {"agent_id": agent_id, "session_id": session_id}
     loaded, entries = await _plan_folds(tx, **key, now=now, count_tokens=count_tokens)
     return replace(loaded, view=apply_entries(loaded.view, entries)) if entries else loaded

@@ -23,7 +23,7 @@ _SPOKEN_KINDS: frozenset[ViewKind] = frozenset({"line", "mask", "tools"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionEntry:
-    """A text that is shown in place of the messages `first` to `last`.
+    """A text (such as a summary) that a model is sent in place of the messages `first` to `last`.
 
     `before` are the tokens of what it replaced. `model` is the model that wrote the text, None if none did.
     """
@@ -66,7 +66,7 @@ class InjectedText(NamedTuple):
 
 
 class MemoryBlock(NamedTuple):
-    """The text that Newton put before an input when it was sent, up to the words of the person, and its tokens.
+    """The text from memory that was sent in front of the words of an input, and its tokens.
 
     `min_trust` is the lowest trust of the quarantined memories in it; None without any.
     """
@@ -77,10 +77,11 @@ class MemoryBlock(NamedTuple):
 
 
 class ViewMessage(NamedTuple):
-    """A message of a view, and the log positions `first` to `last` that it covers. `tokens` include the overhead.
+    """A message as a model is sent it, and the positions `first` to `last` of the stored messages that it shows.
 
-    `ref` is the caller's id, if the message is shown unchanged. `is_own_work` marks a call of a tool that Newton ran,
-    or its result. `memory` is the block that stands before an input that is shown unchanged; `tokens` include it.
+    `tokens` include the overhead of a message. `ref` is the caller's id, if the message is shown unchanged.
+    `is_own_work` marks a call of a tool that Newton ran, or its result. `memory` is the text from memory before an
+    input that is shown unchanged; `tokens` include it.
     """
 
     role: Role
@@ -151,7 +152,7 @@ class DialogueTurn(NamedTuple):
 def build_view(
     messages: Sequence[StoredMessage], entries: Sequence[CompactionEntry], injections: Sequence[InjectedText] = ()
 ) -> list[ViewMessage]:
-    """Build the view of a session: each message as it is, or the compaction entry that replaces it, once.
+    """Build the view of a session (what a model is sent): each message as it is, or the entry that replaces it, once.
 
     `messages` must be in order and without gaps. Of the notices, only the calls and results of tools are shown; the
     message before another notice also covers its position.
@@ -179,7 +180,10 @@ def build_view(
 
 
 def add_memory_blocks(view: Sequence[ViewMessage], blocks: Mapping[int, MemoryBlock]) -> list[ViewMessage]:
-    """Return the view with the blocks before its unchanged inputs. `blocks` maps positions of inputs to blocks."""
+    """Return the view with the texts from memory that were sent before its unchanged inputs.
+
+    `blocks` are these texts by the positions of the inputs.
+    """
     return [
         item._replace(memory=block, tokens=item.tokens + block.tokens)
         if item.is_input and item.kind == "line" and (block := blocks.get(item.first))
@@ -203,7 +207,7 @@ def apply_entries(view: Sequence[ViewMessage], entries: Sequence[CompactionEntry
 
 
 def outermost_entries(entries: Sequence[E]) -> list[E]:
-    """Return the compaction entries that no larger or later entry covers."""
+    """Return the compaction entries that no larger or later one covers."""
     outermost: list[E] = []
     for entry in sorted(entries, key=lambda e: (e.first, -e.last, -e.made_at.timestamp(), -e.entry_id.int)):
         if not outermost or entry.first > outermost[-1].last:
@@ -266,7 +270,7 @@ def iter_tool_groups(turn: DialogueTurn) -> Iterator[tuple[ViewMessage, ...]]:
 
 
 def count_view_tokens(view: Sequence[ViewMessage]) -> int:
-    """Return the tokens of the view, overhead of the messages included."""
+    """Return the tokens of the messages, their overhead included."""
     return sum(item.tokens for item in view)
 
 

@@ -39,10 +39,11 @@ PERSON = "the user"  # the author of what a person does without a token
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCaller:
-    """The services that operations use. `trust` is the highest trust that texts from the caller can get.
+    """Who calls an operation, and the services that operations use for the caller.
 
-    `author` is recorded with edits. `deadline` is the moment until which the memory is waited for; None gives each
-    search the default time. `on_event` is told how far a compaction is.
+    `trust` is the highest trust that texts from the caller can get. `author` is recorded with edits. `deadline` is the
+    moment until which the memory is waited for; None gives each search the default time. `on_event` receives the
+    progress of a compaction.
     """
 
     newton: "AgentServices"
@@ -62,7 +63,7 @@ class OperationCaller:
 
     @property
     def toolset(self) -> AgentToolset:
-        """Return the tools that are shared with the agent's own model."""
+        """Return the tools that MCP clients share with the agent's own model, with the caller's trust and deadline."""
         tools = self.newton.toolset(self.origin)
         memories = tools.memories.with_deadline(self.deadline)
         return replace(tools, memories=memories, max_trust=self.trust).with_trust(())
@@ -132,7 +133,7 @@ class OperationCaller:
         return ProcedureService(scope=self.scope)
 
     async def toolset_in(self, session: str | None, *, creates: bool) -> AgentToolset:
-        """Return the shared tools in a session. An unknown session is created if `creates`, and otherwise ignored."""
+        """Return the shared tools for a session. An unknown session is created if `creates`, and otherwise ignored."""
         if session is None:
             return self.toolset
         service = self.sessions

@@ -181,7 +181,7 @@ class Operation:
         return found | {name: Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in fields}
 
     def bind(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of the function that has these values of the input, which are checked."""
+        """Return the arguments of the function for these values of the input; fields of a model become this model."""
         given = dict(fields)
         for name, model in self.models.items():
             given[name] = model.model_construct(**{field: given.pop(field) for field in model.model_fields})
@@ -201,7 +201,7 @@ class Operation:
         return tuple(_PATH_FIELD.findall(self.path))
 
     def build_model(self, *, without: tuple[str, ...] = ()) -> "type[ToolInput]":
-        """Return a model of the input, `without` some of its fields."""
+        """Return a pydantic model of the input, `without` some of its fields."""
         fields: dict[str, Any] = {
             name: (self.hints[name], ... if one.default is Parameter.empty else one.default)
             for name, one in self.parameters.items()

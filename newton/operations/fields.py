@@ -13,7 +13,7 @@ MAX_PAGE_SIZE = 200
 
 
 class CommandOption(NamedTuple):
-    """The name of a parameter as an option of the command, where it is another: of a list, that of one item."""
+    """Another name of a parameter, for its option of the command; for a list, the name of one item."""
 
     name: str
 

@@ -33,7 +33,7 @@ class ResponseRecorder(Protocol):
 
 
 class OperationOutcome(NamedTuple):
-    """The outcome of a call: the result, or the stored response `replayed` of the same request, as JSON.
+    """The outcome of a call: its result or, for a repeated request, the stored response as JSON (`replayed`).
 
     `warning` is that of a censor which matches the text of a model.
     """
@@ -44,7 +44,7 @@ class OperationOutcome(NamedTuple):
 
 
 def parse_arguments(operation: Operation, arguments: Mapping[str, object]) -> ToolInput:
-    """Return the checked input of an operation. Raises InputError that names one invalid field."""
+    """Check the arguments of an operation; return them as its input. Raises InputError that names one invalid field."""
     return parse_json(operation.input_model, json.dumps(arguments, default=str), hint=INPUT_HINT)
 
 
@@ -54,9 +54,9 @@ async def run_operation(
     """Run an operation with checked input.
 
     What writes runs in one transaction with its events and its recorded response. Before it, text of a caller who is no
-    person is checked by the censors, which raises CensorError, and the operation thinks, unless the response of the
-    same request is stored. After it, new text is made searchable. What takes a token only reads without it: it returns
-    a preview with the token.
+    person is checked by the censors, which raises CensorError, and the operation's `prepare` is called, unless the
+    response of the same request is stored. After it, new text is made searchable. What takes a token only reads without
+    it: it returns a preview with the token.
     """
     fields = operation.bind({name: getattr(given, name) for name in type(given).model_fields})
     if operation.effect == "reads" or (TOKEN in fields and fields[TOKEN] is None):
@@ -82,7 +82,10 @@ async def _write(
     fields: Mapping[str, Any],
     recorder: ResponseRecorder | None,
 ) -> tuple[str | None, Any]:
-    """Run an operation in one transaction. Return its result, or first the stored response of the same request."""
+    """Run an operation in one transaction; return (None, its result).
+
+    If the response of the same request is stored, return (this response, None) without running it.
+    """
     async with caller.scope.transaction() as tx:
         if recorder and (stored := await recorder.find(tx)):
             return stored, None
@@ -93,7 +96,7 @@ async def _write(
 
 
 async def _finish(operation: Operation, result: Any, caller: OperationCaller, fields: Mapping[str, Any]) -> Any:
-    """Return the result of a write that is stored, after what follows the write."""
+    """Do what follows a stored write, such as embedding new text; return the result with what that found."""
     report, error = operation.options.get("report"), None
     if operation.effect == "adds" and report:
         error = (await caller.newton.maintenance(caller.origin).process_pending()).stopped_by
@@ -105,7 +108,7 @@ async def _finish(operation: Operation, result: Any, caller: OperationCaller, fi
 async def _replay(
     operation: Operation, stored: str, caller: OperationCaller, fields: Mapping[str, Any]
 ) -> OperationOutcome:
-    """Return the stored response of a request, completed as that of the first one."""
+    """Return the stored response of a repeated request, completed by the operation's `report` as the first one was."""
     if report := operation.options.get("report"):
         result = await report(caller, operation.result_type.validate_json(stored), None, **fields)
         stored = operation.result_type.dump_json(result).decode()
@@ -113,9 +116,10 @@ async def _replay(
 
 
 async def _check_text(operation: Operation, given: ToolInput, caller: OperationCaller) -> str | None:
-    """Return the warning of a censor. A person's text is no act of the agent, so censors do not apply to it.
+    """Compare text that is to be stored with the censors; return the warning of one, None without one.
 
-    A text whose `source` is a tool or a page is no person's, whoever passes it on.
+    Raises CensorError if one blocks it. A person's text is no act of the agent, so censors do not apply to it. A text
+    whose `source` is a tool or a page is no person's, whoever passes it on.
     """
     source: Trust | None = getattr(given, SOURCE, None)
     trust = lowest_trust([caller.trust, *([source] if source and source in UNTRUSTED_TIERS else [])])
@@ -125,12 +129,13 @@ async def _check_text(operation: Operation, given: ToolInput, caller: OperationC
 
 
 def to_data(operation: Operation, result: object, *, shortens_ids: bool = False) -> Any:
-    """Return the result as JSON values. Models get the last digits of ids and no null (`shortens_ids`)."""
+    """Return the result as JSON values. With `shortens_ids`, for models: ids by their last digits, and no nulls."""
     data = operation.result_type.dump_python(result)
     return to_jsonable_python(_shorten(data) if shortens_ids else data)
 
 
 def _shorten(value: object) -> object:
+    """Return a value with the last digits of ids in place of the ids, and without nulls in objects, at any depth."""
     match value:
         case UUID():
             return short_id(value)
@@ -144,7 +149,7 @@ def _shorten(value: object) -> object:
 
 
 def list_notices(operation: Operation, result: Any, name_commands: Callable[[str], str] = str) -> list[str]:
-    """Return the lines on a result that are no part of it, with the commands in them renamed as in `format_result`."""
+    """Return the lines that a command prints beside a result. `name_commands` renames commands in them."""
     return [name_commands(one) for one in operation.options.get("notices", lambda _: ())(result)]
 
 

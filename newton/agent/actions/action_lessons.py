@@ -27,10 +27,11 @@ MAX_TRIGGER_CHARS, MAX_TEXT_CHARS = 200, 200
 
 
 def find_lesson(actions: Sequence[ToolAction]) -> Lesson | None:
-    """Return the pattern that the latest call of a tool completes, or None. `actions` are its calls, latest first.
+    """Return the pattern that the latest call of a tool completes; None without one. `actions` are its calls.
 
-    `repeated_failure`: the same call has failed MIN_FAILURES times and never succeeded. `repeated_recovery`: for the
-    MIN_RECOVERIES-th time, a call succeeded after one with other arguments had failed in the same session.
+    They are sorted latest first. `repeated_failure`: the same call has failed MIN_FAILURES times and never succeeded.
+    `repeated_recovery`: for the MIN_RECOVERIES-th time, a call succeeded after one with other arguments had failed in
+    the same session.
     """
     if not actions:
         return None
@@ -55,9 +56,10 @@ def _is_recovery(actions: Sequence[ToolAction], place: int) -> bool:
 
 
 async def propose_censor(tx: Tx, action_text: str, error: str, *, ctx: LifecycleContext) -> bool:
-    """Propose a censor that warns of a call that failed repeatedly. Return False if there is such a censor already.
+    """Propose a censor, a rule that warns of a call, for one that failed repeatedly; return False if none is new.
 
-    It is not in force before a person approves it. `ctx` must have the trust of a tool, whose texts it quotes.
+    It is not in force before a person approves it. A call without words to match gets none. `ctx` must have the trust
+    of a tool, whose texts it quotes.
     """
     trigger = _cut(action_text, MAX_TRIGGER_CHARS)
     reason = f"This call failed {MIN_FAILURES} times; the last error was: {_cut(error, MAX_TEXT_CHARS)}"
@@ -68,7 +70,7 @@ async def propose_censor(tx: Tx, action_text: str, error: str, *, ctx: Lifecycle
 
 
 async def propose_procedure(tx: Tx, tool: str, failed: str, succeeded: str, *, ctx: LifecycleContext) -> bool:
-    """Propose a procedure that names the call that succeeded after a failure. Return False if there is one already.
+    """Propose a procedure: make the call `succeeded`, not the call `failed`. Return False if there is one already.
 
     It is in quarantine, and so in no context, before a person approves it.
     """

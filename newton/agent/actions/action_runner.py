@@ -75,7 +75,10 @@ class ActionRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ActionReport:
-    """The result of a call for the model. `is_sent` is False if the tool was not called."""
+    """The result of a call for the model: the `fields` of its JSON. `is_sent` is False if the tool was not called.
+
+    `trust` is the lowest trust tier of foreign text in it; None if it has none.
+    """
 
     fields: Mapping[str, object]
     is_error: bool = False
@@ -85,11 +88,12 @@ class ActionReport:
 
 @dataclass(slots=True, kw_only=True)
 class ActionRunner:
-    """Calls the tools of servers in one turn of one session.
+    """Calls the tools of external servers in one turn of one session.
 
     `tools` are those offered to the model, by full name. `approve` asks the person of the turn; without it, nothing is
     called that was not permitted before. `check_guardrails` evaluates the guardrails on a call as if it were a
-    decision. `is_interrupted` becomes True when a call is cancelled while its tool runs.
+    decision. `last_failed` has the last call of each tool, in words, if it failed. `is_interrupted` becomes True when a
+    call is cancelled while its tool runs.
     """
 
     scope: AgentScope
@@ -180,7 +184,10 @@ class ActionRunner:
     async def _find_permission(
         self, tool: ExternalTool, values: Mapping[str, object], expected: str, warnings: tuple[str, ...]
     ) -> PermissionBasis:
-        """Return how the call is permitted; ask the person if it is not. Raises ActionRefusedError."""
+        """Return how the call is permitted; ask the person if it is not yet.
+
+        Raises ActionRefusedError if the person has forbidden it, refuses it, or cannot be asked.
+        """
         judgement = await self.permissions.judge(tool, session_id=self.session_id)
         if judgement == "allowed":
             return "read" if tool.runs_freely else "always"
@@ -205,6 +212,7 @@ class ActionRunner:
         return await self._store_answer(tool, await self.approve(request))
 
     async def _store_answer(self, tool: ExternalTool, answer: str) -> PermissionBasis:
+        """Store what the person answered, and return how the call is permitted. Raises ActionRefusedError if not."""
         match answer:
             case "once":
                 return "once"
@@ -267,7 +275,10 @@ def describe_action(tool: ExternalTool, values: Mapping[str, object]) -> str:
 
 
 def _parse_arguments(tool: ExternalTool, arguments: str) -> tuple[dict[str, object], str]:
-    """Return the arguments of a call, and what the model expects of it. Raises ActionRefusedError."""
+    """Return the arguments of a call, and the result that the model expects of it.
+
+    Raises ActionRefusedError if they are too long, no JSON object, or lack a required one.
+    """
     hint = f"Call {tool.full_name} again with a JSON object that follows its schema."
     if len(arguments) > MAX_ACTION_CHARS:
         raise ActionRefusedError(f"The arguments have more than {MAX_ACTION_CHARS:,} characters.", hint, "invalid")
@@ -287,7 +298,7 @@ def _parse_arguments(tool: ExternalTool, arguments: str) -> tuple[dict[str, obje
 def _to_report(
     tool: ExternalTool, result: ExternalResult, *, expected: str, warnings: tuple[str, ...], lesson: str | None
 ) -> ActionReport:
-    """Return the output of a call for the model, marked as data."""
+    """Return the output of a call for the model, marked as data that contains no instructions."""
     notes = {
         **({"expected": expected} if expected else {}),
         **({"warning": "; ".join(warnings)} if warnings else {}),

@@ -19,7 +19,7 @@ from newton.providers.chat import RequestOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionService:
-    """Lists the tools of servers for an agent, and opens runners that call them in one turn.
+    """Lists the tools of external servers for an agent, and opens runners that call them in one turn.
 
     `is_user_memory` is True for an agent that is the memory of one user of another agent.
     """
@@ -37,10 +37,11 @@ class ActionService:
         return PermissionService(scope=self.scope)
 
     async def list_tools(self) -> Sequence[ExternalTool]:
+        """Return the tools of all servers that the agent may use."""
         return await self.source.list_tools(self.agent, is_user_memory=self.is_user_memory)
 
     async def select_tools(self, taken: frozenset[str], *, max_tokens: int) -> Sequence[ExternalTool]:
-        """Return the tools whose definitions fit into `max_tokens`, in their order, without those with a taken name.
+        """Return the first tools whose definitions together fit into `max_tokens`, without names in `taken`.
 
         Of tools of different servers with the same name, the model gets the first.
         """
@@ -57,7 +58,7 @@ class ActionService:
         return found
 
     def find_offered(self, tools: Sequence[ExternalTool], frames: Collection[str | None]) -> frozenset[str]:
-        """Return the names of the tools that at least one of the frames of a session allows."""
+        """Return the names of the tools that at least one of the frames (kinds of input) of a session allows."""
         return frozenset(
             tool.full_name for tool in tools if any(self.source.is_offered(tool, frame) for frame in frames)
         )
@@ -75,7 +76,10 @@ class ActionService:
         frame: str | None,
         approve: ApprovalCallback | None,
     ) -> ActionRunner | None:
-        """Return a runner for those of the tools that the frame allows; None if there are none."""
+        """Return a runner for those of the tools that the frame (kind of input) allows; None if it allows none.
+
+        `approve` asks a person whether a call may be made; without it, only permitted calls are made.
+        """
         allowed = {tool.full_name: tool for tool in tools if self.source.is_offered(tool, frame)}
         if not allowed:
             return None
@@ -94,7 +98,7 @@ class ActionService:
 
 
 def omit_tools(options: RequestOptions, tools: Sequence[ExternalTool], offered: Collection[str]) -> RequestOptions:
-    """Return the options without those of the tools of servers that are not `offered`."""
+    """Return the request options without those of `tools` whose names are not in `offered`."""
     omitted = {tool.full_name for tool in tools}.difference(offered)
     if not omitted:
         return options

@@ -19,7 +19,7 @@ ActionOutcome = Literal["success", "failure", "interrupted"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAction:
-    """A call of a tool that ended. `permission` says how it was permitted.
+    """A call of a tool that ended. `permission` says how it was permitted: as a read, once, for the session or always.
 
     Of an `interrupted` call it is not known what the tool did: the turn was stopped before the tool answered.
     """

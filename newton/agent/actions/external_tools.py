@@ -67,7 +67,7 @@ class ExternalToolSource(Protocol):
         ...
 
     def is_offered(self, tool: ExternalTool, frame: str | None) -> bool:
-        """Return whether the settings of the tool's server allow the tool in a frame."""
+        """Return whether the settings of the tool's server allow the tool for this kind of input (frame)."""
         ...
 
     @property

@@ -43,10 +43,10 @@ class ToolPermission:
 
 
 def judge(permissions: Sequence[ToolPermission], fingerprint: bytes, *, session_id: UUID | None) -> Judgement:
-    """Return what the permissions of one tool say about a call in a session. Pure.
+    """Return whether the permissions of one tool allow a call in a session: allowed, denied, changed or unknown. Pure.
 
-    A prohibition comes before any permission. The result is `changed` if the tool had another description, schema or
-    server when it was allowed.
+    A prohibition comes before any permission. `changed` means that the tool had another description, schema or server
+    when it was allowed; `fingerprint` is the hash of these now.
     """
     own = [one for one in permissions if one.session_id in (None, session_id)]
     if any(one.verdict == "deny" for one in own):
@@ -98,11 +98,12 @@ class PermissionService:
     scope: AgentScope
 
     async def list_permissions(self) -> list[ToolPermission]:
+        """Return all permissions and prohibitions of the agent."""
         async with self.scope.transaction() as tx:
             return await list_permissions(tx, agent_id=self.scope.agent_id)
 
     async def judge(self, tool: ExternalTool, *, session_id: UUID | None) -> Judgement:
-        """Return whether a call is permitted.
+        """Return whether a call is permitted: allowed, denied, changed (the allowed tool was another) or unknown.
 
         A read of a trusted server is permitted. Its fingerprint is stored at the first call, so that a tool that is
         changed later needs the permission of a person.

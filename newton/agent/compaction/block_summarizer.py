@@ -69,10 +69,11 @@ class BlockSummarizer:
     async def summarize(
         self, block: CompactionBlock, items: Sequence[ViewMessage], budget: CallBudget
     ) -> tuple[SummaryOutput | None, str | None]:
-        """Ask the model for a summary of a block; return the summary and an error text, each of which may be None.
+        """Ask the model for a summary of a block of messages, of which `items` have the whole texts; reduce `budget`.
 
-        There is no summary if no model may be called, the model fails, or its answer is empty. The error text is
-        returned only for the first of several failures in a row.
+        Return the summary and an error text, each of which may be None. There is no summary if no model may be called,
+        the model fails, or its answer is empty. The error text is returned only for the first of several failures in a
+        row.
         """
         if self.model is None or budget.calls < 1 or budget.seconds <= 0:
             return None, None
@@ -119,7 +120,7 @@ class BlockSummarizer:
 
 
 def merge_summaries(model_output: SummaryOutput, extracted: BlockSummary) -> BlockSummary:
-    """Return a summary of the model's items and of the decisions, failures and artifacts extracted from the text. Pure.
+    """Return a summary of the model's items and of the decisions, failures and names extracted from the text. Pure.
 
     The extracted items are added because they are exact.
     """

@@ -80,11 +80,12 @@ class _CompactionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionService:
-    """Compaction for one agent. Without a model, or if the model fails, summaries are extracted from the text.
+    """Replaces old messages of an agent's sessions by shorter texts (entries) in what a model is sent.
 
-    `background` runs the compactions that no turn waits for. The strategies in `without_model` use no model, because it
-    cost more tokens than it saved. `configured` is the preset of the settings, set only if `preset` is a copy
-    whose thresholds were adapted to feedback. `is_demanded` means that a person asks: then a small view is shortened.
+    Without a model, or if it fails, summaries are extracted from the text. `background` runs the compactions that no
+    turn waits for. The strategies in `without_model` use no model, because it cost more tokens than it saved.
+    `configured` is the preset of the settings, set only if `preset` is a copy whose thresholds were adapted to
+    feedback. `is_demanded` means that a person asks: then a small conversation is shortened too.
     """
 
     scope: AgentScope
@@ -99,7 +100,7 @@ class CompactionService:
     is_demanded: bool = False
 
     async def load_view(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """Return the messages of a session as a model gets them, for a turn that begins now.
+        """Return the messages of a session as a model is sent them, for a turn that begins now.
 
         If they exceed a limit, old ones are compacted. After TURN_SECONDS, the compaction continues in the background;
         summaries that are not stored by then are extracted from the text, for this turn only, and have no `entry_id`.
@@ -119,25 +120,24 @@ class CompactionService:
         return _drop_unstored_ids(await service._preview(session_id, max_tokens))
 
     def compact_ahead(self, session_id: UUID, view: Sequence[ViewMessage], *, new_tokens: int, max_tokens: int) -> None:
-        """Compact a session in the background after a turn, before the next turn needs it.
+        """After a turn, start to compact its session in the background if the next turn may need it.
 
-        This happens now if the session would be compacted at NEAR_SHARE of the limit `max_tokens`. If it would at
-        IDLE_SHARE, it happens once the session is idle. `view` are the messages that the turn has loaded, `new_tokens`
-        the tokens of those since then.
+        Start now if the conversation is too large for NEAR_SHARE of `max_tokens`; if only for IDLE_SHARE, once the
+        session is idle. `view` are the messages that the turn has loaded, `new_tokens` the tokens of those since then.
         """
         quiet = replace(self, on_event=ignore_progress)
-        starts = {NEAR_SHARE: self.background.start, IDLE_SHARE: self.background.start_when_idle}
-        for share, start in starts.items():
+        starts = ((NEAR_SHARE, self.background.start), (IDLE_SHARE, self.background.start_when_idle))  # largest first
+        for share, start in starts:
             limit = int(max_tokens * share)
             if self._is_due(view, limit - new_tokens):
                 start((self.scope.agent_id, session_id), partial(quiet.compact, session_id, max_tokens=limit))
                 return
 
     async def compact(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """Shorten old messages of a session if they exceed a limit; return the messages as a model gets them.
+        """Replace old messages of a session by shorter texts if they exceed a limit; return the messages for a model.
 
-        The result may still have more than `max_tokens` tokens. While another process compacts the session, the
-        messages are returned as they are.
+        They may still have more than `max_tokens` tokens. While another process compacts the session, they are returned
+        as they are.
         """
         assert not in_transaction()
         holder, key = new_id(), self._key(session_id)
@@ -171,7 +171,7 @@ class CompactionService:
         return list_obstacles(_to_view_state(loaded, max_tokens))
 
     async def _adapt(self, max_tokens: int) -> "CompactionService":
-        """Return the service with the configured strategies adapted to the feedback on their cuts."""
+        """Return the service with strategies adapted to their wrong cuts and to the costs of their summaries."""
         configured = self.configured or self.preset
         async with self.scope.transaction() as tx:
             feedback = await entry_store.list_feedback(tx, agent_id=self.scope.agent_id)
@@ -179,17 +179,14 @@ class CompactionService:
         return replace(self, preset=preset, configured=configured, without_model=without_model)
 
     def _is_due(self, view: Sequence[ViewMessage], max_tokens: int, pinned: Set[int] = frozenset()) -> bool:
-        """Return whether the view is large, and a strategy has something to shorten.
-
-        Without tokens for a conversation, none is sent.
-        """
+        """Return whether the conversation is large enough to shorten, and a strategy finds something to shorten."""
         min_tokens = 0 if self.is_demanded else self.preset.min_share * max_tokens
         if max_tokens <= 0 or count_view_tokens(view) < min_tokens:
             return False
         return any(strategy.plan(ViewState(view, max_tokens, pinned)) for strategy in self.preset.strategies)
 
     async def preview(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """Return the messages that `compact` would return without a model. Stores nothing."""
+        """Return the messages that `compact` would return if it called no model. Stores nothing."""
         return (await self._preview(session_id, max_tokens)).view
 
     async def _preview(self, session_id: UUID, max_tokens: int) -> LoadedView:
@@ -220,6 +217,7 @@ class CompactionService:
     async def _run_strategy(
         self, strategy: CompactionStrategy, blocks: Sequence[CompactionBlock], state: _CompactionState
     ) -> bool:
+        """Shorten the blocks that a strategy chose, and record the run. Return False if nothing was shortened."""
         started, before, spent = monotonic_ms(), count_view_tokens(state.loaded.view), state.budget.spent
         self.on_event(
             progress_events.CompactionStarted(
@@ -280,6 +278,7 @@ class CompactionService:
     async def _summarize_block(
         self, strategy: CompactionStrategy, block: CompactionBlock, session_id: UUID, budget: CallBudget
     ) -> CompactionEntry | None:
+        """Return the entry that replaces a block of messages; None if it would not be shorter."""
         if block.kind == "mask":
             items = await _unmask(block, session_id, scope=self.scope)
             item, count_tokens = items[0]._replace(tokens=block.tokens), self.scope.count_tokens
@@ -356,7 +355,7 @@ def _to_view_state(loaded: LoadedView, max_tokens: int) -> ViewState:
 async def _update_brief(
     scope: AgentScope, proposals: Sequence[BriefDraft], block: CompactionBlock, session_id: UUID
 ) -> Sequence[BriefItem]:
-    """Add the proposed items that the messages of the block contain, and return the brief of the session."""
+    """Add the proposed items that the block contains to the brief (goals, deadlines, rules); return the whole brief."""
     async with scope.write("agent") as (tx, ctx):
         await brief_store.add_proposals(
             tx, proposals, first=block.first, last=block.last, session_id=session_id, ctx=ctx

@@ -64,12 +64,12 @@ class AgentOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentInventory:
-    """Description and deletion of any agent of the database. `scope` is the scope of the agent in use."""
+    """Describes and deletes any agent of the database. `scope` is the scope of the agent in use."""
 
     scope: AgentScope
 
     async def describe(self, name: str) -> AgentOverview:
-        """Return the contents of the agent with this name. Raises NotFoundError."""
+        """Return what the agent with this name contains. Raises NotFoundError if there is none."""
         agent_id = derive_agent_id(name)
         async with self.scope.db.transaction(agent_id, snapshot=True) as tx:
             created_at = await agents.get_created_at(tx, agent_id=agent_id)
@@ -88,11 +88,11 @@ class AgentInventory:
         )
 
     async def delete(self, name: str, *, token: str) -> AgentOverview:
-        """Permanently delete an agent, its access tokens and the agents of its users; return what they contained.
+        """Permanently delete an agent, its access tokens and the agents of its users; return what the agent contained.
 
         Each agent is deleted in its own transaction, the named one last, so an interrupted deletion can be repeated.
-        Raises NotFoundError, and ConflictError for the agent in use or a `token` that does not match the present
-        overview.
+        Raises NotFoundError for an unknown agent, and ConflictError for the agent in use or a `token` that does not
+        match the present overview.
         """
         overview = await self.describe(name)
         if overview.agent_id == self.scope.agent_id:

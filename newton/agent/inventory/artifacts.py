@@ -46,7 +46,7 @@ MAX_FOUND_LINES = 400  # of a search, on all pages
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactLines:
-    """Consecutive lines of an artifact from `first_line` on. `found_lines` are the numbers of those that were found."""
+    """Consecutive lines of an artifact from `first_line` on. `found_lines` are the numbers of those a search found."""
 
     name: str
     version: int
@@ -84,7 +84,7 @@ class AddedArtifact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactPage:
-    """Passages of artifacts, and the artifacts that they are from.
+    """A page of passages of artifacts (long texts of a session), and the artifacts that they are from.
 
     The next page is read with `lines` set to `next_lines`, or after a search with `offset` set to `next_offset`; both
     are null on the last page. `missing` is why the search was by words only.
@@ -134,9 +134,9 @@ class ArtifactService:
         return replace(self, scope=replace(self.scope, trust=trust))
 
     async def find_session(self, ref: str | None) -> UUID:
-        """Return the id of the session named `ref`; None is the one in which an artifact was stored last.
+        """Return the id of the session named `ref`; for None, of the session in which an artifact was stored last.
 
-        Raises NotFoundError.
+        Raises NotFoundError if there is none.
         """
         async with self.scope.transaction() as tx:
             if ref is not None:
@@ -158,7 +158,7 @@ class ArtifactService:
         return _latest(await self.list_versions(session_id))
 
     async def get(self, session_id: UUID, name: str, version: int | None = None) -> ArtifactVersion:
-        """Return a version of an artifact, by default the latest. Raises NotFoundError, which names similar ones."""
+        """Return a version of an artifact, by default the latest. Raises NotFoundError with similar names."""
         async with self.scope.transaction() as tx:
             return await self._get(tx, session_id, name, version)
 
@@ -179,7 +179,10 @@ class ArtifactService:
         return ArtifactPage(artifacts=[artifact], passages=[shown], next_lines=following)
 
     async def read_text(self, session_id: UUID, name: str, version: int | None = None) -> tuple[ArtifactVersion, str]:
-        """Return a version of an artifact with its whole text. Raises NotFoundError, and InputError for a binary."""
+        """Return a version of an artifact with its whole text.
+
+        Raises NotFoundError if there is none, and InputError for a binary.
+        """
         async with self.scope.transaction() as tx:
             artifact = _require_text(await self._get(tx, session_id, name, version))
             return artifact, await artifact_store.read_text(tx, artifact.artifact_id, agent_id=self.scope.agent_id)
@@ -203,7 +206,7 @@ class ArtifactService:
         return await asyncio.to_thread(_diff, texts, labels)
 
     async def add(self, session_ref: str, name: str, content: str, *, media_type: str | None = None) -> AddedArtifact:
-        """Store a text as an artifact of a session, which is created if needed.
+        """Store a text as an artifact of a session, which is created if needed; return the stored version.
 
         Secrets are removed. Raises InputError for an empty or too long text.
         """
@@ -221,7 +224,7 @@ class ArtifactService:
     async def add_reference(
         self, session_ref: str, name: str, *, media_type: str, byte_count: int, sha256: bytes
     ) -> AddedArtifact:
-        """Store the name, size, hash and media type of a binary as an artifact of a session."""
+        """Store the name, size, hash and media type of a binary, not its content; return the stored version."""
         artifact = NewArtifact(
             name=hygiene.clean_ref(name, what="name of the artifact"),
             kind="attachment",
@@ -236,7 +239,7 @@ class ArtifactService:
     async def delete(self, session_id: UUID, name: str, *, version: int | None = None, reason: str) -> int:
         """Permanently delete an artifact, or one version of it; return the number of versions deleted.
 
-        The message that contains the text stays. Raises NotFoundError.
+        The message that contains the text stays. Raises NotFoundError if there is no such artifact or version.
         """
         async with self.scope.write() as (tx, ctx):
             await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
@@ -299,6 +302,7 @@ class ArtifactService:
         ]
 
     async def _search(self, session_id: UUID, query: ArtifactReadQuery, search: str) -> ArtifactPage:
+        """Return the lines that a search finds: in one artifact, or in the latest versions of all of a session."""
         vector, model_id, missing = await self._embed(search)
         async with self.scope.transaction() as tx:
             if query.name is None:
@@ -317,7 +321,7 @@ class ArtifactService:
     async def _read_found(
         self, tx: Tx, spans: Sequence[LineSpan], artifacts: Sequence[ArtifactVersion], offset: int
     ) -> ArtifactPage:
-        """Return as many of the found passages from `offset` on as fit into a page, the headers of tables first."""
+        """Return as many of the found passages from `offset` on as fit into a page, after the headers of tables."""
         chosen = spans[offset : offset + PASSAGES_PER_READ]
         tables = [
             one for one in artifacts

@@ -27,8 +27,8 @@ BulkAction = Literal["forget", "retract", "set_importance", "set_core"]
 class BulkChange:
     """A change of all memories that a filter selects.
 
-    Each action uses one of the other fields: the `importance` from 0 to 10 (None: computed again), whether the facts
-    are `core`, or whether to delete derived memories too, and why.
+    Each action uses one of the other fields: `importance` from 0 to 10 (None: computed again); whether the facts are
+    `core`; or, to forget, `include_derived` (the memories derived from them too) and `reason`.
     """
 
     action: BulkAction
@@ -75,7 +75,11 @@ class BulkService:
     author: str
 
     async def plan(self, change: BulkChange) -> BulkPlan:
-        """Return the memories that the change would affect. Raises as `carry_out`, but needs no token."""
+        """Return what the change would affect, with the token that confirms it.
+
+        Raises InputError for a filter without a condition, too many memories, or memories to which the action does not
+        apply.
+        """
         async with self.scope.transaction() as tx:
             return await self._plan(tx, change)
 
@@ -95,6 +99,7 @@ class BulkService:
             return plan
 
     async def _plan(self, tx: Tx, change: BulkChange) -> BulkPlan:
+        """Select and lock the memories of a change, and check that it applies to them."""
         if change.filter.is_empty:
             hint = "Give a filter, such as `kinds`; `newton agents delete NAME` deletes an agent with all its memories."
             raise InputError("The filter is empty, which would select every memory.", hint=hint, param="filter")

@@ -26,9 +26,10 @@ class DocumentService:
     async def get(
         self, document_ref: str, *, first: int = 0, limit: int | None = None, only_current: bool = False
     ) -> DocumentDetail:
-        """Return a document with up to `limit` of its passages, from the number `first` on. Raises NotFoundError.
+        """Return a document with up to `limit` of its passages, from the number `first` on (0 is the first passage).
 
-        With `only_current`, passages that the document no longer contains are left out, and not counted.
+        With `only_current`, passages that the document no longer contains are left out, and not counted. Raises
+        NotFoundError for an unknown document.
         """
         async with self.scope.transaction() as tx:
             document = await documents.read_document(tx, document_ref, agent_id=self.scope.agent_id)
@@ -37,7 +38,10 @@ class DocumentService:
         return replace(document, count=len(found), passages=shown)
 
     async def plan_deletion(self, document_ref: str) -> DeletionPlan:
-        """Return the document that would be deleted, with the token that confirms it. Raises NotFoundError."""
+        """Return the document that would be deleted, and the token that confirms it.
+
+        Raises NotFoundError for an unknown document.
+        """
         async with self.scope.transaction() as tx:
             _, plan = await self._plan_deletion(tx, document_ref)
         return plan
@@ -55,7 +59,7 @@ class DocumentService:
     async def delete(self, document_ref: str, *, reason: str, token: str) -> tuple[UUID, list[UUID]]:
         """Permanently delete a document; return its id and the ids of all deleted memories.
 
-        Raises NotFoundError, and ConflictError if the token is not that of the present plan.
+        Raises NotFoundError for an unknown document, and ConflictError if the token is not that of the present plan.
         """
         async with self.scope.write() as (tx, ctx):
             document, plan = await self._plan_deletion(tx, document_ref)

@@ -80,7 +80,7 @@ class MemoryListService:
     async def list_memories(
         self, conditions: MemoryFilterInput, ordered: ListOrder, *, after: ListPosition | None = None, limit: int = 20
     ) -> MemoryPage:
-        """Return the page of up to `limit` memories after the position `after`, or the first page.
+        """Return up to `limit` memories that meet the conditions: those after the position `after`, or the first ones.
 
         Raises InputError for an unknown state, and NotFoundError for an unknown session or source.
         """
@@ -95,7 +95,7 @@ class MemoryListService:
 
 
 async def resolve_filter(tx: Tx, conditions: MemoryFilterInput, *, scope: AgentScope) -> MemoryFilter:
-    """Convert the conditions to a query filter: session and source become ids, and defaults are filled in.
+    """Convert the conditions of a caller to a filter of the database: names become ids, and defaults are filled in.
 
     Raises InputError for an unknown state, and NotFoundError for an unknown session or source.
     """

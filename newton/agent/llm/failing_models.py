@@ -37,7 +37,7 @@ class FailingModel(NamedTuple):
 
     @property
     def description(self) -> str:
-        """Return one sentence for a person."""
+        """Return one sentence for a person: which model fails for what, since when, and why."""
         times = f"its last {self.calls:,} calls failed" if self.calls > 1 else "its last call failed"
         purpose = PURPOSES.get(self.purpose, self.purpose)
         since = f"{self.failing_since:%Y-%m-%d %H:%M} UTC"

@@ -40,10 +40,9 @@ def count_answers() -> Counter[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructuredLLM:
-    """Calls of the chat model for one agent, whose answers are parsed by a pydantic model.
+    """Calls of the chat model in the background for one agent; each answer is parsed by a pydantic model.
 
-    It picks a frame when the classifier is undecided. Calls that summarize conversations (`is_for_summaries`) and all
-    other calls have a limit of `tokens_per_day` each.
+    Calls that summarize conversations (`is_for_summaries`) and all other calls have a limit of `tokens_per_day` each.
     """
 
     scope: AgentScope
@@ -63,7 +62,7 @@ class StructuredLLM:
     async def complete(
         self, prompt: str, schema: type[F], *, purpose: str, max_tokens: int, timeout_seconds: float | None = None
     ) -> ParsedOutput[F]:
-        """Return the valid part of the model's answer by `schema`. What is left out is logged, without its text.
+        """Ask the model; return the valid part of its answer by `schema`. The rest is logged, without its text.
 
         Raises TokenQuotaError when the call could exceed the daily limit, and ProviderError when the model fails or
         does not answer within `timeout_seconds`. `purpose` is recorded with the tokens used.
@@ -99,9 +98,9 @@ class StructuredLLM:
         is_usable: Callable[[str], bool],
         timeout_seconds: float | None = None,
     ) -> ChatReply | None:
-        """Return the model's answer. Raises as `complete`.
+        """Send messages to the model, and return its answer; None if it gave none. Raises as `complete`.
 
-        The model counts as failing, until it answers again, if the answer is not usable.
+        If `is_usable` rejects the text of the answer, the model counts as failing until it gives a usable one.
         """
         assert not in_transaction()
         request = _ModelRequest(messages, schema, purpose, max_tokens, timeout_seconds)
@@ -125,7 +124,10 @@ class StructuredLLM:
             await failing_models.record_failure(self.scope, purpose, model=self.name, failure=failure)
 
     async def _check_quota(self, tokens: int, purpose: str) -> bool:
-        """Return whether the latest call for this purpose failed. Raises TokenQuotaError."""
+        """Return whether the latest call for this purpose failed.
+
+        Raises TokenQuotaError if `tokens` are more than the agent may use today.
+        """
         async with self.scope.transaction() as tx:
             used = await usage.count_tokens_today(
                 tx, agent_id=self.scope.agent_id, now=self.scope.now(), of_summaries=self.is_for_summaries
@@ -139,6 +141,7 @@ class StructuredLLM:
         return has_failed
 
     async def _call_model(self, request: "_ModelRequest", prompt_tokens: int) -> ChatReply | None:
+        """Call the model once, and record the tokens used, also of a call that is cancelled or times out."""
         received, reply, failed, seconds = list[str](), None, False, request.timeout_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -172,7 +175,7 @@ class StructuredLLM:
             await usage.record(tx, UsageRecord(reply, purpose), agent_id=ctx.agent_id, now=ctx.now)
 
     async def pick_frame(self, text: str, candidates: Sequence[Frame]) -> str | None:
-        """Ask the model which frame fits the text best; return its name, or None if there is no usable answer."""
+        """Ask the model which frame (kind of input) fits a text best; return its name, None without an answer."""
         prompt = build_tiebreak_prompt(text, candidates)
         try:
             answer, _ = await self.complete(prompt, FrameOutput, purpose="frame", max_tokens=MAX_JUDGMENT_TOKENS)

@@ -33,7 +33,7 @@ async def count_tokens_today(tx: Tx, *, agent_id: UUID, now: datetime, of_summar
 
 
 async def count_share(tx: Tx, *, agent_id: UUID, since: datetime, purpose: str) -> tuple[int, int]:
-    """Return the tokens that the agent used since a time, and those of the calls for a purpose."""
+    """Return the number of tokens that the agent used since a time, and how many of them were used for a purpose."""
     row = await SQL["count_share"].fetch_one(tx, agent_id=agent_id, since=since, purpose=purpose)
     assert row is not None
     return row["tokens"], row["own"]
@@ -76,7 +76,7 @@ def correct_usage(reply: ChatReply, input_tokens: int, *, count_tokens: TokenCou
 
 
 class UsageRecord(NamedTuple):
-    """The tokens of one call: the reply, the purpose of the call, the size of its prompt if counted, and its id."""
+    """The tokens of one model call: its reply, its purpose, the size of its prompt if that was counted, and its id."""
 
     reply: ChatReply
     purpose: str
@@ -85,7 +85,7 @@ class UsageRecord(NamedTuple):
 
 
 async def record(tx: Tx, usage: UsageRecord, *, agent_id: UUID, now: datetime) -> None:
-    """Record the tokens of a call. `usage_id` defaults to a new id."""
+    """Record the tokens of a model call, under its id or a new one."""
     reply, size = usage.reply, usage.prompt_size
     await SQL["record_usage"].execute(
         tx,
@@ -113,7 +113,7 @@ class ModelUsage(NamedTuple):
 
 
 async def read_usage(tx: Tx, *, agent_id: UUID, model: str, now: datetime) -> ModelUsage:
-    """Return what limits a prompt for `model`."""
+    """Return the tokens that the agent used today, except for summaries, and the latest calls of `model`."""
     rows = await SQL["read_usage"].fetch_all(
         tx,
         agent_id=agent_id,

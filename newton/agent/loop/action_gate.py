@@ -28,7 +28,7 @@ MAX_COMPARED_CHARS = 20_000  # of a text, by meaning: a sentence takes the model
 
 @dataclass(frozen=True, slots=True)
 class CensorCheck:
-    """The censors that match a text. `unchecked` is the reason why censors could not be compared by meaning, or None.
+    """The result of comparing a text with the censors: those that match. `unchecked` is why meaning was not compared.
 
     `failure` is the reason why the check itself failed; such a check blocks, because a censor may forbid the text.
     `questioned` are the ids of censors that match only a question in the text. `explained` is the part of `questioned`
@@ -70,7 +70,7 @@ class CensorCheck:
 
     @property
     def remedy(self) -> str:
-        """Return a sentence with the operations by which a person changes the censor that `message` names."""
+        """Return a sentence for a person: how to change the censor that `message` names."""
         ref = short_id(self._first.memory_id)
         return self.name_commands(
             f"`newton censors relax {ref} --reason REASON` makes it only warn;"
@@ -99,10 +99,10 @@ class ActionGate:
     async def check(
         self, text: str, stage: CensorStage, *, dry_run: bool = False, rules: Sequence[Censor] | None = None
     ) -> CensorCheck:
-        """Return the censors that match `text`, which is an input, an action or a reply ("output").
+        """Compare a text with the censors; `stage` says whether it is an input, an action or a reply ("output").
 
-        Unless `dry_run`, the matches are recorded, except those of a mere question in an input and those of a reply.
-        `rules` are the censors in force, if they were read just now.
+        The matches are recorded, except with `dry_run`, of a mere question in an input, and of a reply. `rules` are the
+        censors in force, if they were read just now.
         """
         rules = await self._list_rules() if rules is None else rules
         vectors, unchecked = await self._embed_text(text, rules)
@@ -136,7 +136,10 @@ class ActionGate:
             await self._check_chunk(blocking, "", text)
 
     async def omit_blocked(self, texts: Sequence[str], *, exempt: Collection[UUID] = ()) -> list[str]:
-        """Return the texts that no censor blocks. Censors in `exempt` are not applied, and matches are not recorded."""
+        """Return the texts that no censor blocks. Matches are not recorded.
+
+        Censors whose ids are in `exempt` are not applied.
+        """
         if not (blocking := await self._list_blocking(exempt)):
             return list(texts)
         embedded = [(await self._embed_text(text, blocking))[0] for text in texts]
@@ -148,9 +151,9 @@ class ActionGate:
     ) -> AsyncGenerator[ReplyPiece]:
         """Yield the pieces of a reply. While a blocking censor is in force, yield whole lines, each after its check.
 
-        `rules` are the censors in force. Raises CensorError in place of the first blocked line. Censors in `exempt` are
-        not applied. Pieces that are not text, such as reasoning and alternative replies, then come last, without those
-        that a censor blocks.
+        `rules` are the censors in force, of which those with ids in `exempt` are not applied. Raises CensorError in
+        place of the first blocked line. Pieces that are not text, such as reasoning and alternative replies, then come
+        last, without those that a censor blocks.
         """
         blocking = _select_blocking(rules, exempt)
         passed = pending = ""
@@ -214,7 +217,7 @@ class ActionGate:
             return await self.list_rules(tx)
 
     async def list_rules(self, tx: Tx) -> Sequence[Censor]:
-        """Return the censors in force."""
+        """Return the censors in force, with their vectors if an embedding model is set."""
         model = derive_model_id(self.scope.embedder.identity) if self.scope.embedder else None
         return await censors.list_in_force(tx, agent_id=self.scope.agent_id, model_id=model)
 
@@ -260,7 +263,7 @@ def _iter_texts(value: object) -> Iterator[str]:
 def _find_act_matches(
     matches: Sequence[Censor], text: str, vectors: "Sequence[Vector]", stage: CensorStage
 ) -> Sequence[Censor]:
-    """Return the matching censors to record: none for a reply, and none that match only a question in an input."""
+    """Return the matches to record: none in a reply, and in an input only those of more than a question."""
     if stage == "output":
         return ()
     acts = text if stage == "action" else remove_questions(text)

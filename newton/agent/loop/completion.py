@@ -97,8 +97,9 @@ class PromptBudget:
     def fit_conversation(
         self, view: Sequence[ViewMessage], input_tokens: int, *, count_tokens: TokenCounter
     ) -> list[ViewMessage]:
-        """Return the latest messages that fit into a prompt beside an input of `input_tokens` and a context of maximum
-        size.
+        """Return the latest messages that fit into a prompt beside an input and the largest context.
+
+        `input_tokens` are those of the input.
         """
         overhead = self.overhead_per_message
         available = self.usable - count_tokens(TEMPLATE) - self.context - input_tokens - 2 * overhead
@@ -111,7 +112,7 @@ class PromptBudget:
 class ChatService:
     """Calls of the chat model for one agent. `model` is None if none is configured.
 
-    `on_event` receives what a call waits for until the reply begins.
+    `on_event` receives progress events until the reply begins: the model is waited for, is slow, is asked again.
     """
 
     scope: AgentScope
@@ -122,7 +123,7 @@ class ChatService:
     calibration: TokenCalibration = NOT_CALIBRATED
 
     async def fit_to_model(self) -> "ChatService":
-        """Return the service with the context window of the model, if the model knows it."""
+        """Return the service with the context window that the model reports; the service itself if it reports none."""
         if not isinstance(self.model, WindowedModel):
             return self
         window = await self.model.find_window()
@@ -139,7 +140,10 @@ class ChatService:
         return max((*_list_reply_limits(request).values(), self.limits.reply or 0))
 
     def build_budget(self, usage: ModelUsage) -> PromptBudget:
-        """Return the token limits of a prompt's parts, converted from the model's tokens to local ones."""
+        """Return the token limits of the parts of a prompt, by the local token counter.
+
+        `usage` has the calls from which the ratio of local tokens to those of the model is computed.
+        """
         limits, calibration = self.limits, fit_calibration(usage.samples)
         window = split_window(
             limits.window, reply=limits.reply_reserve, conversation=limits.conversation, context=limits.context
@@ -161,7 +165,7 @@ class ChatService:
         chat.check_prompt(text, usage, instructions=instructions, options=options)
 
     def check_prompt(self, text: str, usage: ModelUsage, *, instructions: str, options: RequestOptions) -> None:
-        """Raise ContextWindowError as `check_window`, for a window and a usage that are known."""
+        """Raise ContextWindowError as `check_window`, with the window of `limits` and a `usage` that was read."""
         budget, count_tokens = self.build_budget(usage), self.scope.count_tokens
         prompt = PromptBuilder(
             system=TEMPLATE,
@@ -203,7 +207,7 @@ class ChatService:
     async def stream(
         self, prompt: PromptBuilder, request: ModelRequest, replies: list[ChatReply]
     ) -> AsyncGenerator[ReplyPiece]:
-        """Yield the pieces of the reply; at its end, append the complete reply to `replies`.
+        """Yield the pieces of the reply to `request`, which `prompt` has built; at its end, append it to `replies`.
 
         If the model refuses attachments of earlier messages, the prompt is sent once more with references in their
         place. Attachments of the input are always sent. Raises ContextWindowError if the prompt is too long.
@@ -328,11 +332,11 @@ class CallLimits(NamedTuple):
 
 
 async def load_call_limits(tx: Tx, gate: ActionGate, chat: ChatService) -> CallLimits:
-    """Read the limits in the transaction `tx`."""
+    """Read the censors in force and the tokens used in the transaction `tx`."""
     return CallLimits(await gate.list_rules(tx), await chat.read_usage(tx))
 
 
 async def read_call_limits(gate: ActionGate, chat: ChatService) -> CallLimits:
-    """Read the limits in a transaction of their own."""
+    """Read the censors in force and the tokens used in a transaction of their own."""
     async with chat.scope.transaction() as tx:
         return await load_call_limits(tx, gate, chat)

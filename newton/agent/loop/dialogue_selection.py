@@ -10,9 +10,9 @@ from newton.memory.memory import TokenCounter
 def select_dialogue(
     view: Iterable[ViewMessage], *, keeps_work: bool = False, count_tokens: TokenCounter
 ) -> list[ViewMessage]:
-    """Return the user and assistant messages that have text, without the tool calls of others.
+    """Return the messages of the user and the assistant that have text, as a model is sent them.
 
-    Their tool output is quarantined, so it is dropped; system messages are dropped as well. With `keeps_work`, the
+    Tool calls that the caller ran, their quarantined outputs and system messages are dropped. With `keeps_work`, the
     calls that Newton ran and their results stay where they were sent.
     """
     return [
@@ -27,9 +27,10 @@ def select_dialogue(
 def select_for_caller(
     view: Iterable[ViewMessage], *, keeps_work: bool = False, count_tokens: TokenCounter
 ) -> list[ViewMessage]:
-    """Return the view without system messages and, unless `keeps_work`, without the tool calls that Newton ran.
+    """Return the messages of a session for an API caller: without system messages and calls that Newton ran.
 
-    A reply is kept without the texts before such calls, which were sent with the calls.
+    A reply is kept without the texts before such calls, which were sent with the calls. With `keeps_work`, the calls
+    stay.
     """
     kept: list[ViewMessage] = []
     said = ""

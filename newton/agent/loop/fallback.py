@@ -37,7 +37,7 @@ KEPT_OUT = "This stays in the conversation and out of memory."
 
 
 def quote_memories(bundle: Bundle) -> list[str]:
-    """Return quotes of up to MAX_QUOTES memories of the context that are relevant to the input, best first.
+    """Return lines that quote up to MAX_QUOTES memories of the context relevant to the input, best first.
 
     If the input asks about a time from which there are no memories, memories with a date are left out.
     """
@@ -49,7 +49,7 @@ def quote_memories(bundle: Bundle) -> list[str]:
 
 
 def _quote_brief(bundle: Bundle) -> list[str]:
-    """Return the lines of the brief for which the input asks, such as "What is our deadline?"."""
+    """Return the goals, deadlines and rules of the session for which the input asks ("What is our deadline?")."""
     if not contains_question(bundle.input):
         return []
     kinds = find_asked_kinds(bundle.input)
@@ -93,6 +93,7 @@ def _render_quote(item: ScoredCandidate, bundle: Bundle) -> str:
 
 
 def _is_relevant(item: ScoredCandidate, bundle: Bundle) -> bool:
+    """Return whether a memory of the context may be quoted as an answer to the input."""
     found = item.scored.found
     if (
         item.kind not in QUOTABLE_KINDS
@@ -128,7 +129,7 @@ def _is_unasked_wish(item: ScoredCandidate, bundle: Bundle) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryQuoter:
-    """Quotes memories for one agent. `has_model` says whether a model is configured."""
+    """Replies with quotes of memories where no model answered. `has_model` says whether a model is configured."""
 
     gate: ActionGate
     has_model: bool
@@ -141,10 +142,10 @@ class MemoryQuoter:
         *,
         exempt: Collection[UUID],
     ) -> tuple[str, AnsweredBy] | None:
-        """Return a reply that quotes the context, and its author, "memory" or "censor"; None without any quotes.
+        """Return a reply that quotes the context, and who wrote it: "memory" or, if it is forbidden, "censor".
 
-        An API caller gets `reason` before the quotes, and no reply that memory has nothing, unless no model is
-        configured. Censors in `exempt` are not applied.
+        Return None without a context; an API caller also gets None without quotes if a model is configured, and else
+        `reason` before the quotes. Censors with ids in `exempt` are not applied.
         """
         if context is None:
             return None

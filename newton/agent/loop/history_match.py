@@ -48,10 +48,10 @@ class IncomingMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryMatch:
-    """The session to continue, the messages to append to it, and the fingerprints of all sent messages.
+    """The session that a request continues, the messages to append to it, and the fingerprints of all sent messages.
 
-    `last_input` is the last stored message of the user. It is used if the request has no user message, only tool
-    results.
+    A fingerprint is a hash of a message and all before it. `last_input` is the last stored message of the user. It is
+    used if the request has no user message, only tool results.
     """
 
     session_id: UUID
@@ -72,7 +72,7 @@ class HistoryMatcher:
     scope: AgentScope
 
     async def match(self, messages: Sequence[IncomingMessage], *, session_ref: str, explicit_ref: bool) -> HistoryMatch:
-        """Find the session that the messages continue; branch it, or create a session, if the stored messages differ.
+        """Find the session that the messages continue; branch it, or create one, if the stored messages differ.
 
         A new session is named `session_ref`, or `session_ref` with a suffix if that name is in use. If the caller chose
         the name (`explicit_ref`), a single message is appended to the session of that name. Raises InputError if a
@@ -131,7 +131,10 @@ def fingerprint(previous: str, message: IncomingMessage) -> str:
 
 
 def to_private_view(messages: Sequence[IncomingMessage], *, scope: AgentScope) -> list[ViewMessage]:
-    """Convert messages that will not be stored to view messages. Raises InputError for a message that is invalid."""
+    """Convert messages that are not stored to the form that a prompt is built from.
+
+    Raises InputError for a message that is invalid.
+    """
     view: list[ViewMessage] = []
     for position, (message, ref) in enumerate(zip(messages, fingerprint_messages(messages), strict=True)):
         line = to_log_line(message, ref, scope.now())
@@ -147,7 +150,10 @@ def _canonical_json(arguments: str) -> str:
 
 
 def to_log_line(message: IncomingMessage, ref: str, said_at: datetime) -> Message:
-    """Convert a sent message to the form in which it is stored, cleaned and with secrets removed. Raises InputError."""
+    """Convert a sent message to the form in which it is stored, cleaned and without secrets.
+
+    Raises InputError if the text is too long.
+    """
     empty = "" if message.calls else EMPTY_MESSAGE_TEXT
     text = (
         empty if is_blank(message.text) else clean_text(message.text, what="message", max_chars=MAX_MESSAGE_CHARACTERS)

@@ -43,8 +43,9 @@ COUNTED_CHARS = 100_000  # of a long text at a time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """The messages and options of one model call. `tokens` is the local token count, without the overhead per
-    message; `part_tokens` is the same by part. `spans` are the sources of the text of each message.
+    """The messages and options of one model call. `spans` are the sources of the text of each message.
+
+    `tokens` is the local token count, without the overhead per message; `part_tokens` is the same by part.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -70,12 +71,12 @@ class PromptBuilder:
     """The parts of a prompt, and the methods that count and assemble them.
 
     A prompt only grows from turn to turn, so that the model's server can reuse its prompt cache: the caller's
-    `instructions` and the `system` message of the session, then the conversation, each input with the block that it was
-    sent with. `memory` is the block before the input, and `tool_messages` (calls and results of this turn) follow it.
-    `attachments` maps the ref of a message to its
-    content if that is more than text; `input_parts` is the same for the input, and `input_name` its speaker. With an
-    empty `system`, the prompt is the caller's alone. Without a text there is no input, and the model
-    continues the conversation. `origin` is None for a prompt of which no record is stored.
+    `instructions` and the `system` message of the session, then the conversation (`view`), each input after the text
+    from memory that it was sent with. `memory` is that text for the new input `text`, and `tool_messages` (calls and
+    results of this turn) follow it. `attachments` maps the ref of a message to its content if that is more than text;
+    `input_parts` is the same for the input, and `input_name` its speaker. With an empty `system`, the prompt is the
+    caller's alone. Without a text there is no input, and the model continues the conversation. `origin` is None for a
+    prompt of which no record is stored.
     """
 
     view: Sequence[ViewMessage]
@@ -170,7 +171,7 @@ class PromptBuilder:
         return PromptMessage(ChatMessage("system", f"{header}{instructions}{between}{self.system}"), spans)
 
     def _build_input(self, memory: str, text: str) -> PromptMessage:
-        """Return the input with its block before it."""
+        """Return the message of the input, with the text from memory before it."""
         place = self.origin.input_position if self.origin else -1
         return _put_memory_first(
             memory,
@@ -198,7 +199,7 @@ class PromptBuilder:
 
 
 def guard_input(memory: str, text: str) -> str:
-    """Return the block before an input; without a block, its header if the text has a line that looks like a header.
+    """Return the text from memory before an input; without one, a header if the input has a line like a header.
 
     This prevents that text of a person or a program passes for text of the system.
     """
@@ -206,7 +207,7 @@ def guard_input(memory: str, text: str) -> str:
 
 
 def _put_memory_first(memory: str, one: PromptMessage, place: int) -> PromptMessage:
-    """Return the message of an input with a block before it."""
+    """Return the message of an input with the text from memory put before it."""
     if not memory:
         return one
     message, span = one.message, TextSpan(len(memory), "fixed" if memory == INPUT_HEADER else "memory", place, place)
@@ -238,10 +239,10 @@ def exceeds_tokens(text: str, max_tokens: int, *, count_tokens: TokenCounter) ->
 def count_separator_tokens(
     view: Sequence[ViewMessage], *, overhead_per_message: int, count_tokens: TokenCounter
 ) -> int:
-    """Return the maximum tokens of the headers and acknowledgments that are added around quoted earlier messages.
+    """Return the most tokens that headers and acknowledgments around quoted earlier messages may need.
 
-    Each run of quoted (history) messages may need a header, and an acknowledgment before and after it; so may a notice
-    of omitted messages at the start. A shorter view never needs more.
+    Summaries and injected messages are sent as quotations: each run of them may need a header, and an acknowledgment
+    before and after it; so may a notice of omitted messages at the start. A shorter view never needs more.
     """
     if not view:
         return 0
@@ -265,13 +266,14 @@ def find_sent_messages(session_id: UUID, view: Sequence[ViewMessage], *, end: in
 def to_chat_messages(view: Sequence[ViewMessage]) -> tuple[ChatMessage, ...]:
     """Convert a view to chat messages, with each tool result directly after its call.
 
-    Calls without a result are dropped. A result whose call is not in the view becomes a quoted (history) message.
+    Calls without a result are dropped. A result whose call is not in the view becomes a message of the user that quotes
+    it.
     """
     return tuple(one.message for one in to_prompt_messages(view))
 
 
 def to_prompt_messages(view: Sequence[ViewMessage]) -> tuple[PromptMessage, ...]:
-    """Convert a view to messages with the sources of their texts, as `to_chat_messages` does."""
+    """Convert a view to messages to send, each with the sources of its text, as `to_chat_messages` does."""
     return merge_messages(map(to_prompt_message, _pair_tool_results(view)))
 
 
@@ -287,6 +289,7 @@ def count_message_tokens(messages: Sequence[ChatMessage], *, count_tokens: Token
 
 
 def _pair_tool_results(view: Sequence[ViewMessage]) -> Iterator[ViewMessage]:
+    """Yield the messages with each tool result directly after its call, without calls that have no result."""
     results: dict[int, list[ViewMessage]] = {}
     open_calls: dict[str, int] = {}
     moved: set[int] = set()
@@ -327,9 +330,9 @@ def merge_messages(messages: Iterable[PromptMessage]) -> tuple[PromptMessage, ..
 
 
 def to_prompt_message(item: ViewMessage, content: MessageParts | None = None) -> PromptMessage:
-    """Convert a view message to a message to send. `content`, if given, is sent in place of its text.
+    """Convert a message of a view to a message to send. `content`, if given, is sent in place of its text.
 
-    A tool result without its call becomes a quoted (history) message.
+    A tool result without its call becomes a message of the user that quotes it.
     """
     kind = "entry" if item.entry_id else SPAN_KINDS.get(item.kind, "summary")
     spans = (TextSpan(len(item.text), kind, item.first, item.last, item.entry_id),)

@@ -33,7 +33,7 @@ class ReceivedReply:
         return "".join(self.pieces)
 
     async def read(self, prepared: PreparedTurn) -> AsyncGenerator[ReplyPiece]:
-        """Yield the pieces of the reply, up to a failure or a censor."""
+        """Run the model, and yield the pieces of its reply, up to a failure or a censor that blocks it."""
         if prepared.tool_loop is None:
             return
         try:

@@ -22,9 +22,10 @@ T = TypeVar("T")
 
 @dataclass(slots=True, kw_only=True)
 class SessionLease:
-    """An exclusive lease on a session. `is_lost` becomes True when another turn has taken the session over.
+    """An exclusive lease on a session: only its holder runs a turn there. It expires unless it is renewed.
 
-    `is_ending` becomes True when a transaction begins to release the lease, and `is_released` when it has committed.
+    `is_lost` becomes True when another turn has taken the session over, `is_ending` when a transaction begins to
+    release the lease, and `is_released` when it has committed.
     """
 
     agent_id: UUID
@@ -62,6 +63,7 @@ class SessionLease:
         return result
 
     def mark_lost(self) -> None:
+        """Note that another turn has the session, and stop the work that `run` executes."""
         self.is_lost = True
         if self.timeout is not None:
             self.timeout.reschedule(asyncio.get_running_loop().time())
@@ -135,7 +137,7 @@ class SessionLease:
             return (await first_work(tx),)
 
     async def release_in(self, tx: Tx) -> None:
-        """Release the lease in the transaction `tx`, as its first statement. No other turn begins before the commit.
+        """Release the lease in the transaction `tx`, as its first statement. Another turn can begin after the commit.
 
         Raises OverloadedError if the lease is lost.
         """
@@ -148,7 +150,7 @@ class SessionLease:
         self.is_released = True
 
     async def release(self, db: Database) -> None:
-        """Release the lease after the pending tasks have ended, unless it is released."""
+        """Release the lease once the pending tasks have ended; do nothing if it is released already."""
         if self.pending_tasks:
             await asyncio.wait(self.pending_tasks)
         if self.is_released:

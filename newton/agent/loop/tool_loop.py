@@ -43,9 +43,10 @@ EXCESS_MARGIN = 0.95  # of a window that is computed from an estimated prompt
 
 @dataclass(slots=True)
 class WindowSearch:
-    """The refusals of one turn. `learnt` is the window to keep once a prompt is accepted; None if there is none.
+    """The search for the context window of a model that refuses the prompts of one turn as too long.
 
-    It is a guess if the server did not name it.
+    `learnt` is the window to keep once a prompt is accepted; None if there is none. It is a guess if the server did not
+    name it.
     """
 
     refusals: int = 0
@@ -57,7 +58,7 @@ class WindowSearch:
     ) -> tuple[ChatService, ModelUsage]:
         """Return the service with a smaller window, and the usage with the tokens that the server counted.
 
-        The window is the one that the server names. If it names none, it is less than the refused prompt.
+        The window is the one that the refusal names. If it names none, it is less than the refused prompt.
         """
         found = self._find_window(size, request, chat)
         window, estimated = found or chat.limits.window, chat.estimate_tokens(request)
@@ -127,8 +128,8 @@ class ToolLoop:
     `caller_options` are the options without Newton's tools, `call_limits` limit the next call, `append_lines` stores
     messages, `record_result` stores a call and its result as an event, `actions` calls the tools of servers, and
     `min_trust` is the lowest trust tier of text that the model has read. `work` are the calls that Newton ran in this
-    turn, and their results. After the loop, `calls` are the tool calls
-    that the caller must run. The censors in `exempt_censors` do not apply to the reply.
+    turn, and their results. After the loop, `calls` are the tool calls that the caller must run. The censors in
+    `exempt_censors` do not apply to the reply.
     """
 
     chat: ChatService
@@ -234,8 +235,7 @@ class ToolLoop:
     async def _split_calls(
         self, calls: Sequence[ToolCall]
     ) -> tuple[dict[ToolCall, ToolResult | None], tuple[ToolCall, ...]]:
-        """Split calls into those for Newton to run, with a result if it is known already, and those for the caller to
-        run.
+        """Split calls into those that Newton runs, some with a known result, and those that the caller runs.
 
         A caller's call that a censor blocks is returned among Newton's, with an error as its result. If there are calls
         for Newton, the caller's calls are dropped: the model can repeat them in the next round.
@@ -350,7 +350,7 @@ def _truncate_result(one: PromptMessage, max_tokens: int, count_tokens: TokenCou
 
 
 def to_tool_line(call: ToolCall, text: str, *, said_at: datetime, trust: Trust | None = None) -> Message:
-    """Convert the result of a call that Newton ran to a log message. It is a notice, since it may repeat memories.
+    """Convert the result of a call that Newton ran to a message to store: a notice, since it may repeat memories.
 
     `trust` is the lowest trust tier of foreign text in the result.
     """

@@ -50,10 +50,10 @@ class ToolResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentToolset:
-    """The tools of one agent. Memories that they store get at most the trust tier `max_trust`.
+    """The tools that a model calls on the memory of one agent. What they store gets at most the trust `max_trust`.
 
-    What they store, find and read is added to the working memory of the session of `session_use`. `place` is that
-    of the message that the turn answers.
+    What they store, find and read is added to the working memory of the session of `session_use`. `place` is that of
+    the message that the turn answers.
     """
 
     memories: MemoryService
@@ -69,13 +69,14 @@ class AgentToolset:
     place: MessagePlace | None = None
 
     def with_trust(self, tiers: Iterable[Trust | None]) -> "AgentToolset":
-        """Return a copy for a model that has read text of these trust tiers; what it stores gets the lowest of them."""
+        """Return a copy for a model that has read text of these trust tiers: what it stores gets the lowest of them."""
         trust = lowest_trust([self.max_trust, *(tier for tier in tiers if tier)])
         memories = replace(self.memories, scope=replace(self.memories.scope, trust=trust))
         decisions = replace(self.decisions, scope=replace(self.decisions.scope, trust=trust))
         return replace(self, max_trust=trust, memories=memories, decisions=decisions)
 
     def for_session(self, session_id: UUID, position: int | None = None) -> "AgentToolset":
+        """Return a copy for the turn of a session that answers the message at `position`."""
         return replace(
             self,
             place=None if position is None else MessagePlace(session_id, position),
@@ -91,10 +92,9 @@ class AgentToolset:
             return await read_receipt(tx, line_id, agent_id=self.curation.scope.agent_id)
 
     async def execute(self, name: str, arguments: str, *, tools: "Mapping[str, ToolSpec] | None" = None) -> ToolResult:
-        """Run a tool call with JSON arguments; return its result, or an error as the result. Raises DatabaseError
-        only.
+        """Run a tool call with JSON arguments; return its result, which is an error if it fails.
 
-        `tools` are those that the caller has; None means the shared ones.
+        Only DatabaseError is raised. `tools` are those that the caller has; None means the shared ones.
         """
         known = TOOLS if tools is None else tools
         spec = known.get(name)
@@ -130,7 +130,7 @@ class ToolSpec(NamedTuple):
 
 
 def parse_input(model: type[F], arguments: str, *, hint: str = "Call the tool again and follow its schema.") -> F:
-    """Parse the JSON arguments of a tool call. Raises InputError with `hint`, which names one invalid field."""
+    """Parse the JSON arguments of a tool call. Raises InputError, which names an invalid field or a too long text."""
     parsed = parse_json(model, arguments, hint=hint)
     if any(len(text) > MAX_TEXT_CHARS for text in parsed.iter_texts()):
         raise InputError(f"A text is longer than {MAX_TEXT_CHARS:,} characters.", hint="Shorten the text.")
@@ -138,6 +138,7 @@ def parse_input(model: type[F], arguments: str, *, hint: str = "Call the tool ag
 
 
 async def recall(toolset: AgentToolset, args: inputs.RecallInput) -> ToolResult:
+    """Search the memory; return the found memories with short ids and short texts."""
     memories = toolset.memories.with_min_relevance(args.min_relevance)
     recalled = await memories.recall(args.query, kinds=args.kinds, limit=args.limit, session_id=toolset.session_id)
     now = memories.scope.now()
@@ -159,6 +160,7 @@ async def recall(toolset: AgentToolset, args: inputs.RecallInput) -> ToolResult:
 
 
 async def expand(toolset: AgentToolset, args: inputs.ExpandInput) -> ToolResult:
+    """Return a page of the full text of a memory, with its kind, state, trust and date."""
     memory = await toolset.curation.get(args.memory_id)
     page = cut_page(memory.full_text, offset=args.offset, limit=args.limit)
     fields = {
@@ -178,10 +180,12 @@ async def expand(toolset: AgentToolset, args: inputs.ExpandInput) -> ToolResult:
 
 
 async def decide(toolset: AgentToolset, args: decision_inputs.DecisionInput) -> ToolResult:
+    """Record a decision; return its id and what its checks found."""
     return await record_decision(toolset, args.to_draft(toolset.memories.scope.now()))
 
 
 async def record_decision(toolset: AgentToolset, draft: DecisionDraft) -> ToolResult:
+    """Record a draft of a decision; return its short id, whether it is new, and what its checks found."""
     result = await toolset.decisions.decide(draft)
     await toolset.session_use.record([result.decision_id])
     fields = {"decision_id": short_id(result.decision_id), "is_new": result.is_new, **_list_checks(result)}
@@ -189,6 +193,7 @@ async def record_decision(toolset: AgentToolset, draft: DecisionDraft) -> ToolRe
 
 
 async def review(toolset: AgentToolset, args: decision_inputs.ReviewInput) -> ToolResult:
+    """Record the outcome of a decision."""
     await toolset.decisions.review(args.decision_id, args.outcome, lesson=args.lesson, how="api")
     return ToolResult({"reviewed": args.outcome})
 

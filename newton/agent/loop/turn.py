@@ -53,12 +53,11 @@ EMPTY_REPLY_MESSAGE = "The model returned an empty reply."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRunner:
-    """Runs turns for one agent. Without `tools`, the model is not offered Newton's tools.
+    """Runs turns for one agent: stores an input, builds its context, calls the model, and stores the reply.
 
-    `actions` calls the tools of servers; without it, none are offered.
-
-    With `quotes_for_clients`, an API caller gets quotes of memory in place of a reply that fails before it begins.
-    `on_event` receives what a turn waits for. `read_soon` lets the model read an input that may be a rule.
+    Without `tools`, the model is not offered Newton's tools. `actions` calls the tools of servers; without it, none are
+    offered. With `quotes_for_clients`, an API caller gets quotes of memory in place of a reply that fails before it
+    begins. `on_event` receives progress events. `read_soon` lets the model read an input that may be a rule.
     """
 
     scope: AgentScope
@@ -152,6 +151,7 @@ class TurnRunner:
             await turn.recorder.record_failure(turn.recorded, reason, input_ref=turn.input.ref)
 
     async def _run(self, turn: RunningTurn) -> AsyncGenerator[ReplyPiece | TurnResult]:
+        """Check the input, prepare the request, stream the reply and store it. Yield pieces, then the TurnResult."""
         check = await self._check_input(turn)
         heard = NOTHING_HEARD if check.blocks else await self._hear_rules(turn)
         prepared = await self._prepare(turn, check)
@@ -225,7 +225,10 @@ class TurnRunner:
         return await run_part("context", building, default=None, missing=turn.missing)
 
     async def _store_reply(self, turn: RunningTurn, reply: ReplyRecord) -> bool:
-        """Store the reply, else store it without context, else the reason. Return whether it has text or calls."""
+        """Store the reply, if that fails without its context, and if that fails too the reason.
+
+        Return whether the reply has text or calls.
+        """
         recorder, missing, failed = turn.recorder, turn.missing, None
         stored = await run_part("record of the turn", recorder.store_reply(reply), default=failed, missing=missing)
         if stored is None and reply.context:
@@ -240,7 +243,7 @@ class TurnRunner:
     async def _store_replacement(
         self, turn: RunningTurn, prepared: PreparedTurn, text: str, author: AnsweredBy | None
     ) -> None:
-        """Store a reply that no model wrote. Without an author it only says what failed, and is stored as a failure."""
+        """Store a reply that no model wrote. Without an author it only says what failed: a failure notice."""
         if author is None:
             await self._record_failure(turn, text)
         else:

@@ -21,7 +21,7 @@ def format_turn_debug(prepared: PreparedTurn, missing: Mapping[str, str]) -> lis
 
 
 def _format_compaction(prompt: PromptBuilder) -> str:
-    """Return how much of the conversation is sent as it is, summarized, shortened, and not at all.
+    """Return how many messages are sent as they are, summarized, shortened, and not at all, as an SSE comment.
 
     Messages that this kind of turn never sends are not counted.
     """

@@ -58,9 +58,10 @@ NO_MODEL_REASON = "no model was called, so all memories were searched for some t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnPreparer:
-    """Prepares turns of one agent. Without `tools`, the model is not offered Newton's tools.
+    """Builds the context and the request to the model for turns of one agent.
 
-    `actions` calls the tools of servers. `on_event` receives what the turn waits for.
+    Without `tools`, the model is not offered Newton's tools. `actions` calls the tools of servers. `on_event` receives
+    progress events, such as that memory is searched.
     """
 
     scope: AgentScope
@@ -74,7 +75,7 @@ class TurnPreparer:
     on_event: ProgressCallback = ignore_progress
 
     async def prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:
-        """Build the context and, unless a censor or a limit forbids a model call, the request to the model."""
+        """Build the context and the request to the model; only the context if a censor or a limit forbids a call."""
         if check.blocks:
             return await self._prepare_without_model(turn, CENSOR_MESSAGE)
         chat, usage = await self.create_chat(turn.input).fit_to_model(), turn.call_limits.usage
@@ -105,7 +106,7 @@ class TurnPreparer:
         return prepared
 
     async def _refit(self, turn: RunningTurn, prepared: PreparedTurn, loop: ToolLoop, usage: ModelUsage) -> None:
-        """Prepare a turn anew, whose prompt the model refused as too long, within the window of `loop.chat`.
+        """Prepare a turn anew whose prompt the model refused as too long, within the smaller window of `loop.chat`.
 
         Raises ContextWindowError if the caller's instructions and tools do not fit into it.
         """
@@ -125,8 +126,9 @@ class TurnPreparer:
     async def _assemble(
         self, turn: RunningTurn, chat: ChatService, usage: ModelUsage, work: tuple[PromptMessage, ...] = ()
     ) -> AssembledRequest:
-        """Select the conversation and the tools, build the context, and assemble the request. `work` are the calls that
-        Newton ran in this turn, and their results.
+        """Select the conversation and the tools, build the context, and assemble the request.
+
+        `work` are the calls that Newton ran in this turn, and their results.
         """
         count_tokens, budget = self.scope.count_tokens, chat.build_budget(usage)
         external = await self._list_external_tools(turn, budget)
@@ -223,7 +225,7 @@ class TurnPreparer:
         )
 
     async def _find_quarantined(self, messages: Sequence[ViewMessage], turn: RunningTurn) -> Collection[Trust]:
-        """Return the trust of quarantined messages; the lowest one if it cannot be found, as a reply may repeat any."""
+        """Return the trust tiers of quarantined messages; the lowest one if that fails, as a reply may repeat any."""
         if turn.input.session_id is None or not messages:
             return ()
         finding = self._read_quarantined(messages, turn.input.session_id)
@@ -279,6 +281,7 @@ class TurnPreparer:
         )
 
     async def _list_external_tools(self, turn: RunningTurn, budget: PromptBudget) -> Sequence[ExternalTool]:
+        """Return the tools of servers to offer; none if the model cannot call tools or the turn is private."""
         is_usable = self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel)
         if self.actions is None or not is_usable or turn.input.session_id is None:
             return ()
@@ -316,7 +319,7 @@ class TurnPreparer:
         return PreparedTurn(context=await self.build_full_context(turn), degraded=reason)
 
     async def build_full_context(self, turn: RunningTurn) -> SessionContext | None:
-        """Build a context from all memories, to quote in a reply without a model; None if memory is not used.
+        """Build a context from all memories, to quote in a reply without a model; None if the turn uses no memory.
 
         Unlike a context for a model, it includes the messages of the conversation itself.
         """

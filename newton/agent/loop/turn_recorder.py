@@ -36,7 +36,7 @@ from newton.providers.chat import ToolCall
 
 
 class RecordedInput(NamedTuple):
-    """A user message with its position in the log and the id of its memory; None for both if the turn did not store it.
+    """A user message with its position in the session and its memory; both are None if the turn did not store it.
 
     In a branch, `ancestors` are the ranges of messages inherited from other sessions.
     """
@@ -79,7 +79,7 @@ class TurnRecorder:
     missing: dict[str, str] = field(default_factory=dict[str, str])
 
     async def append(self, lines: Sequence[Message]) -> Sequence[StoredMessage]:
-        """Store messages; return those that were not stored yet."""
+        """Store messages; return those that were not stored before, with their positions."""
         async with self._write() as (tx, ctx):
             return (await self._append_lines(tx, ctx, lines))[0]
 
@@ -115,7 +115,7 @@ class TurnRecorder:
     async def hear_rules(self, recorded: RecordedInput, *, has_reader: bool) -> HeardRules:
         """Put the rules that the user's message states in force, end those that it lifts, and return these changes.
 
-        Return none if the turn did not store the message. `has_reader` means that a model will read it too.
+        Return no changes if the turn did not store the message. `has_reader` means that a model will read it too.
         """
         if recorded.position is None:
             return NOTHING_HEARD
@@ -214,7 +214,7 @@ class TurnRecorder:
 
 @dataclass(frozen=True, slots=True)
 class PrivateRecorder:
-    """Takes the place of a TurnRecorder in a private turn, and stores nothing."""
+    """The recorder of a private turn: it has the methods of TurnRecorder that such a turn calls, and stores nothing."""
 
     missing: dict[str, str] = field(default_factory=dict[str, str])
 

@@ -74,7 +74,7 @@ class AssembledRequest:
 
 @dataclass(slots=True, kw_only=True)
 class PreparedTurn:
-    """The context of a turn and the tool loop to run; `degraded` is the reason if there is no tool loop.
+    """The context of a turn and the model calls to make (`tool_loop`); `degraded` is the reason if there are none.
 
     It changes when the model refuses the prompt as too long and the turn is prepared anew. `view` are the messages of
     the conversation, and `budget` limits the prompt; it is None without a tool loop. `failure` is set if the
@@ -125,13 +125,17 @@ class PreparedTurn:
         return bool(self.replies) and self.replies[-1].server_finish == "content_filter"
 
     def finish_reason(self, degraded: str | None) -> FinishReason:
+        """Return how the reply ended: as the model reports, "interrupted" if `degraded`, "stop" without a reply."""
         if not self.replies:
             return "stop"
         return "interrupted" if degraded else self.replies[-1].finish
 
 
 def find_place(turn: RunningTurn, view: Sequence[ViewMessage]) -> InputPlace:
-    """Return the place of the input in its session; of a turn without an input, that of the last one."""
+    """Return the session and the position of the input; for a turn without one, the position of the last input.
+
+    `view` are the messages of the session.
+    """
     if (session_id := turn.input.session_id) is None:
         stored_in = turn.private.session_id if turn.private else None
         return InputPlace(stored_in, -1, is_stored=False)

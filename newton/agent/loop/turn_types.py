@@ -22,7 +22,7 @@ CENSOR_MESSAGE = "A censor forbids this input."
 
 
 class QuoteObstacle(NamedTuple):
-    """Why quotes of memory cannot replace the reply of a model, as a clause.
+    """A clause that says why quotes of memory cannot replace the reply of a model.
 
     `param` is the field of the request that its caller can change, and `remedy` how; both are None if only a model can
     answer the request.
@@ -42,7 +42,7 @@ NO_USER_MESSAGE = QuoteObstacle(
 class CallerOptions:
     """Options of an API caller for one turn.
 
-    `instructions` are sent before the context. `fingerprint` computes the ref under which the reply is stored.
+    `instructions` are sent before the context. `fingerprint` computes the id (ref) under which the reply is stored.
     `max_reply_tokens` is reserved in the context window. `offers_own_tools` says whether the model may call Newton's
     tools. `quote_obstacle` is why the caller cannot use quotes of memory in place of a reply, None if it can.
     `attachments` maps the ref of a message to its content if that is more than text; `input_parts` is the same for the
@@ -86,13 +86,13 @@ class TurnInput:
 
     `earlier` are messages to store before the input, or after it if `already_stored`. `private` is set for a turn that
     is not stored and has no session: its conversation, which ends with the input or with tool results. `on_debug`
-    receives debug lines before the reply: what the model is sent. `strategy` is
-    the compaction preset, or list of strategies, for this turn; None means the setting. `approve` asks a person whether
-    a tool of a server may be called; without it, only those are called that were permitted before.
-    `input_parts` is the content of the input if that is more than text, such as an image. `deadline` is the moment
-    until which the turn waits for its session and for memory; None gives memory the default time. `speaker` is the name
-    of who said it, if the caller names several. If `already_stored`, an empty `text` means that there is no input: the
-    model continues the conversation, without memory.
+    receives debug lines before the reply: what the model is sent. `strategy` is the compaction preset, or list of
+    strategies, for this turn; None means the setting. `approve` asks a person whether a tool of a server may be called;
+    without it, only those are called that were permitted before. `input_parts` is the content of the input if that is
+    more than text, such as an image. `deadline` is the moment until which the turn waits for its session and for
+    memory; None gives memory the default time. `speaker` is the name of who said it, if the caller names several. If
+    `already_stored`, an empty `text` means that there is no input: the model continues the conversation, without
+    memory.
     """
 
     session_id: UUID | None
@@ -116,12 +116,11 @@ class TurnResult:
     """The result of a turn.
 
     `degraded` is why there is no complete reply of the model, and `images_refused` why it answered without the images
-    of the input. `calls` are tool calls that the caller must run.
-    `replies` are the model's replies, one for each round of tool calls. `context` is None if memory was not used. If
-    `private` is set, nothing was stored, not even the context. `redacted` counts the secrets removed from the input,
-    by kind. `rules` is what the input changed in the user's rules, `receipt` what in the
-    facts. `answered_by` is None if the text only says what
-    failed. `missing` maps parts of the turn that failed, and sources that its context lacks, to reasons.
+    of the input. `calls` are tool calls that the caller must run. `replies` are the model's replies, one for each round
+    of tool calls. `context` is None if memory was not used. If `private` is set, nothing was stored, not even the
+    context. `redacted` counts the secrets removed from the input, by kind. `rules` is what the input changed in the
+    user's rules, `receipt` what in the facts. `answered_by` is None if the text only says what failed. `missing` maps
+    parts of the turn that failed, and sources that its context lacks, to reasons.
     """
 
     text: str
@@ -160,7 +159,7 @@ class TurnResult:
 
     @property
     def pending_approvals(self) -> list[str]:
-        """Return a line for each thing that waits for the user's approval and that this turn tells."""
+        """Return a line for each proposal that waits for the user's approval, unless the context is reused."""
         context = self.context
         return context.bundle.pending_approvals if context and context.method != "stood" else []
 
@@ -182,6 +181,7 @@ class TurnResult:
 
     @property
     def shortcoming(self) -> str:
+        """Return a sentence that says what the reply is instead of a complete one of a model."""
         if self.answered_by is None:
             return "No model answered."
         return "This answer only quotes memory." if self.quoted else "The answer is incomplete."

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 async def embed_artifacts(scope: AgentScope, *, limit: int | None = None) -> int:
-    """Embed the passages of artifacts that have no vectors of the active model; return the number of artifacts.
+    """Embed the passages of artifacts (long texts of sessions) that have no vectors yet; return how many artifacts.
 
-    An artifact whose passages the model rejects is tried again in the next call. At most `limit` are embedded.
+    An artifact whose passages the model rejects is tried again in the next call. At most `limit` are embedded; none if
+    the configured model is not the active one.
     """
     if scope.embedder is None:
         return 0
@@ -42,7 +43,7 @@ async def embed_artifacts(scope: AgentScope, *, limit: int | None = None) -> int
 
 
 async def has_artifacts_to_embed(scope: AgentScope) -> bool:
-    """Return whether an artifact has no vectors of the configured model."""
+    """Return whether an artifact (a long text of a session) has no vectors of the configured model."""
     if scope.embedder is None:
         return False
     model_id = derive_model_id(scope.embedder.identity)

@@ -17,7 +17,7 @@ MIN_WORD_OVERLAP = 0.6  # share of the shorter text's content words from which a
 
 @dataclass(frozen=True, slots=True)
 class ExtractionResult:
-    """The count of conversations that were read, and that of new facts from them."""
+    """The number of conversations that were read for facts, and of new facts in them."""
 
     conversations: int = 0
     facts: int = 0
@@ -37,6 +37,7 @@ async def store_facts(tx: Tx, facts: Sequence[NewFact], episode_id: UUID | None,
 
 
 async def link_to_episode(tx: Tx, fact_ids: Sequence[UUID], episode_id: UUID, *, ctx: LifecycleContext) -> None:
+    """Record that facts are part of an episode."""
     await store.add_links(tx, "part_of", [(fact_id, episode_id) for fact_id in fact_ids], ctx=ctx)
 
 

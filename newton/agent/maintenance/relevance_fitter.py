@@ -22,7 +22,7 @@ from newton.cognition.relevance_model import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelevanceReport:
-    """The agreement of the probability of an answer with what replies used.
+    """The agreement of the predicted probability that a memory answers an input with whether replies used the memory.
 
     `shipped` are the scores of the shipped model, `corrected` those with the `correction` that is in use. Both are None
     without judged items. The correction was fitted to a part of the same items.
@@ -41,12 +41,15 @@ class RelevanceReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelevanceFitter:
-    """Fits the correction of one agent, stores and removes it."""
+    """Fits, stores and removes the correction of one agent: of the probability that a memory answers an input."""
 
     scope: AgentScope
 
     async def fit(self, *, keep: bool) -> CorrectionFit:
-        """Fit a correction to the judged items; with `keep`, store it if the newer contexts show a lower log loss."""
+        """Fit a correction to the memories that replies used or not; with `keep`, store it if it is better.
+
+        It is better if the log loss of the newer contexts is lower.
+        """
         agent_id, model = self.scope.agent_id, load_relevance_model().answer_fingerprint
         async with self.scope.transaction() as tx:
             contexts = await load_judged_contexts(tx, agent_id=agent_id)
@@ -63,7 +66,7 @@ class RelevanceFitter:
             return await relevance_model.remove_corrections(tx, agent_id=self.scope.agent_id, now=self.scope.now())
 
     async def report(self) -> RelevanceReport:
-        """Compare the probabilities of the judged items with what replies used."""
+        """Compare the predicted probabilities, with and without the correction, with what replies used."""
         agent_id, model = self.scope.agent_id, load_relevance_model().answer_fingerprint
         async with self.scope.transaction() as tx:
             contexts = await load_judged_contexts(tx, agent_id=agent_id)

@@ -46,7 +46,7 @@ MAX_INPUT_CHARS = 24_000  # of a text in the prompt
 
 
 async def summarize_text(llm: StructuredLLM, message: LongMessage, max_tokens: int) -> str | None:
-    """Return a one-line summary of at most `max_tokens`; None if the model's answer is too long or empty.
+    """Ask the model for a one-line summary of a long message; None if its answer is too long or empty.
 
     Raises TokenQuotaError if the call could exceed the daily limit, and ProviderError if the model fails.
     """
@@ -68,7 +68,7 @@ async def summarize_text(llm: StructuredLLM, message: LongMessage, max_tokens: i
 
 
 def accept_summary(text: str, content: str, *, max_tokens: int, count_tokens: TokenCounter) -> str | None:
-    """Return the cleaned summary, or None if it has no words, or too many tokens. Pure.
+    """Clean the summary `text` of `content`; return None if it has no words, or too many tokens. Pure.
 
     It may have at most `max_tokens`, and must have fewer tokens than `content`.
     """
@@ -79,7 +79,7 @@ def accept_summary(text: str, content: str, *, max_tokens: int, count_tokens: To
 
 
 async def summarize_lines(llm: StructuredLLM, ctx: WriteContext, *, limit: int) -> int:
-    """Summarize up to `limit` long messages that have no summary; return the number of summaries stored.
+    """Let the model summarize up to `limit` long messages without a summary; return the number of summaries stored.
 
     Stops at the daily token limit. Raises ProviderError if the model fails; summaries stored before remain.
     """
@@ -128,7 +128,7 @@ class RetentionReport(NamedTuple):
 
 
 class LearningReport(NamedTuple):
-    """The number of episodes created from idle sessions, what was extracted from conversations, and the model's part.
+    """What was learnt: the number of new episodes, the facts that rules extracted, and the changes of the model.
 
     The facts include those stated in open sessions, which are not counted as conversations.
     """
@@ -158,9 +158,9 @@ class MaintenanceService:
     ) -> DrainResult:
         """Find entities in new memories, embed the memories, and compare new facts with known ones.
 
-        Each step processes up to `limit` items; None processes all. Passages of documents, of which thousands may
-        wait, are embedded only with `passages`: a command that stores a fact must not wait for them. `control` observes
-        the embedding, and stops it. Returns the result of the embedding step.
+        Each step processes up to `limit` items; None processes all. Passages of documents, of which thousands may wait,
+        are embedded only with `passages`: a command that stores a fact must not wait for them. `control` observes the
+        embedding, and stops it. Return the result of the embedding step.
         """
         await self._index_mentions(single_batch=limit is not None)
         if self.scope.embedder is None:
@@ -176,7 +176,7 @@ class MaintenanceService:
         """Embed new memories, store the facts that the latest messages state, and embed these as well.
 
         Each step processes up to `limit` items; None processes all. A step that fails is named in `failed` with its
-        error, and the others are done. Returns the result of the last embedding, None if it failed.
+        error, and the others are done. Return the result of the last embedding, None if it failed.
         """
         drained = await run_part("embeddings", self.process_pending(limit), default=None, missing=failed)
         if await run_part("statements", self.learn_statements(only_recent=True), default=0, missing=failed):
@@ -184,9 +184,9 @@ class MaintenanceService:
         return drained
 
     async def compare_facts(self, limit: int | None = None) -> ComparisonReport | None:
-        """Compare new facts that have vectors with known facts: up to `limit` facts, or all.
+        """Compare up to `limit` new facts with known ones, to find repetitions, updates and contradictions; None: all.
 
-        Return None if no embedding model is configured.
+        Return what was found, or None if no embedding model is configured.
         """
         if self.scope.embedder is None:
             return None
@@ -226,9 +226,7 @@ class MaintenanceService:
         return LifecycleReport([change.transition for change in changes], retention.contexts)
 
     async def generalize_facts(self) -> int:
-        """Merge the facts of attributes that have too many into a few general facts; return the number of facts
-        merged.
-        """
+        """Merge the facts of attributes that have too many into a few general facts; return how many were merged."""
         return await generalize_facts(self.scope.db, self.scope.write_context())
 
     async def apply_transitions(self, kind: LifecycleScope | None = None) -> list[PlannedTransition]:
@@ -241,7 +239,7 @@ class MaintenanceService:
         return await engine.run_lifecycle(self.scope.db, self.scope.write_context(), only=kind)
 
     async def _read_before_archiving(self, ended_before: datetime) -> None:
-        """Learn from conversations and told episodes that are about to be archived. A failing model is ignored."""
+        """Learn from conversations and stored episodes that are about to be archived. A failing model is ignored."""
         await self._parse_closed(BATCH_SIZE, ended_before=ended_before)
         if self.llm is not None:
             with suppress(ProviderError):
@@ -288,7 +286,10 @@ class MaintenanceService:
     async def reconcile(
         self, limit: int = BATCH_SIZE, *, only_due: bool = False, only_recent: bool = False
     ) -> ReconciliationResult:
-        """Apply the changes that the model finds in new lines of up to `limit` sessions. Raises as MemoryReconciler."""
+        """Let the model read new lines of up to `limit` sessions, and apply the changes to memory that it finds.
+
+        Raises TokenQuotaError, and ProviderError if the model fails. Without a model, nothing is done.
+        """
         if self.llm is None:
             return ReconciliationResult()
         reconciler = await self._create_reconciler(self.llm)

@@ -54,7 +54,7 @@ async def find_changing_parts(
     *,
     model_id: UUID,
 ) -> dict[str, str]:
-    """Map each message with a part that replaces a known fact to the shortest such part.
+    """Return the shortest part of each message that replaces a known fact, by message; others are left out.
 
     `spans` are the parts of each message (`list_spans`), `vectors` those of messages and parts by the model for which
     change detection was trained.
@@ -110,9 +110,9 @@ async def extract_statements(
     ended_before: datetime | None = None,
     is_final: bool = True,
 ) -> ExtractionResult:
-    """Extract facts from up to `limit` unread conversations, oldest first.
+    """Store the facts that users state in up to `limit` unread ended conversations, oldest first; return the counts.
 
-    With `ended_before`, only from those that ended before this time. A fact gets the origin and the trust tier of the
+    With `ended_before`, only of those that ended before this time. A fact gets the origin and the trust tier of the
     message that states it. Unless the extraction `is_final`, a model reads the conversations later.
     """
     result, mark = ExtractionResult(), conversations.mark_read if is_final else conversations.mark_parsed
@@ -151,7 +151,7 @@ async def learn_open_sessions(
 
 
 class StatementEvidence(NamedTuple):
-    """Evidence on which statements of messages are facts, beside their form.
+    """What tells, beside their form, which statements of messages are facts.
 
     `vectors` are those of the texts, by text, and `changing` the part of a message that replaces a known fact, by
     message.
@@ -164,7 +164,7 @@ class StatementEvidence(NamedTuple):
 async def embed_statements(
     db: Database, ctx: LifecycleContext, embedder: Embedder | None, conversation: EpisodeLines
 ) -> StatementEvidence | None:
-    """Return the evidence on the statements of users in a conversation, without those stored before.
+    """Embed the statements of users in a conversation, without those stored before, to tell which are facts.
 
     Return None if the embedder is not the one for which the classifier was trained, or if it fails.
     """
@@ -177,9 +177,9 @@ async def embed_statements(
 async def _embed_texts(
     db: Database, ctx: LifecycleContext, embedder: Embedder | None, messages: Sequence[EpisodeMessage]
 ) -> StatementEvidence | None:
-    """Return the evidence on the statements of users in messages.
+    """Embed the statements of users in messages, and find the parts that replace known facts.
 
-    Return None if the embedder is not the one for which the classifier was trained. Raises ProviderError.
+    Return None if the embedder is not the one for which the classifier was trained. Raises ProviderError if it fails.
     """
     if embedder is None or embedder.identity != load_model().vector_model:
         return None

@@ -28,7 +28,7 @@ class SentMessage(NamedTuple):
 
 
 class SentPrompt(NamedTuple):
-    """The part of a sent prompt that is kept to compare the next one with."""
+    """What is kept of a sent prompt to compare the next one with: hashes of messages, tools and instructions."""
 
     messages: tuple[SentMessage, ...]
     tools: bytes
@@ -55,7 +55,7 @@ class LastPrompts:
     )
 
     def replace(self, agent_id: UUID, session_id: UUID, sent: SentRequest) -> PrefixShare | None:
-        """Store a prompt as the last of its session; return the comparison with the previous one, None without one."""
+        """Store a prompt as the last of its session; return how much of it the previous one had, None without one."""
         key, prompt = (agent_id, session_id), _describe(sent)
         previous = self._prompts.pop(key, None)
         self._prompts[key] = prompt
@@ -68,7 +68,10 @@ LAST_PROMPTS = LastPrompts()
 
 
 def measure_prefix(previous: SentPrompt, prompt: SentPrompt, spans: Sequence[tuple[TextSpan, ...]]) -> PrefixShare:
-    """Return how much of a prompt the previous one had. `spans` are the sources of the messages of the prompt. Pure."""
+    """Return how much of the beginning of a prompt the previous one had, and what ended that. Pure.
+
+    `spans` are the sources of the messages of the prompt.
+    """
     pairs = zip(previous.messages, prompt.messages, strict=False)
     same = next((n for n, (old, new) in enumerate(pairs) if old != new), min(map(len, (previous[0], prompt[0]))))
     return PrefixShare(
@@ -81,6 +84,7 @@ def measure_prefix(previous: SentPrompt, prompt: SentPrompt, spans: Sequence[tup
 def _find_break(
     previous: SentPrompt, prompt: SentPrompt, same: int, spans: Sequence[tuple[TextSpan, ...]]
 ) -> PrefixBreak | None:
+    """Return what the first message that differs from the previous prompt is made of; None if nothing differs."""
     if previous.tools != prompt.tools:
         return "tools"
     if same == len(previous.messages):

@@ -31,7 +31,7 @@ STABLE, RECALLED = 0, 1  # the parts of a context in records of earlier versions
 
 
 class KeptText(NamedTuple):
-    """A text to store: of a prompt, and stored nowhere else.
+    """A text of a prompt that is stored nowhere else, to be stored with the record of the prompt.
 
     `is_exact` is False if a secret, or a character that cannot be stored, was removed. A text that was made from
     messages of a session has their positions, so that it is deleted with them.
@@ -65,10 +65,10 @@ class SentRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedPrompt:
-    """A prompt as references.
+    """A sent prompt as JSON that refers to stored texts instead of containing them.
 
-    `edition` are the messages before the input, up to `view_last` if they end with an open range. `tail` are the
-    input and the messages after it. Both refer to `texts` by index.
+    `edition` are the messages before the input, up to `view_last` if they end with an open range. `tail` are the input
+    and the messages after it. Both refer to `texts` by index.
     """
 
     edition: str
@@ -110,13 +110,13 @@ def hash_sent_request(salt: bytes, sent: SentRequest) -> bytes:
 def to_hashed_message(message: ChatMessage) -> Json:
     """Return a message in OpenAI's format, with the hashes of attachments in place of the attachments."""
     fields = to_openai_message(message)
-    if message.parts and not message.calls:
+    if message.parts and not message.calls:  # a message with calls is sent with its text, without its parts
         fields["content"] = [describe_part(part) for part in message.parts]
     return fields
 
 
 def describe_part(part: ContentPart) -> Json:
-    """Return a part of a message; of an attachment only its type, size and hash."""
+    """Return a part of a message; of an attachment only its type, size and SHA-256 in place of the data."""
     if part.get("type") == "text" or "sha256" in part:
         return dict(part)
     data = json.dumps(part, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -124,7 +124,7 @@ def describe_part(part: ContentPart) -> Json:
 
 
 def encode_prompt(sent: SentRequest, origin: PromptOrigin) -> EncodedPrompt:
-    """Encode a request. A text that no stored text equals becomes a kept text, so that decoding is exact."""
+    """Encode a request as references to stored texts. A text that none equals is kept, so that decoding is exact."""
     return _PromptEncoder(origin).encode(sent)
 
 
@@ -185,7 +185,7 @@ class _PromptEncoder:
         return items
 
     def _find_same_line(self, message: ChatMessage, spans: tuple[TextSpan, ...]) -> int | None:
-        """Return the position of the message of the log that is sent unchanged, with its block; None for others."""
+        """Return the position of the message that is sent as it is stored, with its text from memory; else None."""
         if message.parts or message.name or [span.kind for span in spans] not in (["line"], ["memory", "line"]):
             return None
         line = self.lines.get(spans[-1].first)
@@ -253,6 +253,7 @@ class _PromptEncoder:
         return line.text if line else None
 
     def _encode_calls(self, message: ChatMessage, spans: tuple[TextSpan, ...]) -> object:
+        """Return the position of the stored message with these calls; if there is none, the index of a kept text."""
         for span in spans:
             line = self.lines.get(span.first) or self.notices.get(span.first)
             if span.kind == "line" and line and line.calls == message.calls:

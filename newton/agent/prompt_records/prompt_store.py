@@ -44,7 +44,7 @@ class TurnPlace(NamedTuple):
 
 
 class StoredText(NamedTuple):
-    """A kept text of a prompt."""
+    """A text of a prompt that is stored nowhere else. `is_exact` is False if a secret was removed from it."""
 
     kind: TextKind
     content: str
@@ -65,15 +65,14 @@ class StoredEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptRecord:
-    """A prompt of one model call.
+    """The record of the prompt of one model call.
 
     `input_tokens` and `output_tokens` are what the call cost, as the model reported or, if `estimated`, as counted.
     `served_model` is the model that the server named; null if it reported no usage. `edition_id` names the messages
-    before the input: two prompts with the same one differ only in how far the conversation had come.
-
-    The first `identical_chars` of the `message_chars` of its messages were in the prompt before it too, so that a
-    server can reuse its prompt cache; `difference` is why that prompt was not repeated to its end. They are null for
-    the first prompt of a session, and of a process.
+    before the input: two prompts with the same one differ only in how far the conversation had come. The first
+    `identical_chars` of the `message_chars` of its messages were in the prompt before it too, so that a server can
+    reuse its prompt cache; `difference` is why that prompt was not repeated to its end. They are null for the first
+    prompt of a session, and of a process.
     """
 
     prompt_id: UUID
@@ -129,7 +128,7 @@ async def insert_prompt(
     agent_id: UUID,
     now: datetime,
 ) -> None:
-    """Store the record of a prompt with one statement, and before it the blocks that it is the first to send."""
+    """Store the record of a sent prompt; before it, the texts (blocks) that it is the first of the session to send."""
     for block in origin.new_blocks:
         await log.insert_block(tx, block, session_id=origin.session_id, agent_id=agent_id, now=now)
     encoded, salt = encode_prompt(sent, origin), secrets.token_bytes(SALT_BYTES)
@@ -230,7 +229,7 @@ def _to_prompt(fields: Mapping[str, Any]) -> StoredPrompt:
 
 
 async def load_sources(tx: Tx, prompts: Sequence[StoredPrompt], *, agent_id: UUID) -> PromptSources:
-    """Load all that the prompts of one turn refer to, and the log up to their last message."""
+    """Load all stored texts to which the prompts of one turn refer, and all messages of its session."""
     place = TurnPlace(prompts[0].session_id, prompts[0].input_position)
     text_ids = {text_id for one in prompts for text_id in (*one.text_ids, one.edition_id)}
     rows = await SQL["list_texts"].fetch_all(tx, agent_id=agent_id, text_ids=list(text_ids))
@@ -257,7 +256,7 @@ async def load_sources(tx: Tx, prompts: Sequence[StoredPrompt], *, agent_id: UUI
 
 
 def _iter_entry_ids(value: object) -> list[UUID]:
-    """Return the ids of all compaction entries in a JSON value of an edition or a tail."""
+    """Return the ids of all compaction entries that the JSON of a record names, at any depth."""
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         own = [UUID(one) for name, one in fields.items() if name == "entry"]

@@ -62,9 +62,9 @@ class LinePreview:
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """A range of the log, and whether a prompt contained it. `compaction_id` is the summary that replaced it, if any.
+    """Consecutive messages of a session, and whether a prompt contained them. A summary may stand for them.
 
-    `messages` are previews, unless the messages were sent as they are.
+    `compaction_id` is that summary. `messages` are previews, unless the messages were sent as they are.
     """
 
     first: int
@@ -170,6 +170,7 @@ class _PromptDecoder:
         return list(items)
 
     def _decode_item(self, item: Any, index: int) -> Iterator[ReproducedMessage]:
+        """Yield the messages of one item: an object is one message, a list a range of stored messages."""
         self.index = index
         if isinstance(item, dict):
             yield self._decode_message(cast("Json", item))
@@ -239,12 +240,12 @@ class _PromptDecoder:
         return entry.text, f"summary {entry_id} of messages {entry.first} to {entry.last}"
 
     def _had_block(self, position: int) -> bool:
-        """Return whether a message was sent with a block. A prompt whose block was erased has no salt any more."""
+        """Return whether text from memory was sent before a message. If such a text was erased, there is no salt."""
         text = self.sources.blocks.get(("memory", position))
         return text is not None and (text != FORGOTTEN_BLOCK or self.record.salt is None)
 
     def _decode_block(self, kind: BlockKind, position: int) -> tuple[str, str]:
-        """Return the text of a system message or of a memory block, and its source."""
+        """Return the text of a system message or the text from memory before an input, and its source."""
         text = self.sources.blocks.get((kind, position), FORGOTTEN_BLOCK)
         source = f"{'system message' if kind == 'system' else 'memory block'} of message {position}"
         return self._mark_erased(GONE_CONTEXT) if text == FORGOTTEN_BLOCK else text, source
@@ -341,7 +342,7 @@ def _cut_preview(text: str) -> str:
 def account_for_lines(
     record: StoredPrompt, sources: PromptSources, items: Sequence[Any], filtered: Sequence[Sequence[int]]
 ) -> Iterator[LogRange]:
-    """Yield the log up to the last message that a prompt shows, as ranges that say whether the prompt had them."""
+    """Yield the messages up to the last one that a prompt shows, as ranges that say whether the prompt had them."""
     status = _status_by_position(sources, items)
     dropped = {place for first, last in filtered for place in range(first, last + 1)}
     end = max([record.input_position, *status], default=-1)
@@ -382,7 +383,7 @@ def _status_by_position(sources: PromptSources, items: Sequence[Any]) -> dict[in
 
 
 def _account_for_segment(segment: Any, sources: PromptSources, *, is_cut: bool) -> dict[int, LogRange]:
-    """Return what a part of a text shows of the log, by position. With `is_cut`, its tool calls were shortened."""
+    """Return which stored messages a part of a text shows, by position. `is_cut`: its calls were shortened."""
     match segment:
         case int():
             return {segment: LogRange(segment, segment, "shortened" if is_cut else "sent")}

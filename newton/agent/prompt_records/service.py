@@ -27,8 +27,8 @@ class PromptService:
         """Return the prompts of a turn as the model received them.
 
         `turn` is `latest`, `previous`, the position of a message of the turn, or the id of one of its prompts. Without
-        a `session`, the session of the latest record is meant. Raises InputError, NotFoundError or ConflictError if
-        they do not name one turn.
+        a `session`, the session of the latest record is meant. Raises InputError for another `turn`, NotFoundError if
+        there is no such record, and ConflictError if several match.
         """
         async with self.scope.transaction(snapshot=True) as tx:
             place = await prompt_store.find_turn(tx, turn, session=session, agent_id=self.scope.agent_id)

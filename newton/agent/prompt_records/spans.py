@@ -81,13 +81,13 @@ NO_TOKENS = PartTokens()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptOrigin:
-    """The place of a prompt in its session, for its record.
+    """Where a prompt belongs in its session, and what of it is stored: the data from which its record is made.
 
-    `input_position` is the position of the input in the log, `loaded` the view from which the conversation was
-    selected, and `filtered` the positions of its messages that this kind of turn does not send. `notices` are the tool
-    calls and results of this turn, as stored. `bundle_id` is the context; None without memory. `system_position` is
-    the place of the system message among the blocks of the session, and `stored_system` its text if it was sent before;
-    `new_blocks` are sent for the first time.
+    `input_position` is the position of the input, `loaded` the view (messages for a model) from which the conversation
+    was selected, and `filtered` the positions of its messages that this kind of turn does not send. `notices` are the
+    tool calls and results of this turn, as stored. `bundle_id` is the context; None without memory. `system_position`
+    is the place of the system message among the blocks of the session, and `stored_system` its text if it was sent
+    before; `new_blocks` are sent for the first time.
     """
 
     session_id: UUID
@@ -102,7 +102,7 @@ class PromptOrigin:
 
     @property
     def block_texts(self) -> Mapping[tuple[BlockKind, int], str]:
-        """Return the blocks to which the record of the prompt may refer, by kind and position."""
+        """Return the system message and the texts before inputs to which the record may refer, by kind and position."""
         texts = dict[tuple[BlockKind, int], str](((one.kind, one.position), one.text) for one in self.new_blocks)
         for item in self.loaded:
             if item.memory:

@@ -48,7 +48,7 @@ class ContextLine(NamedTuple):
 
 
 class ReplacedFact(NamedTuple):
-    """A fact that an earlier block states and that is not true any more, and what is true instead, if known.
+    """A fact that an earlier part of the prompt states and that is not true any more, and what is true instead.
 
     `successors` are the facts that took its place, the latest first; none if it was withdrawn.
     """
@@ -66,7 +66,7 @@ class ReplacedFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentContext:
-    """The earlier parts of a prompt: the system message and the blocks that the next prompt contains before its input.
+    """The earlier parts of a prompt: the system message, and the texts from memory before earlier inputs.
 
     `day` is that on which the system message was made.
     """
@@ -78,11 +78,11 @@ class SentContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewContext:
-    """A context for an input. `is_new` is False if it was made for an earlier input and is reused.
+    """A context (text from memory) for an input. `is_new` is False if it was made for an earlier input and is reused.
 
     `shows_frame` is False if the frame may not fit the input. `rules` are the lines of identity and constraints that
     hold now; None if they are not known. `kept_rules` are further lines that still hold, although this context does not
-    show them.
+    show them. `replaced` are facts of earlier parts that are not true any more.
     """
 
     text: str
@@ -104,7 +104,7 @@ def format_date(day: date) -> str:
 
 
 def build_block(context: NewContext, sent: SentContext) -> str:
-    """Return the text to put before an input: the lines that are new or changed since the blocks that were sent.
+    """Return the text to put before an input: the lines of its context that are new or changed since `sent`.
 
     It ends with the header of the input. Return "" if nothing is new or changed.
     """
@@ -120,7 +120,7 @@ def build_block(context: NewContext, sent: SentContext) -> str:
 
 @dataclass(slots=True)
 class _SentState:
-    """The state that the earlier parts of a prompt leave: items, sections, rules in force, the last named day.
+    """What the earlier parts of a prompt have told the model: items, sections, rules in force, the last named day.
 
     `frames` are the sections of the frames, the latest last.
     """
@@ -149,6 +149,7 @@ class _SentState:
                 self._read_memories(text)
 
     def _read_system(self, text: str) -> None:
+        """Note the rules that a part of the system adds or lifts, and the frame that it shows."""
         is_lifted = False
         for line in text.splitlines(keepends=True):
             if line in (ADDED_RULES, LIFTED_RULES):
@@ -186,7 +187,7 @@ class _SentState:
 
 
 def read_section(blocks: Iterable[str], layer: str) -> str:
-    """Return the items of a section of memories in blocks, without headings."""
+    """Return the lines of one section (`layer`) of memories in texts before inputs, without headings."""
     memories = (text for block in blocks for header, text in _split_parts(block) if header == MEMORY_HEADER)
     groups = (group for text in memories for group in _group_sections(text))
     return "".join(item.text for section, items in groups if section == render_header(layer) for item in items)
@@ -234,6 +235,7 @@ def _render_memories(context: NewContext, state: _SentState) -> Iterator[str]:
 
 
 def _is_new(item: ContextLine, context: NewContext, state: _SentState) -> bool:
+    """Return whether an item is to be sent: it was not sent before, or it is a note on this very input."""
     note = item.text.removeprefix("- ") if item.section == _NOTE_SECTION else ""
     if not note.startswith(INPUT_NOTES):
         return item.key not in state.items

@@ -55,10 +55,10 @@ class InputPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPrompt:
-    """The system message of a prompt with its place among the stored blocks, and the block before the input.
+    """What Newton adds to a prompt: the system message, and the text from memory before the input (a block).
 
-    `new_blocks` are sent for the first time. `min_trust` is the lowest trust of the quarantined memories in all blocks
-    of the prompt.
+    `system_position` is the place of the system message among the stored blocks. `new_blocks` are sent for the first
+    time. `min_trust` is the lowest trust of the quarantined memories in all blocks of the prompt.
     """
 
     system: str = ""
@@ -75,9 +75,9 @@ class SessionPrompt:
         dialogue: Sequence[ViewMessage],
         context: SessionContext | None,
     ) -> PromptOrigin | None:
-        """Return the place of the prompt for its record; None for a private turn, which is not recorded.
+        """Return what the record of the prompt is made from; None for a private turn, which is not recorded.
 
-        `dialogue` are the messages of `view` that this kind of turn sends.
+        `view` are the messages of the session, and `dialogue` those that this kind of turn sends.
         """
         if place.session_id is None or not place.is_stored:
             return None
@@ -135,6 +135,7 @@ class SessionPromptBuilder:
 
     @classmethod
     def create(cls, scope: AgentScope) -> "SessionPromptBuilder":
+        """Return a builder for the agent of `scope` and the time zone of this machine."""
         return cls(scope=scope, zone=find_local_zone())
 
     async def build(
@@ -145,11 +146,11 @@ class SessionPromptBuilder:
         view: Sequence[ViewMessage],
         conversation: Sequence[ViewMessage],
     ) -> SessionPrompt:
-        """Return the system message and the block before the input.
+        """Return the system message and the text from memory (block) before the input.
 
         `view` are all messages of the session, and `conversation` those that are sent. The system message stays the
-        same until messages were summarized since. An input that was sent before keeps its block, to which only changed
-        rules and another day are added.
+        same until messages are summarized. An input that was sent before keeps its block, to which only changed rules
+        and another day are added.
         """
         sent = [item for item in conversation if item.memory]
         async with self.scope.transaction() as tx:
@@ -173,7 +174,10 @@ class SessionPromptBuilder:
         )
 
     async def _read_state(self, tx: Tx, place: InputPlace, positions: Sequence[int], edition: str) -> _SessionState:
-        """Read the session. The system message is only returned if it was made for this edition."""
+        """Read what is stored of the session. Its system message is returned only if it was made for this edition.
+
+        An edition is the version of the template and the last summary; a new system message is made for a new one.
+        """
         agent_id, began_at, system, replaced = self.scope.agent_id, self.scope.now(), None, ()
         if place.session_id:
             key = {"agent_id": agent_id, "session_id": place.session_id}
@@ -188,7 +192,7 @@ class SessionPromptBuilder:
     def _choose_system(
         self, place: InputPlace, context: SessionContext | None, state: _SessionState, view: Sequence[ViewMessage]
     ) -> PromptBlock:
-        """Return the stored system message if it was made for this view, else a new one.
+        """Return the stored system message if `state` has one, else a new one.
 
         Without the rules of a context, a new one has no edition, so that it is not stored.
         """
@@ -205,9 +209,9 @@ class SessionPromptBuilder:
         conversation: Sequence[ViewMessage],
         earlier: MemoryBlock | None,
     ) -> str:
-        """Return the block before the input: what the context adds to the earlier parts of the prompt.
+        """Return the text before the input: what the context adds to the earlier parts of the prompt.
 
-        `earlier` is the block with which the input was sent before.
+        `earlier` is the text with which the input was sent before.
         """
         before = earlier.text if earlier else ""
         if context is None:

@@ -14,7 +14,7 @@ from newton.environment import read_zone_name
 
 
 def load_prompt(name: str) -> str:
-    """Return a prompt of `agent/prompts` as it is in its file."""
+    """Return the text of a prompt file of the package, from its folder `agent/prompts`."""
     return (resources.files("newton.agent") / "prompts" / name).read_text(encoding="utf-8")
 
 
@@ -39,7 +39,7 @@ class SystemFacts:
 
 
 def render_system_prompt(facts: SystemFacts, rules: str) -> str:
-    """Return the system message. `rules` are the sections of a context that hold for every input, if there are any."""
+    """Return the system message of a session. `rules` are the lines of its context that hold for every input."""
     name, *others = facts.names or ("",)
     also = f", also called {', '.join(others)}" if others else ""
     user = f" The user is {name}{also}." if name else ""
@@ -49,7 +49,10 @@ def render_system_prompt(facts: SystemFacts, rules: str) -> str:
 
 
 def find_edition(view: Sequence[ViewMessage]) -> str:
-    """Return the edition of a system message, which changes with the template and with each compaction of the view."""
+    """Return the edition of a system message: the version of its template and the last summary in the messages.
+
+    When it changes, the system message is made anew.
+    """
     entries: list[UUID] = [item.entry_id for item in view if item.entry_id]
     return f"{TEMPLATE_VERSION} {max(entries) if entries else ''}".rstrip()
 

@@ -55,7 +55,7 @@ class StoredLine:
 
 @dataclass(slots=True, kw_only=True)
 class FactChanger:
-    """Applies items to facts in one transaction. `changes` are the effects so far."""
+    """Applies changes that a model proposed (items) to facts, in one transaction. `changes` are the effects so far."""
 
     tx: Tx
     ctx: LifecycleContext
@@ -80,7 +80,7 @@ class FactChanger:
             self._resolved |= self._find_resolved(line, texts).keys()
 
     async def finish(self) -> None:
-        """Supersede or merge the facts in the person's words that the stored items together replace."""
+        """Supersede or merge the facts in the person's words that the stored items together say in other words."""
         for line in self.lines.values():
             resolved, stored = self._find_resolved(line, self._stored), self._stored[line.memory_id].values()
             ids = sorted((resolved.keys() & self._resolved) - set(stored))
@@ -142,6 +142,7 @@ class FactChanger:
             await self._contest(item, line, targets, own)
 
     def find_line(self, item: CheckedItem) -> StoredLine:
+        """Return the stored message of an item. Raises ConflictError if it was deleted meanwhile."""
         line = self.lines.get(item.line.memory_id) if item.line else None
         if line is None:
             raise ConflictError("The message was deleted meanwhile.", hint="Nothing is to be done.")
@@ -160,6 +161,7 @@ class FactChanger:
         return [row for row in current if row.stated_at <= line.said_at]
 
     def _contests(self, item: CheckedItem, targets: Sequence[KnownState], line: StoredLine) -> bool:
+        """Return whether an item only contradicts the known facts, because its line may not replace them."""
         return item.contests or any(
             row.state == "CORE" or not may_supersede(line.trust, known=row.trust, is_confirmed=row.is_vouched)
             for row in targets
@@ -225,6 +227,7 @@ class FactChanger:
     async def _end(
         self, item: CheckedItem, line: StoredLine, targets: Sequence[KnownState], own: LifecycleContext
     ) -> None:
+        """End or retract the known facts; retract also a fact that would end before it begins."""
         for row in targets:
             # what ends before it begins never held
             is_void = line.said_at < row.valid_from >= self._find_end(item, line)

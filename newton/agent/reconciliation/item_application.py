@@ -38,7 +38,7 @@ _ENDS: frozenset[Operation] = frozenset({"end", "retract"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationContext:
-    """The provenance of the writes, the user's names, and the time zone in which days are meant."""
+    """What a change is written with: origin, trust and time (`ctx`), the user's names, and the time zone of days."""
 
     ctx: LifecycleContext
     user_names: Sequence[str] = ()
@@ -47,17 +47,17 @@ class ApplicationContext:
 
 @dataclass(frozen=True, slots=True)
 class AppliedItems:
-    """The effects of items, and the items that could not be applied, each with the reason."""
+    """The effects of the applied items (proposed changes), and the items that failed, each with the reason."""
 
     changes: tuple[LineChange, ...] = ()
     failed: tuple[tuple[CheckedItem, str], ...] = ()
 
 
 async def apply_items(tx: Tx, items: Sequence[CheckedItem], context: ApplicationContext) -> AppliedItems:
-    """Apply checked items in an open transaction, each against what is stored now, and record their effects.
+    """Apply checked items (changes that a model proposed) in an open transaction, and record their effects.
 
-    An item acts with the trust, origin and time of its line. What a person changed, said or deleted since the items
-    were proposed is kept: such an item fails alone.
+    Each is applied to what is stored now, with the trust, origin and time of its line. What a person changed, said or
+    deleted since the items were proposed is kept: such an item fails alone.
     """
     lines = await _load_lines(tx, items, context.ctx)
     facts = FactChanger(tx=tx, ctx=context.ctx, lines=lines, user_names=context.user_names, zone=context.zone)
@@ -78,13 +78,14 @@ async def apply_items(tx: Tx, items: Sequence[CheckedItem], context: Application
 
 
 async def list_drafts(tx: Tx, lines: Sequence[NewLine], *, agent_id: UUID) -> Mapping[UUID, UUID]:
-    """Return the facts that only these lines state, each with the line."""
+    """Return the facts that only these lines state, each with the memory id of its line."""
     ids = [line.memory_id for line in lines]
     rows = await SQL["list_drafts"].fetch_all(tx, agent_id=agent_id, line_ids=ids)
     return {row["memory_id"]: row["line_id"] for row in rows}
 
 
 async def _load_lines(tx: Tx, items: Sequence[CheckedItem], ctx: LifecycleContext) -> Mapping[UUID, StoredLine]:
+    """Return the stored messages of the items, each with the facts that it states, by memory id."""
     said = {item.line.memory_id: item.line.text for item in items if item.line}
     stated = defaultdict[UUID, list[LineStatement]](list)
     for row in await SQL["list_stated"].fetch_all(tx, agent_id=ctx.agent_id, line_ids=list(said)):
@@ -108,7 +109,7 @@ async def _load_lines(tx: Tx, items: Sequence[CheckedItem], ctx: LifecycleContex
 
 @dataclass(slots=True, kw_only=True)
 class _ItemApplier:
-    """Applies each item by the kind of what it concerns."""
+    """Applies one item after the other, as the kind of what it concerns (rule, procedure, decision, fact) requires."""
 
     tx: Tx
     context: ApplicationContext
@@ -139,6 +140,7 @@ class _ItemApplier:
         self.hidden += await hide_read(self.tx, line_id, fact_ids, ctx=self.context.ctx)
 
     async def _apply_rule(self, item: CheckedItem) -> None:
+        """Lift, change or lay down a rule or wish of the user. Raises InputError for a line outside of a session."""
         line, own = self._find_line(item)
         if line.session_id is None or line.position is None:
             raise InputError("A told episode lays down no rules.", hint="Say the rule in a session.")
@@ -177,6 +179,7 @@ class _ItemApplier:
         self._note("proposed", [one.tenet_id for one in proposed], line)
 
     async def _apply_procedure(self, item: CheckedItem) -> None:
+        """Retire, change or add the procedure that an item concerns."""
         line, own = self._find_line(item)
         names = await self._find_procedure_names(item)
         if item.op in _ENDS and not item.contests:

@@ -52,7 +52,7 @@ async def lock_facts(tx: Tx, ids: Sequence[UUID], *, agent_id: UUID) -> list[Kno
 
 @dataclass(frozen=True, slots=True)
 class KnownChanger:
-    """Applies items that belong to no line, and adds their effects to `changes`."""
+    """Applies proposed changes (items) of known facts that belong to no new line; adds the effects to `changes`."""
 
     tx: Tx
     ctx: LifecycleContext
@@ -60,7 +60,7 @@ class KnownChanger:
     changes: list[LineChange]
 
     async def apply(self, item: CheckedItem) -> None:
-        """Apply an item. Raises ConflictError if a person has changed what it concerns since the call."""
+        """Apply an item. Raises ConflictError if what it concerns has changed since the model was called."""
         if item.op == "same":
             await self._merge(item.known)
         elif item.op == "update":

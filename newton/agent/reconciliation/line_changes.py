@@ -29,9 +29,9 @@ LineEffect = Literal[
 
 
 class LineChange(NamedTuple):
-    """One effect of a line on a fact, procedure, decision, rule or message. `former_end` is that of an ended fact.
+    """One effect of a message on a fact, procedure, decision, rule or message. `line_id` is the memory of the message.
 
-    A merge of facts that say the same has no line.
+    A merge of facts that say the same has no message. `former_end` is that of an ended fact.
     """
 
     effect: LineEffect
@@ -41,7 +41,10 @@ class LineChange(NamedTuple):
 
 
 class StoredChange(NamedTuple):
-    """A stored change, with the text of its target, and its kind or the section of a rule; None if it is deleted."""
+    """A stored change of memory, with the text and the kind of what it changed (the section of a rule).
+
+    Both are None if that is deleted.
+    """
 
     change_id: UUID
     change: LineChange
@@ -50,7 +53,7 @@ class StoredChange(NamedTuple):
 
 
 class LearningReceipt(NamedTuple):
-    """The facts and rules that a message (or the time since the previous one) added, and those that it ended.
+    """What a message (or the time since the previous one) changed: facts and rules that it added, and that it ended.
 
     `kept_out` are the short forms of the messages that the message asks not to keep.
     """
@@ -64,7 +67,7 @@ NO_RECEIPT = LearningReceipt()
 
 
 async def read_receipt(tx: Tx, line_id: UUID, *, agent_id: UUID) -> LearningReceipt:
-    """Return the receipt of the message with this memory: its effects that are known now."""
+    """Return what the message with this memory has changed so far."""
     rows = await SQL["list_receipt"].fetch_all(tx, agent_id=agent_id, line_id=line_id)
     learnt = tuple(row["text"] for row in rows if row["is_learnt"])
     hidden = await SQL["list_kept_out"].fetch_all(tx, agent_id=agent_id, line_id=line_id)
@@ -73,7 +76,7 @@ async def read_receipt(tx: Tx, line_id: UUID, *, agent_id: UUID) -> LearningRece
 
 
 async def insert_changes(tx: Tx, changes: Sequence[LineChange], *, ctx: LifecycleContext) -> None:
-    """Store changes that were made."""
+    """Store the record of changes that were made."""
     if changes:
         effects, targets, lines, ends = zip(*changes, strict=True)
         await SQL["insert_changes"].execute(
@@ -96,7 +99,10 @@ async def list_changes(
     session_id: UUID | None = None,
     position: int | None = None,
 ) -> list[StoredChange]:
-    """Return the changes that were not undone, oldest first: since a time, of a session, or by one of its messages."""
+    """Return the changes made by messages that were not undone, oldest first.
+
+    They are those since a time, of a session, or of its message at `position`; without any of these, all.
+    """
     rows = await SQL["list_changes"].fetch_all(
         tx, agent_id=agent_id, since=since, session_id=session_id, position=position
     )
@@ -118,7 +124,10 @@ async def read_texts(tx: Tx, target_ids: Sequence[UUID], *, agent_id: UUID) -> d
 
 
 async def undo_since(tx: Tx, since: datetime, *, ctx: LifecycleContext) -> list[StoredChange]:
-    """Undo the changes of facts and messages since a time; return them with those of rules, which a person undoes."""
+    """Undo what messages changed in facts and messages since a time. Return these changes and those of rules.
+
+    A person undoes those of rules.
+    """
     changes = await list_changes(tx, agent_id=ctx.agent_id, since=since)
     await undo_changes(tx, changes, ctx=ctx)
     return changes

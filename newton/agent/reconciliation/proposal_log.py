@@ -49,7 +49,7 @@ class ModelRecord:
 
 
 async def record_answer(tx: Tx, answer: CheckedAnswer, *, model: str, malformed: int, ctx: WriteContext) -> None:
-    """Record the items of an answer; `malformed` of its parts were no items."""
+    """Record which proposed changes of a model's answer were kept or dropped. `malformed` parts were no changes."""
     rows: list[tuple[str, str | None]] = [(item.op, None) for item in answer.kept]
     rows += [(one.item.op[:MAX_OPERATION] or "none", one.reason) for one in answer.dropped]
     rows += [("none", "not an item")] * malformed

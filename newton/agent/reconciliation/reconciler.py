@@ -44,7 +44,7 @@ _read_now = set[UUID]()
 
 @dataclass(frozen=True, slots=True)
 class ReconciliationResult:
-    """The counts of calls, of items kept and dropped, and of sessions for which the model failed."""
+    """What a run did: model calls, proposed changes kept and dropped, and sessions for which the model failed."""
 
     calls: int = 0
     kept: int = 0
@@ -57,9 +57,10 @@ class ReconciliationResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReconciler:
-    """Reads new lines of one agent with a model. No transaction is open while the model works.
+    """Lets a model read new messages of one agent, and applies the changes of memory that it proposes.
 
-    `parse` stores and embeds what lines state in their own words, before each call, because lines come meanwhile.
+    No transaction is open while the model works. `parse` stores and embeds what lines state in their own words, before
+    each call, because lines come meanwhile.
     """
 
     llm: StructuredLLM
@@ -109,7 +110,7 @@ class MemoryReconciler:
         return result
 
     async def read_told_episodes(self, limit: int, *, ended_before: datetime) -> ReconciliationResult:
-        """Read up to `limit` episodes without a session that ended before a time.
+        """Let the model read up to `limit` episodes that were stored as a text and ended before a time.
 
         Raises TokenQuotaError, and ProviderError if the model fails twice in a row; what was applied remains.
         """
@@ -133,7 +134,7 @@ class MemoryReconciler:
         return result
 
     async def _read_told_episode(self, line: NewLine) -> ReconciliationResult:
-        """Read an episode without a session, unless another worker has read it meanwhile. Raises ProviderError."""
+        """Read an episode that was stored as a text, unless another worker has read it. Raises ProviderError."""
         batches = await self._build_batches([line]) if line.source == "person" else []
         read = await self._ask(batches[0]) if batches else None
         async with self.llm.scope.write() as (tx, ctx):
@@ -168,20 +169,22 @@ class MemoryReconciler:
                 await self.parse()
             async with scope.transaction() as tx:
                 unread = await queue.load_lines(tx, session, user_name=self._user_name, agent_id=scope.agent_id)
-            step = await self._read_batch(session, unread)
-            if step is None:
+            read = await self._read_batch(session, unread)
+            if read is None:
                 return result
-            result += step[1]
-            if step[0] is None:
+            following, counts = read
+            result += counts
+            if following is None:
                 return result
-            session = step[0]
+            session = following
 
     async def _read_batch(
         self, session: DueSession, unread: UnreadLines
     ) -> tuple[DueSession | None, ReconciliationResult] | None:
-        """Read the next batch; return the session from the position after it, or None if nothing is to be read.
+        """Read the next batch of lines. Return the session from the position after it, and the counts.
 
-        After an unreadable answer, the session is left for another run.
+        The session is None after an unreadable answer, which is left for another run. Return None if nothing is to be
+        read.
         """
         if unread.last_position < session.first_position:
             return None
@@ -197,7 +200,10 @@ class MemoryReconciler:
     async def _store(
         self, session: DueSession, position: int, batch: ReconcilingInput | None, read: ReadAnswer | None
     ) -> tuple[DueSession | None, ReconciliationResult] | None:
-        """Apply an answer, and mark its lines as read. Of an unreadable one, nothing is applied."""
+        """Apply an answer and mark its lines as read; return as `_read_batch`. An unreadable answer changes nothing.
+
+        Return None if another worker has read the lines meanwhile.
+        """
         async with self.llm.scope.write() as (tx, ctx):
             is_readable = read is None or read.is_readable
             if not is_readable and session.failed_readings + 1 < MAX_FAILED_READINGS:
@@ -209,7 +215,7 @@ class MemoryReconciler:
         return moved if is_readable else None, counts
 
     async def _build_batches(self, lines: Sequence[NewLine]) -> list[ReconcilingInput]:
-        """Return the lines with the known items near them, divided for the window of the model."""
+        """Return the lines with the known items that they may change, divided for the context window of the model."""
         scope = self.llm.scope
         now = scope.now().astimezone(find_local_zone())
         known = await find_known_items(scope, lines, zone=now.tzinfo)
@@ -228,6 +234,7 @@ class MemoryReconciler:
         return split_batches(whole, window_tokens=await self.llm.find_window(), count_tokens=scope.count_tokens)
 
     async def _ask(self, batch: ReconcilingInput) -> ReadAnswer:
+        """Let the model propose changes for a batch of lines; return its parsed answer."""
         prompt = render_prompt(batch)
         reply = await self.llm.ask(
             [ChatMessage("system", prompt.system), ChatMessage("user", prompt.user)],
@@ -282,9 +289,9 @@ def _halve(batch: ReconcilingInput) -> ReconcilingInput:
 
 
 def cut_batch(batch: ReconcilingInput, read: ReadAnswer) -> tuple[ReconcilingInput, ReadAnswer]:
-    """Return the lines whose items are complete in a cut answer, and these items. Other lines are read again.
+    """Return the batch and the answer without the part that is lost because the answer was cut off.
 
-    If a cut answer is about one line only, its complete items count.
+    The lines of that part are read again. If a cut answer is about one line only, its complete items count.
     """
     if not (read.is_cut and read.items):
         return batch, read

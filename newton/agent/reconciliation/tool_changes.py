@@ -68,7 +68,7 @@ class MessagePlace(NamedTuple):
 
 
 class ToolChange(NamedTuple):
-    """A change that a model asks for: its kind, the item that it concerns, by id or words, and the new text."""
+    """A change of memory that a model asks for: its kind, the item (an id or words), and the new text."""
 
     op: Operation
     name: str | None
@@ -89,7 +89,8 @@ class ToolChanger:
     async def change(self, change: ToolChange) -> Mapping[str, object]:
         """Make the change, and return its effects as fields of a tool's result.
 
-        Raises NotFoundError, ConflictError and ForbiddenError if nothing was changed.
+        Raises NotFoundError for an unknown item, ConflictError if several fit or it has changed, and ForbiddenError if
+        only the user may ask for this. Then nothing is changed.
         """
         batch = await self._load_batch(change)
         line, known = batch.lines[-1], batch.known
@@ -106,8 +107,8 @@ class ToolChanger:
     async def forget(self, name: str) -> Mapping[str, object]:
         """Retract an item and hide the user's messages that say it, or hide messages by their id or words.
 
-        After texts of others, messages are hidden only if the user's message asks for that in known words. Returns what
-        was done, as fields of a tool's result. Raises NotFoundError, ConflictError and ForbiddenError if nothing was.
+        After texts of others, messages are hidden only if the user's message asks for that in known words. Return what
+        was done, as fields of a tool's result. Raises as `change` if nothing was done.
         """
         fields: Mapping[str, object] = {}
         failure: NewtonError | None = None
@@ -168,6 +169,7 @@ class ToolChanger:
         )
 
     async def _load_lines(self, tx: Tx, user_name: str) -> tuple[NewLine, ...]:
+        """Return the user's message after those before it. Raises ForbiddenError if there is none."""
         start = DueSession(
             session_id=self.place.session_id,
             ref="",
@@ -184,6 +186,7 @@ class ToolChanger:
         return (*lines, said)
 
     async def _apply(self, batch: ReconcilingInput, change: ToolChange) -> Mapping[str, object]:
+        """Check the change as if a model had proposed it for the user's message, and apply it; return its effects."""
         ids = tuple(item.label for item in batch.known)
         item = ProposedItem(line=batch.lines[-1].number, op=_find_operation(change), ids=ids, text=change.text)
         answer = check_items([item], batch)
@@ -213,6 +216,7 @@ class ToolChanger:
         return {"done": ["unsettled"], "hint": f"The user's message does not say this, so both stand. {ASK_USER}"}
 
     async def _propose(self, tx: Tx, text: str) -> Mapping[str, object]:
+        """Propose the text as a rule, unless the user's message has put it in force in other words."""
         known = await identity_store.list_tenets(tx, agent_id=self.scope.agent_id)
         heard = [one.words for one in known if one.words and (one.session_id, one.position) == self.place]
         if any(relate(text, words, user_names=()) != "differs" for words in heard):

@@ -49,7 +49,7 @@ class MessageTopic(NamedTuple):
 
 
 async def hide_unkept(tx: Tx, stored: Sequence[StoredMessage], *, ctx: LifecycleContext) -> None:
-    """Hide the messages that persons ask not to keep in newly stored messages of a session, and the replies to them.
+    """Hide those of newly stored messages that persons ask not to keep, earlier ones that they name, and replies.
 
     Requests of tools, the web and models hide nothing.
     """

@@ -19,9 +19,10 @@ from newton.dialogue import sessions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleService:
-    """Stored contexts of one agent. `bundle_ref` is `latest`, an id, or the beginning or end of an id.
+    """Stored contexts (bundles) of one agent: list, explain, rebuild and compare them.
 
-    Methods raise InputError, NotFoundError or ConflictError if `bundle_ref` does not identify one readable context.
+    A `bundle_ref` is `latest`, an id, or the beginning or end of an id. Methods raise InputError, NotFoundError or
+    ConflictError if it does not identify one readable context.
     """
 
     scope: AgentScope
@@ -48,7 +49,7 @@ class BundleService:
             return explain_bundle(*await self._load(tx, bundle_ref))
 
     async def replay(self, bundle_ref: str) -> ReplayResult:
-        """Build a stored context again from the data stored with it, and compare the result with the stored text."""
+        """Build a stored context again from the data stored with it; return how it differs from the stored text."""
         async with self.scope.transaction() as tx:
             stored, memories = await self._load(tx, bundle_ref)
         frame, profile = self.frames.get(stored.frame), self.profiles.get(stored.profile)

@@ -17,7 +17,7 @@ from newton.memory.lookup import resolve_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CensorService:
-    """Censors of one agent, identified by id or the end of an id. `loop.action_gate` checks texts against them.
+    """Adds and changes the censors (rules that forbid something) of one agent. They are identified by id or its end.
 
     `domains` are the domains of all frames. A censor with another domain would never apply, so it is rejected.
     """
@@ -26,9 +26,9 @@ class CensorService:
     domains: frozenset[str] = frozenset()
 
     async def add(self, rule: CensorRule) -> bool:
-        """Add a rule, or change its action from warn to block. Return False if this rule is in force already.
+        """Add a censor, or change its action from warn to block. Return False if it is in force already.
 
-        Raises ConflictError for a retired rule, and InputError for a domain that no frame has.
+        Raises ConflictError for a retired one, and InputError for a domain that no frame has.
         """
         censors.validate_domain(rule, self.domains)
         async with self.scope.write() as (tx, ctx):

@@ -10,12 +10,15 @@ TOKEN_DIGITS = 16
 
 
 def hash_preview(*parts: str) -> str:
-    """Return a token that confirms the preview which `parts` describe completely. It is the same in every process."""
+    """Return a token by which a caller confirms a preview. `parts` must describe the preview completely.
+
+    It is the same in every process.
+    """
     return digest(*parts).hex()[:TOKEN_DIGITS]
 
 
 def verify_preview(token: str | None, present: str) -> None:
-    """Raise ConflictError unless `token` equals `present`, the token of the preview as it would be now."""
+    """Raise ConflictError unless a caller's `token` is that of the preview as it would be now (`present`)."""
     if token != present:
         raise ConflictError(
             "The token is invalid: the data to change are no longer those of the preview.",

@@ -12,7 +12,10 @@ from newton.memory.lookup import resolve_id, short_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictService:
-    """Conflicts of one agent. A conflict is identified by one of its two facts: by its id or the end of its id."""
+    """Settles conflicts between facts of one agent: pairs that may contradict each other.
+
+    A conflict is identified by one of its two facts: by its id or the end of its id.
+    """
 
     scope: AgentScope
 
@@ -29,7 +32,7 @@ class ConflictService:
             return await conflicts.count_conflicts(tx, agent_id=self.scope.agent_id)
 
     async def settle(self, memory_ref: str, settlement: Settlement, *, by_person: bool = True) -> Sequence[FactPair]:
-        """Settle all open conflicts of a fact as `settlement` says; return these conflicts.
+        """Settle all open conflicts of a fact as `settlement` says (the newer holds, or both); return these conflicts.
 
         Raises NotFoundError if the fact has none, and ForbiddenError if a model tries to replace a fact that only a
         person may replace.

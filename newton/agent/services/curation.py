@@ -56,7 +56,10 @@ class CurationService:
     scope: AgentScope
 
     async def get(self, memory_ref: str) -> MemoryRecord:
-        """Return a memory in full. Raises as `resolve`."""
+        """Return a memory in full. `memory_ref` is its id or the end of it.
+
+        Raises NotFoundError for an unknown one, and ConflictError if several match.
+        """
         agent_id, fact = self.scope.agent_id, dict[str, str]()
         async with self.scope.transaction() as tx:
             memory_id = await resolve_id(tx, memory_ref, agent_id=agent_id)
@@ -72,7 +75,7 @@ class CurationService:
         return MemoryRecord(**detail, fact=fact, changes=changes, edits=edits)
 
     async def _add_adjacent_values(self, tx: Tx, memory: MemoryDetail) -> MemoryDetail:
-        """Return the fact with the earlier and later values of its attribute added to its relatives."""
+        """Return the fact with the earlier and later values of its attribute added to its links."""
         linked = {(one.type, one.memory_id) for one in memory.links}
         agent_id, now = self.scope.agent_id, self.scope.now()
         values = await fact_store.list_adjacent_values(tx, memory.memory_id, agent_id=agent_id, now=now)
@@ -100,7 +103,7 @@ class CurationService:
             return await list_applied_since(tx, since, agent_id=self.scope.agent_id, origin=self.scope.origin)
 
     async def confirm(self, memory_ref: str) -> bool:
-        """Confirm a fact. Return False if it was confirmed through this interface today already.
+        """Record that a fact was stated again. Return False if that was counted through this interface today already.
 
         Raises ConflictError for a retracted fact, and for a superseded one; then the message names the newer fact.
         """
@@ -139,13 +142,16 @@ class CurationService:
             return fact_id
 
     async def retract(self, memory_ref: str) -> None:
-        """Retract a fact, because it was never true."""
+        """Mark a fact as never true (retracted), so that no context shows it."""
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
             await fact_store.retract(tx, memory_id, ctx=ctx)
             self._publish("memory.retracted", memory_id)
 
     async def undo_changes(self, since: datetime) -> list[StoredChange]:
-        """Undo what messages changed in the facts since a time; return this with what they changed in the rules."""
+        """Undo what messages changed in the facts since a time; return these changes and those of rules.
+
+        A person undoes those of rules.
+        """
         async with self.scope.write() as (tx, ctx):
             return await undo_since(tx, since, ctx=ctx)
 
@@ -179,8 +185,9 @@ class CurationService:
             self.scope.publish("attribute.declared", {"single_valued": single_valued})
 
     async def forget(self, memory_refs: Sequence[str], *, include_derived: bool, reason: str) -> list[UUID]:
-        """Permanently delete memories, and those derived from them if `include_derived`; return the ids of all
-        deleted.
+        """Permanently delete memories; return the ids of all deleted ones.
+
+        With `include_derived`, memories derived from them are deleted too.
         """
         async with self.scope.write() as (tx, ctx):
             memory_ids = [await resolve_id(tx, memory_ref, agent_id=ctx.agent_id) for memory_ref in memory_refs]

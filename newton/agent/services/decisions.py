@@ -49,7 +49,7 @@ GuardrailEvaluator = Callable[[Tx, DecisionDraft, TrackRecord], Awaitable[Sequen
 
 
 class CheckedDraft(NamedTuple):
-    """A draft with normalized fields, and the results of its checks."""
+    """A draft of a decision with normalized fields, and the results of its checks."""
 
     draft: DecisionDraft
     preview: DecisionPreview
@@ -70,15 +70,18 @@ class DecisionService:
     verifier_timeout_seconds: float = 60.0
 
     async def preview(self, draft: DecisionDraft) -> DecisionPreview:
-        """Check a draft without recording anything. Raises InputError for an invalid draft."""
+        """Check a draft of a decision without recording anything; return the results.
+
+        Raises InputError for an invalid draft.
+        """
         return (await self._preview(validate_draft(draft), dry_run=True))[1]
 
     async def decide(self, draft: DecisionDraft, *, supersedes: Sequence[str] = ()) -> RecordedDecision:
-        """Check a draft, and record it unless a check blocks it. Raises as `evaluate` and `record`."""
+        """Check a draft of a decision, and record it unless a check blocks it. Raises as `evaluate` and `record`."""
         return await self.record(await self.evaluate(draft), supersedes=supersedes)
 
     async def evaluate(self, draft: DecisionDraft) -> CheckedDraft:
-        """Check a draft before it is recorded. The matches of censors are recorded.
+        """Check a draft of a decision before it is recorded; return it with the results. Censor matches are recorded.
 
         Raises InputError for an invalid draft, and CensorError or GuardrailError if one of these blocks the draft.
         """
@@ -123,6 +126,7 @@ class DecisionService:
             return decision_id
 
     async def amend(self, decision_ref: str, amendment: DecisionAmendment) -> UUID:
+        """Add text to a decision, and return the id of the decision."""
         async with self._change(decision_ref, "amended") as (tx, ctx, decision_id):
             await decisions.amend(tx, decision_id, amendment, ctx=ctx)
             return decision_id
@@ -186,6 +190,7 @@ class DecisionService:
         return new_id
 
     async def link(self, decision_ref: str, link_type: ManualLink, other_ref: str) -> UUID:
+        """Link a decision to another one, and return the id of the first."""
         async with self._change(decision_ref, "linked") as (tx, ctx, decision_id):
             await decisions.link(tx, decision_id, link_type, await self._resolve(tx, other_ref), ctx=ctx)
             return decision_id
@@ -199,6 +204,7 @@ class DecisionService:
             return decision_id, await decisions.erase(tx, decision_id, reason=reason, ctx=ctx)
 
     async def list_decisions(self, criteria: DecisionFilter) -> list[DecisionSummary]:
+        """Return the decisions that meet the criteria."""
         async with self.scope.write() as (tx, ctx):
             return await queries.list_decisions(tx, criteria, agent_id=ctx.agent_id, now=ctx.now)
 
@@ -217,7 +223,7 @@ class DecisionService:
             return await queries.list_reviewed_decisions(tx, agent_id=self.scope.agent_id)
 
     async def check_guardrails(self, draft: DecisionDraft) -> tuple[TrackRecord, Sequence[GuardrailResult]]:
-        """Return the agent's track record in the draft's category, and the result of each guardrail for the draft."""
+        """Return past outcomes in the category of a draft, and the result of each guardrail for it."""
         async with self.scope.write() as (tx, ctx):
             record = await queries.get_track_record(tx, agent_id=ctx.agent_id, category=draft.category, now=ctx.now)
             return record, await self.evaluate_guardrails(tx, draft, record)
@@ -232,15 +238,17 @@ class DecisionService:
             return await queries.get_decision(tx, await self._resolve(tx, decision_ref), agent_id=self.scope.agent_id)
 
     async def verify_chain(self) -> BrokenLink | ChainHead:
-        """Return the first broken link of the hash chain of decisions, or the head of the chain if it is intact.
+        """Return the first broken link of the hash chain of decisions; if it is intact, its last link (head).
 
-        The head is also compared with its copy in a file outside the database.
+        Each record of the chain has the hash of the one before it. The head is also compared with its copy in a file
+        outside the database.
         """
         saved_head = self.chain_heads.load(self.scope.agent_id)
         async with self.scope.transaction() as tx:
             return await ledger.verify_chain(tx, agent_id=self.scope.agent_id, external_head=saved_head)
 
     async def _preview(self, draft: DecisionDraft, *, dry_run: bool) -> tuple[CensorCheck, DecisionPreview]:
+        """Compare a draft with censors, similar decisions and guardrails. With `dry_run`, matches are not recorded."""
         text = "\n".join(filter(None, [draft.description, draft.context, draft.expected]))
         censors = await self.gate.check(text, "action", dry_run=dry_run)
         limits = SearchLimits(SEARCH_LIMIT, SEARCH_LIMIT)

@@ -20,12 +20,12 @@ from newton.memory.memory_list import read_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityService:
-    """Entities of one agent."""
+    """The entities of one agent: people and things that its memories name."""
 
     scope: AgentScope
 
     async def list_entities(self, *, limit: int) -> list[EntitySummary]:
-        """Return up to `limit` entities, those with the highest salience first."""
+        """Return up to `limit` entities, the most salient first: those mentioned often and lately."""
         async with self.scope.write() as (tx, ctx):
             entities = await entity_store.list_entities(tx, agent_id=ctx.agent_id, limit=limit)
         return _sort_by_salience(entities, ctx.now)

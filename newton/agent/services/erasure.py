@@ -68,7 +68,11 @@ class ErasureService:
     logs: tuple[Path, ...] = ()
 
     async def plan(self, subject: str, *, also: Sequence[str] = ()) -> ErasurePlan:
-        """Return what the erasure of a subject, under this name, those in `also` and those stated, would affect."""
+        """Return what the erasure of a subject (a person or thing) would affect.
+
+        It covers this name, those in `also`, and those that memories state for it. Raises InputError if nothing is
+        found.
+        """
         async with self.scope.transaction() as tx:
             return await self._plan(tx, subject, also)
 
@@ -154,7 +158,10 @@ class ErasureService:
         )
 
     async def _find_names(self, tx: Tx, given: Sequence[str], archived: Collection[str]) -> tuple[set[str], set[str]]:
-        """Return the given names with those of their entities and those that texts state, and stated shared ones."""
+        """Return all names of the subject: the given ones, those of its entities, and those that texts state.
+
+        Second, return the stated names that another entity also has.
+        """
         agent_id = self.scope.agent_id
         rows = await SQL["list_names"].fetch_all(tx, agent_id=agent_id)
         entities = [set(filter(is_searchable, (row["name"], *row["aliases"]))) for row in rows]

@@ -32,18 +32,19 @@ PERSONAL_ORIGINS = frozenset({"cli"})
 
 @functools.cache
 def load_file_guardrails(extra_dir: Path | None) -> dict[str, Guardrail]:
-    """Load the guardrails of the package and of `extra_dir`, once. Raises ConfigError with file and line of a
-    mistake.
+    """Load the guardrails of the package and of `extra_dir`, once.
+
+    Raises ConfigError with the file and line of a mistake.
     """
     return load_guardrails(validate_expression, extra_dir)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardrailService:
-    """Guardrails of one agent. `file_guardrails` are the guardrails from files, by name.
+    """Lists and changes the guardrails (rules that a decision must satisfy) of one agent.
 
-    An agent must not change its own guardrails: the methods that change them raise InputError except on the command
-    line.
+    `file_guardrails` are those from files, by name. An agent must not change its own guardrails: the methods that
+    change them raise InputError except on the command line.
     """
 
     scope: AgentScope
@@ -60,7 +61,7 @@ class GuardrailService:
             return await guardrails.list_all(tx, self.file_guardrails, self.scope.agent_id)
 
     async def add(self, rule: GuardrailRule) -> AddStatus:
-        """Add a guardrail, or replace the guardrail of the same name. Raises InputError for an invalid rule."""
+        """Add a guardrail, or replace the one of the same name; return which. Raises InputError for an invalid rule."""
         ctx, rule = self._edit_context(), _validate_rule(rule)
         async with self.scope.transaction() as tx:
             status = await guardrails.add(tx, rule, self.file_guardrails, ctx=ctx)
@@ -68,14 +69,17 @@ class GuardrailService:
             return status
 
     async def retire(self, name: str) -> None:
-        """Disable a guardrail for this agent, even if it comes from a file. Raises NotFoundError."""
+        """Disable a guardrail for this agent, even one from a file. Raises NotFoundError for an unknown name."""
         ctx = self._edit_context()
         async with self.scope.transaction() as tx:
             await guardrails.retire(tx, name, self.file_guardrails, ctx=ctx)
             self.scope.publish("guardrail.retired", {})
 
     async def restore(self, name: str) -> bool:
-        """Enable a disabled guardrail from a file; return False if it is in force already. Raises NotFoundError."""
+        """Enable a disabled guardrail from a file; return False if it is in force already.
+
+        Raises NotFoundError for an unknown name.
+        """
         ctx = self._edit_context()
         async with self.scope.transaction() as tx:
             restored = await guardrails.restore(tx, name, self.file_guardrails, ctx=ctx)

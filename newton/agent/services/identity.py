@@ -20,14 +20,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityService:
-    """Identity of one agent. A line is identified by its id or the end of its id.
+    """Shows and changes the identity of one agent: lines that say who it is and what always applies.
 
-    A caller who is no person can only propose lines; other changes raise InputError.
+    A line is identified by its id or the end of its id. A caller who is no person can only propose lines; other changes
+    raise InputError.
     """
 
     scope: AgentScope
 
     async def get(self) -> Identity:
+        """Return the current identity."""
         async with self.scope.transaction() as tx:
             return await identity_store.read_identity(tx, agent_id=self.scope.agent_id)
 
@@ -46,7 +48,7 @@ class IdentityService:
     async def add(
         self, part: IdentityPart, text: str, *, reason: str | None = None, allow_conflict: bool = False
     ) -> bool:
-        """Add a line; return False if the identity has it already.
+        """Add a line to a part of the identity; return False if the identity has it already.
 
         Raises InputError for an invalid line, and ConflictError if the identity is full or, unless `allow_conflict`,
         the line contradicts a line in force.
@@ -58,11 +60,12 @@ class IdentityService:
     async def change(
         self, line_ref: str, text: str, *, part: IdentityPart | None = None, reason: str | None = None
     ) -> bool:
-        """Change the text of a line; return False if it has this text already."""
+        """Change the text of a line and, with `part`, its part of the identity; return False if it is so already."""
         async with self._edit(reason) as (tx, edit):
             return self._publish("changed", await identity_store.change(tx, line_ref, text, part=part, edit=edit))
 
     async def remove(self, line_ref: str, *, reason: str | None = None) -> IdentityTenet:
+        """Remove a line from the identity, and return it. Earlier versions keep it."""
         async with self._edit(reason) as (tx, edit):
             return self._publish("removed", await identity_store.remove(tx, line_ref, edit=edit))
 
@@ -77,6 +80,7 @@ class IdentityService:
             return self._publish("accepted", await identity_store.accept(tx, line_ref, edit=edit))
 
     async def reject(self, line_ref: str) -> IdentityTenet:
+        """Reject a proposed line, and return it."""
         async with self._edit(None) as (tx, edit):
             return self._publish("rejected", await identity_store.reject(tx, line_ref, edit=edit))
 

@@ -92,7 +92,7 @@ class UploadResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestService:
-    """Document ingestion for one agent."""
+    """Reads documents, splits them into passages and stores these, for one agent."""
 
     scope: AgentScope
     sizes: SummarySizes = DEFAULT_SIZES
@@ -116,8 +116,7 @@ class IngestService:
         progress: FileCallback = lambda path: None,
         stop: asyncio.Event | None = None,
     ) -> IngestReport:
-        """Store new or changed documents, each in its own transaction; skip unreadable files and list them in the
-        report.
+        """Store new or changed documents, each in its own transaction; the report lists unreadable files.
 
         `encoding` is that of all texts; None detects it. `progress` is called after each file. Once `stop` is set, the
         document that is being read is left out, and the report names it.
@@ -167,7 +166,7 @@ class IngestService:
         )
 
     async def mark_missing(self, folder: Path) -> list[str]:
-        """Remove the passages of ingested documents under `folder` whose files no longer exist; return their paths."""
+        """Remove the passages of documents under `folder` whose files no longer exist; return their paths."""
         known = {document.ref: document for document in await self.list_documents() if document.passages}
         missing = await asyncio.to_thread(_missing_refs, folder, list(known))
         for ref in missing:
@@ -214,6 +213,7 @@ class IngestService:
     def _parse(
         self, document: DocumentBytes, ref: str, title: str | None, encoding: str | None, stop: asyncio.Event
     ) -> ReadDocument:
+        """Parse a document, remove secrets, and split its text into passages. Runs in a thread; `stop` ends it."""
         loaded = parse_document(document, encoding=encoding)
 
         def count_tokens(text: str) -> int:

@@ -176,6 +176,7 @@ class MemoryService:
         return await search.deadline.run(self._search(query, search, limit=limit, takes_procedures=is_asked))
 
     async def _search(self, query: str, search: MemorySearch, *, limit: int, takes_procedures: bool) -> RecallResult:
+        """Search, rank by the probability of an answer, drop what is irrelevant, and record the access."""
         search = replace(search, shown_ids=await self._list_replies(search.preferred.threads))
         recalled, as_of = await recall(query, embedder=self.scope.embedder, search=search), search.moment
         current = recalled.memories if as_of else _drop_replaced_passages(recalled.memories)
@@ -233,7 +234,7 @@ class MemoryService:
             await store.record_access(tx, memory_ids, agent_id=self.scope.agent_id, now=self.scope.now())
 
     async def record_reading(self, memory_ids: Sequence[UUID]) -> None:
-        """Record that memories were read in full, also for the compaction entries that replace them."""
+        """Record that memories were read in full. If a summary stands for one in a conversation, its cut was wrong."""
         async with self.scope.write() as (tx, ctx):
             await store.record_access(tx, memory_ids, agent_id=ctx.agent_id, now=ctx.now)
             await entry_store.record_rereads(tx, memory_ids, ctx=ctx)

@@ -29,12 +29,15 @@ class ProcedureService:
             return await procedures.list_versions(tx, agent_id=self.scope.agent_id)
 
     async def get(self, name: str) -> ProcedureVersion:
-        """Return the latest version of a procedure. Raises NotFoundError."""
+        """Return the latest version of a procedure. Raises NotFoundError for an unknown name."""
         async with self.scope.transaction() as tx:
             return await procedures.get_latest(tx, name, agent_id=self.scope.agent_id)
 
     async def put(self, skill: SkillFile) -> bool:
-        """Store a skill that a person gives; return False if it is unchanged. Raises ConflictError."""
+        """Store a skill that a person gives; return False if it is unchanged.
+
+        Raises ConflictError if a file of the operator has this name.
+        """
         async with self.scope.write() as (tx, ctx):
             is_new = await procedures.put_procedure(tx, skill, ctx=ctx)
             if is_new:
@@ -42,13 +45,16 @@ class ProcedureService:
             return is_new
 
     async def retire(self, name: str) -> None:
-        """Retire a procedure that is not from a file. Raises NotFoundError and ConflictError."""
+        """Retire a procedure. Raises NotFoundError for an unknown name, and ConflictError for one from a file."""
         async with self.scope.write() as (tx, ctx):
             await procedures.retire_procedure(tx, name, ctx=ctx)
             self.scope.publish("procedure.retired", {})
 
     async def approve(self, name: str) -> ProcedureChange:
-        """Put a proposed procedure in use. Nothing changes if it was not waiting for approval. Raises NotFoundError."""
+        """Put a proposed procedure in use. Nothing changes if it was not waiting for approval.
+
+        Raises NotFoundError for an unknown name.
+        """
         async with self.scope.write() as (tx, ctx):
             is_approved = await procedures.approve_procedure(tx, name, ctx=ctx)
             if is_approved:

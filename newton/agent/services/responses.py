@@ -35,10 +35,11 @@ class ResponseService:
     async def continue_from(
         self, previous_id: UUID, messages: Sequence[IncomingMessage], *, response_id: UUID | None
     ) -> HistoryMatch:
-        """Return the session in which these messages continue a response, and reserve the session for `response_id`.
+        """Return the session in which these messages continue a stored response, and the messages to append to it.
 
         It is the session of that response; or a branch of it, if the session has later messages, if another response
-        continues it already, or without a `response_id`. Raises InputError if there is no such response.
+        continues it already, or without a `response_id`, for which the session is reserved. Raises InputError if there
+        is no such response.
         """
         async with self.scope.write("user") as (tx, ctx):
             previous = await self._find_previous(tx, previous_id)
@@ -55,7 +56,7 @@ class ResponseService:
         return HistoryMatch(session_id=session_id, new_messages=lines, fingerprints=refs, last_input=last_input)
 
     async def find_previous(self, previous_id: UUID) -> PreviousResponse:
-        """Return the position of a response in its session. The session is not continued.
+        """Return where a response is in its session, without continuing it.
 
         Raises InputError if the response is not stored.
         """
@@ -94,7 +95,7 @@ class ResponseService:
         return branch_id
 
     async def store(self, record: ResponseRecord, message_refs: Sequence[str], *, session_id: UUID) -> None:
-        """Store the response of a completed turn. `message_refs` are the refs of its input and reply messages."""
+        """Store the response of a completed turn. `message_refs` are the ids of its input and reply messages."""
         async with self.scope.transaction() as tx:
             await response_store.store(tx, record, message_refs, session_id=session_id, agent_id=self.scope.agent_id)
 
@@ -106,14 +107,14 @@ class ResponseService:
             return await response_store.find(tx, response_ids, agent_id=self.scope.agent_id)
 
     async def get(self, response_id: UUID) -> StoredResponse:
-        """Return a stored response. Raises NotFoundError."""
+        """Return a stored response. Raises NotFoundError if there is none with this id."""
         response = (await self.find([response_id])).get(response_id)
         if response is None:
             raise _not_found()
         return response
 
     async def delete(self, response_id: UUID) -> None:
-        """Delete a stored response; its messages stay in the session. Raises NotFoundError."""
+        """Delete a stored response; its messages stay in the session. Raises NotFoundError if there is none."""
         async with self.scope.transaction() as tx:
             if not await response_store.delete(tx, response_id, agent_id=self.scope.agent_id):
                 raise _not_found()

@@ -47,7 +47,7 @@ class SessionView(NamedTuple):
 
 
 class ViewPreview(NamedTuple):
-    """The messages of a session that a request of at most `room` tokens would contain.
+    """The messages that a model would be sent of a session in a request of at most `room` tokens.
 
     `tokens` is the size of these messages, `logged` that of all stored messages. `shorter`, `left_out` and `cut` are
     the counts of messages that are summarized, omitted and truncated.
@@ -64,7 +64,10 @@ class ViewPreview(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionOutcome:
-    """The view of a session before and after a compaction to `max_tokens`, and what keeps it above this limit."""
+    """What a model is sent of a session before and after a compaction to `max_tokens`.
+
+    `obstacles` are what keeps it above this limit.
+    """
 
     before: SessionView
     after: SessionView
@@ -104,6 +107,7 @@ class SessionService:
             return None
 
     async def exists(self, ref: str) -> bool:
+        """Return whether there is a session named `ref`."""
         return await self.find(ref) is not None
 
     async def begin(self, ref: str | None) -> UUID:
@@ -121,7 +125,7 @@ class SessionService:
         await self._event_hooks.run_for_session("session_end", session_id)
 
     async def record_events(self, ref: str, events: Sequence[NewEvent]) -> int:
-        """Store the events that are not stored yet; return their number. The session is created if needed.
+        """Store events in a session, which is created if needed; return how many were not stored yet.
 
         The `ref` of an event is unique in its session. The hooks of the pack may drop events before, and extract
         relations after. Raises ConflictError for a known ref with other content.
@@ -207,7 +211,7 @@ class SessionService:
     async def compact(
         self, ref: str, *, max_tokens: int | None = None, strategy: str | None = None
     ) -> CompactionOutcome:
-        """Shorten old messages if the session is too long for `max_tokens`, down to this limit if that is possible.
+        """Shorten old messages in what a model is sent if they exceed `max_tokens`, down to this limit if possible.
 
         `max_tokens` defaults to `conversation_tokens`, `strategy` (a compaction preset or a list of strategies) to the
         setting.
@@ -224,9 +228,9 @@ class SessionService:
             return await entry_store.list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
 
     async def restore(self, ref: str, entry_ref: str) -> int:
-        """Show the messages of a summary again; return the number of summaries removed.
+        """Undo a summary: a model is sent its messages again. Return the number of summaries removed.
 
-        `entry_ref` is the id of the summary or the end of the id. Raises NotFoundError.
+        `entry_ref` is the id of the summary or the end of the id. Raises NotFoundError for an unknown one.
         """
         async with self._session(ref) as (tx, ctx, session_id):
             entries = await entry_store.list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
@@ -237,14 +241,14 @@ class SessionService:
             return restored
 
     async def create_branch(self, ref: str, new_ref: str, *, at: int | None = None) -> UUID:
-        """Create the session `new_ref`, which continues `ref` from the message `at` (default: the end)."""
+        """Create the session `new_ref`, which continues `ref` from the message `at` (None: the last); return its id."""
         async with self._session(ref) as (tx, ctx, parent_id):
             session_id = await branches.create_branch(tx, new_ref, parent_id=parent_id, from_position=at, ctx=ctx)
             self._publish("branched", session_id, parent_id=str(parent_id))
             return session_id
 
     async def inject(self, ref: str, other_ref: str, *, first: int, last: int) -> InjectedRange:
-        """Show messages of another session at the end of this one, until they are ejected; return their range.
+        """Show messages of another session to the model at the end of this one, until ejected; return their range.
 
         Raises NotFoundError for unknown messages, and InputError for too many tokens or messages of this session
         itself.
@@ -265,7 +269,7 @@ class SessionService:
     async def eject(self, ref: str, injection_ref: str) -> InjectedRange:
         """Stop showing injected messages, identified by id or the end of the id; return their range.
 
-        Raises NotFoundError.
+        Raises NotFoundError if none has this id, and InputError if several ids end so.
         """
         async with self._session(ref) as (tx, ctx, session_id):
             injections = await log.list_injections(tx, agent_id=ctx.agent_id, session_id=session_id)
@@ -294,12 +298,18 @@ class SessionService:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BriefService:
-    """Briefs of the sessions of one agent. Sessions are identified by name (`ref`)."""
+    """Lists and closes items of the briefs of sessions: goals, deadlines, rules, constraints and open items.
+
+    Sessions are identified by name (`ref`).
+    """
 
     scope: AgentScope
 
     async def list_items(self, ref: str, *, only_open: bool = False) -> Sequence[BriefItem]:
-        """Return the items of a session, in the order in which they were said. Raises NotFoundError."""
+        """Return the items of a session in the order in which they were said.
+
+        Raises NotFoundError for an unknown session.
+        """
         async with self.scope.transaction() as tx:
             agent_id = self.scope.agent_id
             session_id = await sessions.get_session_id(tx, agent_id=agent_id, ref=ref)

@@ -72,7 +72,10 @@ class WorkingSetStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingMemory:
-    """Working memory of one session, of at most `capacity` tokens. `model_id` selects the vectors for clustering."""
+    """The working memory of one session: the memories that it stored, showed or read, at most `capacity` tokens.
+
+    `model_id` selects the vectors for clustering.
+    """
 
     scope: AgentScope
     session_id: UUID
@@ -107,6 +110,7 @@ class WorkingMemory:
         return context
 
     async def get_stats(self) -> WorkingSetStats:
+        """Return the size of the working memory, and how old its memories are."""
         async with self.scope.transaction() as tx:
             items = await working_set.list_memories(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
             profiles = await working_set.list_profile_stats(tx, agent_id=self.scope.agent_id)
@@ -135,7 +139,7 @@ class WorkingMemory:
 async def find_active_session(db: Database, session_ref: str | None, *, agent_id: UUID) -> UUID:
     """Return the id of the named session; without a name, of the last active one with a working memory.
 
-    Raises NotFoundError.
+    Raises NotFoundError if there is none.
     """
     async with db.transaction(agent_id) as tx:
         if session_ref is None:

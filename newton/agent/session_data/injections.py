@@ -52,17 +52,20 @@ class ShownInjection(SessionInjection):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectionService:
-    """Injections of the sessions of one agent. `max_text_tokens` limits all texts of a session together."""
+    """Puts memories, texts and messages into the sessions of one agent, and takes them out again.
+
+    `max_text_tokens` limits all texts of a session together.
+    """
 
     scope: AgentScope
     sessions: SessionService
     max_text_tokens: int
 
     async def inject_memory(self, session: str, memory_ref: str) -> ShownInjection:
-        """Put a memory into every context of a session, which is created if needed.
+        """Put a memory into every context of a session, which is created if needed; return the injection.
 
-        `memory_ref` is the id of the memory or its end. Raises NotFoundError, and InputError for a memory that no
-        context may show.
+        `memory_ref` is the id of the memory or its end. Raises NotFoundError for an unknown one, InputError for a kind
+        that no context shows, and ConflictError for a past or quarantined memory.
         """
         async with self.scope.write() as (tx, ctx):
             memory_id = await resolve_id(tx, memory_ref, agent_id=ctx.agent_id)
@@ -84,7 +87,7 @@ class InjectionService:
             return _to_injection(injection, {one.memory_id: one for one in found})
 
     async def inject_text(self, session: str, text: str) -> ShownInjection:
-        """Put a text into every context of a session, which is created if needed.
+        """Put a text into every context of a session, which is created if needed; return the injection.
 
         A text that no person gives is marked as a note of an agent. Raises InputError for a text that is too long.
         """
@@ -103,7 +106,10 @@ class InjectionService:
         return _from_range(await self.sessions.inject(session, other, first=first, last=last))
 
     async def list_injections(self, session: str) -> Sequence[ShownInjection]:
-        """Return what was put into a session and not taken out, oldest first. Raises NotFoundError."""
+        """Return what was put into a session and not taken out, oldest first.
+
+        Raises NotFoundError for an unknown session.
+        """
         async with self.scope.transaction() as tx:
             agent_id = self.scope.agent_id
             session_id = await sessions.get_session_id(tx, agent_id=agent_id, ref=session)
@@ -116,9 +122,9 @@ class InjectionService:
         return sorted(injections, key=lambda one: (one.created_at, one.injection_id))
 
     async def eject(self, session: str, injection_ref: str) -> ShownInjection:
-        """Take out what was put into a session, identified by the id of the injection, or by that of the memory.
+        """Take out what was put into a session, by the id of the injection or of the memory; return what was taken out.
 
-        The end of an id is enough. Return what was taken out. Raises NotFoundError.
+        The end of an id is enough. Raises NotFoundError if nothing has this id.
         """
         known = await self.list_injections(session)
         by_id = {one.injection_id: one for one in known} | {one.memory_id: one for one in known if one.memory_id}

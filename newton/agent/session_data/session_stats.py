@@ -20,7 +20,7 @@ PART_BY_KIND = {"mask": MASKED, "injected": INJECTED}
 
 @dataclass(frozen=True, slots=True)
 class PartSize:
-    """The number and the tokens of the messages of one part of a view. Tokens include the overhead of each message."""
+    """The number of messages of one part of what a model is sent, and their tokens with the overhead of each."""
 
     messages: int
     tokens: int
@@ -36,9 +36,7 @@ class MaskedOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryStats:
-    """The compactions of one kind: how many are in use, their tokens and those of what they replace, and how many a
-    person has undone.
-    """
+    """The compactions of one kind: those in use, their tokens, the tokens of what they replace, and those undone."""
 
     kind: str
     in_use: int
@@ -78,13 +76,13 @@ class SessionStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStatsService:
-    """Statistics of sessions of one agent. `conversation_tokens` is the maximum size of a view."""
+    """Statistics of sessions of one agent. `conversation_tokens` is the most that a model is sent of a session."""
 
     scope: AgentScope
     conversation_tokens: int
 
     async def read(self, session: str) -> SessionStats:
-        """Return the statistics of the session. Raises NotFoundError."""
+        """Return the statistics of the session. Raises NotFoundError for an unknown one."""
         async with self.scope.transaction() as tx:
             agent_id = self.scope.agent_id
             session_id = await sessions.get_session_id(tx, agent_id=agent_id, ref=session)
@@ -106,7 +104,7 @@ class SessionStatsService:
 
 
 def measure_parts(view: Sequence[ViewMessage]) -> dict[str, PartSize]:
-    """Return the size of each part of a view that is not empty. Pure.
+    """Return the size of each part of what a model is sent, without empty parts. Pure.
 
     The parts are `system`, `user` and `assistant` for messages by role, `tool_calls` for calls with their results,
     `masked` for shortened tool outputs, `summaries`, and `injected` for messages of other sessions.

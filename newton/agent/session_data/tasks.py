@@ -37,6 +37,7 @@ class TaskService:
             return await sessions.get_ref(tx, agent_id=ctx.agent_id, session_id=session_id)
 
     async def tree(self) -> TaskTree:
+        """Return all tasks of the session."""
         async with self._session() as (tx, ctx, session_id):
             return await tasks.load_tree(tx, agent_id=ctx.agent_id, session_id=session_id)
 
@@ -46,7 +47,7 @@ class TaskService:
             return await load_task_scope(tx, task, tree, agent_id=ctx.agent_id, session_id=session_id)
 
     async def push(self, goal: str, steps: Sequence[str] = ()) -> Task:
-        """Start a task inside the current one; with `steps`, a plan, and the first of its steps as a task inside it."""
+        """Start a task inside the current one, and return it. With `steps` it is a plan; the first step starts too."""
         async with self._session() as (tx, ctx, session_id):
             task = self._publish("pushed", await tasks.push(tx, goal, session_id=session_id, ctx=ctx, steps=steps))
             if steps:
@@ -55,7 +56,7 @@ class TaskService:
             return task
 
     async def pop(self, result: str) -> Task:
-        """Complete the current task with its result. For the model, a summary replaces the messages of the task.
+        """Complete the current task with its result, and return it. For the model, a line replaces its messages.
 
         After a step of a plan the next one starts, and the plan is complete after the last one.
         """
@@ -69,12 +70,12 @@ class TaskService:
             return task
 
     async def block(self, reason: str) -> Task:
-        """Mark the current task as blocked, with the reason."""
+        """Mark the current task as blocked, with the reason, and return it."""
         async with self._session() as (tx, ctx, session_id):
             return self._publish("blocked", await tasks.block(tx, reason, session_id=session_id, ctx=ctx))
 
     async def resume(self, number: int) -> Task:
-        """Resume a blocked task, or start a planned step."""
+        """Resume a blocked task, or start a planned step, by its number; return the task."""
         async with self._session() as (tx, ctx, session_id):
             return self._publish("resumed", await tasks.resume(tx, number, session_id=session_id, ctx=ctx))
 

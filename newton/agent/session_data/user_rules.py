@@ -39,7 +39,7 @@ class RuleLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeardRules:
-    """The changes of the user's rules by lines, and the rules proposed by speakers who are not the user.
+    """What lines changed in the user's rules, and the rules of other speakers, which are only proposed.
 
     `is_unsure` means that more in the lines may concern the rules.
     """
@@ -53,7 +53,10 @@ NOTHING_HEARD = HeardRules()
 
 
 async def hear_messages(scope: AgentScope, messages: Sequence[StoredMessage]) -> HeardRules:
-    """Do so for messages that were just stored; for none of more than MAX_LINES, which are a transcript."""
+    """Put the rules that newly stored messages of the user state in force, as `hear_rules` does; return the changes.
+
+    More than MAX_LINES messages are a transcript and change nothing.
+    """
     lines = [
         RuleLine(
             one.message.content,
@@ -71,9 +74,8 @@ async def hear_rules(
 ) -> HeardRules:
     """Put the rules that the user's lines state in force, lift those that they lift, and propose those of others.
 
-    `write` opens the transaction. A line with text of a tool or the web changes nothing, and none that only asks not to
-    keep something. With `has_reader`, a model
-    reads the line too.
+    Return these changes. `write` opens the transaction. A line with text of a tool or the web changes nothing, and none
+    that only asks not to keep something. With `has_reader`, a model reads the line too.
     """
     own = [line for line in lines if line.trust not in UNTRUSTED_TIERS and not is_only_request(line.text)]
     heard = NOTHING_HEARD

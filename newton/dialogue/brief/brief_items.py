@@ -22,7 +22,10 @@ KIND_LABELS: Mapping[BriefKind, str] = {
 
 
 class BriefDraft(NamedTuple):
-    """A new item in the words of a message. A weak one counts only if the session has no open item of its kind."""
+    """A new goal, deadline, rule, constraint or open item in the words of a message.
+
+    It `is_weak` if only the form of the sentence makes it a goal; then it counts only if the session has no open goal.
+    """
 
     kind: BriefKind
     text: str
@@ -31,10 +34,10 @@ class BriefDraft(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BriefItem:
-    """An item of a brief, word for word as it was said in the message at `position` of the session.
+    """A goal, deadline, rule, constraint or open item, word for word as a message of the session says it.
 
-    `tokens` counts its line in a context. `memory_id` is the memory of the message; None if the message has none.
-    `replaced_by` is the newer item that replaces it.
+    `position` is that of the message, `memory_id` its memory; None if it has none. `tokens` counts the item's line in a
+    context. `replaced_by` is the newer item that replaces it.
     """
 
     item_id: UUID
@@ -52,7 +55,7 @@ class BriefItem:
 
 
 def render_brief_line(kind: BriefKind, text: str, said_at: datetime) -> str:
-    """Return the text of an item in a context. A deadline names the day on which it was said, for "on Friday".
+    """Return the line of an item in a context. A deadline has the day on which it was said, for words such as "Friday".
 
     >>> from datetime import UTC
     >>> render_brief_line("deadline", "It is due on Friday.", datetime(2026, 11, 20, tzinfo=UTC))

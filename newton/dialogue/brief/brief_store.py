@@ -45,7 +45,10 @@ class BriefClosing:
 
 @dataclass(slots=True, kw_only=True)
 class BriefUpdate:
-    """Collects changes of a brief: `added`, `closings`. `items` are open, oldest first; `closed` ended before."""
+    """Collects the changes of a session's brief (its goals, deadlines, rules, constraints and open items).
+
+    `items` are open, oldest first; `closed` ended before. `added` and `closings` are the changes, which `save` stores.
+    """
 
     items: list[BriefItem]
     count_tokens: TokenCounter
@@ -54,7 +57,7 @@ class BriefUpdate:
     closings: list[BriefClosing] = field(default_factory=list[BriefClosing])
 
     def read_message(self, stored: StoredMessage, memory_id: UUID | None) -> None:
-        """Apply what a message says: first what it closes, then what it adds or replaces."""
+        """Apply what a message says: close the items that it ends, then add its new ones. `memory_id` is its memory."""
         text, role = stored.message.content, stored.message.role
         for sentence in own_sentences(text):
             if change := find_closed(sentence, self._closable(role)):
@@ -84,7 +87,10 @@ class BriefUpdate:
     def add(
         self, draft: BriefDraft, stored: StoredMessage, memory_id: UUID | None, *, source: BriefSource
     ) -> BriefItem | None:
-        """Add an item and close the item that it replaces. Return None if an open item makes it superfluous."""
+        """Add an item and close the item that it replaces, if any. Return the new item.
+
+        Return None if an open item says the same, or if the item is weak and there is an open one of its kind.
+        """
         is_surplus = draft.is_weak and any(item.kind == draft.kind for item in self.items)
         if is_surplus or is_repeated(draft, self.items):
             return None
@@ -123,6 +129,7 @@ class BriefUpdate:
         *,
         replaced_by: UUID | None = None,
     ) -> None:
+        """End an open item: remove it from `items`, and record its end in `closings`."""
         self.items = [one for one in self.items if one.item_id != item.item_id]
         self.closings.append(
             BriefClosing(
@@ -166,7 +173,7 @@ async def list_items(
 
 
 async def load_update(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> BriefUpdate:
-    """Return the open items of a session, to be changed. The caller must hold the session lock."""
+    """Load the open items of a session's brief, so that they can be changed. The caller must hold the session lock."""
     items = await list_items(tx, agent_id=ctx.agent_id, session_id=session_id, only_open=True)
     return BriefUpdate(items=items, count_tokens=ctx.count_tokens)
 
@@ -174,7 +181,10 @@ async def load_update(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> BriefUp
 async def compute_update(
     tx: Tx, messages: Sequence[StoredMessage], memory_ids: Mapping[int, UUID], *, session_id: UUID, ctx: WriteContext
 ) -> BriefUpdate | None:
-    """Return the changes of the brief that new messages ask for. `memory_ids` maps positions to memories."""
+    """Return the changes of the brief that new messages ask for, not stored yet; None if no message can change it.
+
+    `memory_ids` are the memories of the messages, by position.
+    """
     if not any(map(needs_brief, messages)):
         return None
     update = await load_update(tx, session_id=session_id, ctx=ctx)

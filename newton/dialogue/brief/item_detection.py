@@ -243,7 +243,7 @@ def _load_words(name: str) -> frozenset[str]:
 
 
 class BriefChange(NamedTuple):
-    """An open item that is closed, and how."""
+    """An open item that a statement ends, and the status that it gets."""
 
     item: BriefItem
     status: BriefStatus

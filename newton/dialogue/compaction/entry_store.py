@@ -20,7 +20,7 @@ SQL = load("newton.dialogue.compaction", "entry_store.sql")
 
 
 class CompactionRun(NamedTuple):
-    """A run of a strategy: its duration, the tokens of the view before and after, and those that a model used.
+    """A run of a strategy: its duration, the tokens for the model before and after it, and those that summaries used.
 
     `error` is None if it succeeded. If only the model failed, it is the failure, and the summaries were extracted.
     """
@@ -38,10 +38,9 @@ class CompactionRun(NamedTuple):
 class CompactionStats:
     """The compactions of one strategy: runs, tokens saved and spent on a model, and durations in milliseconds.
 
-    `failed` counts the runs without effect, and those whose summaries were extracted because the model failed.
-
-    Of its `entries`, a person restored the messages of `restored`, and a message of `reread` was read in full again.
-    Because of such wrong cuts the strategy waits longer than its preset says, by `factor`.
+    `failed` counts the runs without effect, and those whose summaries were extracted because the model failed. A person
+    restored the messages of `restored` of its `entries`; a message of `reread` of them was read in full again. The
+    strategy spares `factor` times as many recent turns as its preset says, because of such wrong cuts.
     """
 
     strategy: str
@@ -69,9 +68,10 @@ class EntryStatus(NamedTuple):
 async def save_if_unchanged(
     tx: Tx, entries: Sequence[CompactionEntry], *, agent_id: UUID, session_id: UUID, sources: log.ViewSources
 ) -> bool:
-    """Store compaction entries, unless the view has changed since `sources` was read; then return False.
+    """Store compaction entries and return True; if the view (what a model is sent) has changed, return False.
 
-    The view has changed if there is another entry that begins before the end of the new ones, or a memory was deleted.
+    The view has changed if, since `sources` was read, a memory was deleted, or an entry that begins before the end of
+    the new ones was added or removed.
     """
     await log.lock_session(tx, agent_id=agent_id, session_id=session_id)
     end = max(entry.last for entry in entries)
@@ -94,7 +94,7 @@ async def insert(tx: Tx, entries: Sequence[CompactionEntry], *, agent_id: UUID, 
 
 
 async def list_entries(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[EntryStatus]:
-    """Return all compaction entries of a session, by the position of their first message.
+    """Return all compaction entries of a session, also restored ones, by the position of their first message.
 
     A merged entry comes before the smaller entries whose messages it covers.
     """
@@ -133,13 +133,13 @@ async def list_run_stats(tx: Tx, *, agent_id: UUID, session_id: UUID | None) -> 
 
 
 async def list_feedback(tx: Tx, *, agent_id: UUID) -> list[StrategyFeedback]:
-    """Return the feedback on each strategy from all sessions of an agent."""
+    """Return how often each strategy cut wrongly, and what its model saved and cost, in all sessions of an agent."""
     rows = await SQL["list_feedback"].fetch_all(tx, agent_id=agent_id)
     return [StrategyFeedback(**dict(row)) for row in rows]
 
 
 async def record_rereads(tx: Tx, memory_ids: Sequence[UUID], *, ctx: WriteContext) -> None:
-    """Record that messages were read in full, for the compaction entries that replace them."""
+    """Record that the messages of these memories were read in full, for the compaction entries that replace them."""
     if memory_ids:
         await SQL["record_rereads"].execute(
             tx, agent_id=ctx.agent_id, memory_ids=list(memory_ids), now=ctx.now, origin=ctx.origin

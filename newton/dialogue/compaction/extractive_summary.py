@@ -70,6 +70,7 @@ class BlockSummary:
     parts: dict[SummaryPart, dict[str, None]] = field(default_factory=dict[SummaryPart, "dict[str, None]"])
 
     def add(self, part: SummaryPart, text: str) -> None:
+        """Add an item to a part in one line. A long one is shortened or, if it is an error or a name, left out."""
         text = one_line(text)
         text = shorten_item(text) if part != "thing" else text if len(text) <= MAX_NAME_CHARS else ""
         if text:
@@ -89,7 +90,10 @@ class BlockSummary:
 
 
 def summarize_block(items: Sequence[ViewMessage]) -> BlockSummary:
-    """Extract the items of a summary from messages. Items of earlier summaries among the messages are kept."""
+    """Extract the items of a summary (requests, decisions, errors and so on) from messages.
+
+    Items of earlier summaries among the messages are kept.
+    """
     summary = BlockSummary()
     for item in items:
         _add_message(summary, item)
@@ -99,7 +103,7 @@ def summarize_block(items: Sequence[ViewMessage]) -> BlockSummary:
 def render_summary(
     kind: EntryKind, summary: BlockSummary, items: Sequence[ViewMessage], *, max_tokens: int, count_tokens: TokenCounter
 ) -> str:
-    """Render a summary within `max_tokens`, under the headings of its kind."""
+    """Render a summary of `items` within `max_tokens`, under the headings of its kind. Adds the status of tool work."""
     if kind == "tools":
         summary.parts["state"] = {_tool_status(items): None}
     sections = SECTIONS["goals" if kind == "merged" else kind]
@@ -120,7 +124,7 @@ def render_message(item: ViewMessage) -> str:
 
 
 def mask_output(item: ViewMessage, *, max_tokens: int, count_tokens: TokenCounter) -> str:
-    """Replace a tool's output by its size, its first and last line, and its error lines."""
+    """Return the short form of a tool's output: its size, its first and last line, and its error lines."""
     output = _split_nonblank(item.text)
     lines = [shorten_item(one_line(line)) for line in (*output[:1], *output[-1:])]
     head = f"[output left out: {item.tokens:,} tokens in {len(output):,} lines]\n"
@@ -140,6 +144,7 @@ def truncate_middle(text: str, *, max_tokens: int, count_tokens: TokenCounter, m
 
     The result may be empty.
     """
+    # a token seldom has more than 8 characters, so that a much longer text need not be counted
     if len(text) <= 8 * max_tokens and count_tokens(text) <= max_tokens:
         return text
     lines, head, tail = text.splitlines(), text, text
@@ -150,6 +155,7 @@ def truncate_middle(text: str, *, max_tokens: int, count_tokens: TokenCounter, m
     if room < 1:
         return truncate(text, max_tokens=max_tokens, count_tokens=count_tokens)
     begin = truncate(head, max_tokens=room, count_tokens=count_tokens)
+    # reversed, because `truncate` keeps the beginning; 4 tokens less, because the joined texts may have a few more
     rest = truncate(tail[::-1], max_tokens=max(room - 4, 1), count_tokens=lambda s: count_tokens(s[::-1]))[::-1]
     joined = begin + note + rest
     if count_tokens(joined) <= max_tokens:
@@ -206,7 +212,7 @@ def _path_depth(name: str) -> int:
 
 
 def parse_summary(text: str) -> Iterator[tuple[SummaryPart, str]]:
-    """Yield pairs of part and item: each item of a rendered summary, preceded by the part that contains it."""
+    """Yield the items of a rendered summary, each after the part (such as decisions) that contains it."""
     part: SummaryPart | None = None
     for line in text.splitlines():
         if line.startswith("- "):

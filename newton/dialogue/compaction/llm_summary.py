@@ -19,7 +19,10 @@ _PARTS: tuple[SummaryPart, ...] = ("open", "rule")
 
 
 def remove_brief_items(summary: BlockSummary, items: Sequence[BriefItem]) -> None:
-    """Remove rules, limits, deadlines and open items that the brief contains, whatever their status there."""
+    """Remove from a summary what the brief has: rules, constraints and open items, whatever their status there.
+
+    The brief is the list of these items that every context of the session shows, word for word.
+    """
     known = [stems for item in items if (stems := extract_stems(item.text))]
     for part in _PARTS:
         for text in summary.items(part):

@@ -29,7 +29,7 @@ MIN_SHARE = 0.6  # of the limit, below which nothing is shortened: each change s
 
 @dataclass(frozen=True, slots=True)
 class CompactionPreset:
-    """Strategies in the order in which they run.
+    """Compaction strategies (rules that select messages to shorten), in the order in which they run.
 
     `max_tokens` is the maximum of the conversation unless the setting `conversation_tokens` gives another.
     """
@@ -215,7 +215,10 @@ MIN_MODEL_RUNS = 10  # of a strategy with a model, before its costs count
 
 
 class StrategyFeedback(NamedTuple):
-    """The counts of one strategy: its entries, those with a wrong cut, runs with a model, and what these cost."""
+    """The counts of one strategy: its entries (cuts), the wrong ones, its runs with a model, and their tokens.
+
+    A cut is wrong if its messages were restored, or one of them was read in full again.
+    """
 
     strategy: str
     entries: int
@@ -245,9 +248,10 @@ class StrategyFeedback(NamedTuple):
 def adapt_preset(
     preset: CompactionPreset, feedback: Sequence[StrategyFeedback], *, max_tokens: int
 ) -> CompactionPreset:
-    """Return the preset in which strategies with wrong cuts spare more turns; the preset itself if none has.
+    """Return the preset in which strategies with wrong cuts spare more recent turns; the preset itself if none has.
 
-    The preset is also kept if the adapted one could never fire in a conversation of `max_tokens`.
+    A cut is wrong if its messages were restored or read again. The preset is also kept if the adapted one could never
+    fire in a conversation of `max_tokens`.
     """
     factors: Mapping[str, float] = {one.strategy: one.factor for one in feedback}
     strategies = tuple(_scale(strategy, factors.get(strategy.name, 1.0)) for strategy in preset.strategies)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionStarted:
-    """Event: a strategy started. `current` and `max` are the tokens of the view and their limit."""
+    """Event: a strategy started. `current` and `max` are the tokens that a model would be sent, and their limit."""
 
     strategy: str
     current: int
@@ -28,9 +28,9 @@ class CompactionProgressed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionCompleted:
-    """Event: a strategy ended.
+    """Event: a strategy ended. It saved `saved` tokens, and `new_count` are left.
 
-    `exhausted` means that the view is still over the limit and nothing more can be shortened.
+    `exhausted` means that they are still over the limit and nothing more can be shortened.
     """
 
     strategy: str

@@ -27,7 +27,10 @@ MIN_GAIN_SHARE = 0.05  # of the view's limit that a run must save, so that a ful
 
 
 class ViewState(NamedTuple):
-    """The input of a strategy: the view, its token limit, and the positions of restored messages (`pinned`)."""
+    """The input of a strategy: a view (the messages that a model is sent), its token limit, and `pinned`.
+
+    `pinned` are the positions of messages that a person restored, which are not shortened again.
+    """
 
     view: Sequence[ViewMessage]
     max_tokens: int
@@ -78,8 +81,8 @@ class CompactionStrategy(Protocol):
 class MaskOutputs:
     """Strategy that shortens old outputs of tools, without a model.
 
-    It runs when the view has at least `share` of its token limit. It shortens outputs of at least `least` tokens,
-    except in the last `turns` turns.
+    It runs when the conversation has at least `share` of its token limit. It shortens outputs of at least `least`
+    tokens, except in the last `turns` turns.
     """
 
     name: str = "mask_outputs"
@@ -106,7 +109,8 @@ class MaskOutputs:
 class SummarizeToolCalls:
     """Strategy that summarizes tool calls and their results, once some are older than `age` turns.
 
-    It then summarizes all that are older than `age` / 2 turns, so that it runs only every few turns.
+    It then summarizes all that are older than `age` / 2 turns, so that it runs only every few turns. A summary has at
+    most `most` tokens.
     """
 
     name: str = "tool_calls"
@@ -131,7 +135,11 @@ class SummarizeToolCalls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizeOldest:
-    """Strategy that summarizes the oldest turns of a nearly full view until it is about half full."""
+    """Strategy that summarizes the oldest turns of a conversation, each in at most `most` tokens.
+
+    It runs when the conversation has `share` of its token limit, and ends at the share `target`. The last `recent`
+    turns stay as they are.
+    """
 
     name: str = "threshold"
     share: float = 0.8
@@ -157,9 +165,11 @@ class SummarizeOldest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchTurns:
-    """Strategy that replaces the separate summaries of several completed turns by one summary.
+    """Strategy that replaces the summaries of several completed turns by one summary of at most `most` tokens.
 
-    It depends on the age and number of turns, not on how full the view is, so that small summaries do not accumulate.
+    It depends on the age and number of turns, not on the size of the conversation, so that small summaries do not
+    accumulate. It takes up to `most_turns` turns, of which `fewest` have summaries, and spares the last `back`
+    messages.
     """
 
     name: str = "goal_batch"
@@ -187,7 +197,10 @@ class BatchTurns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeSummaries:
-    """Strategy that merges older summaries, except the newest `keep`, into one of about `share` of the limit."""
+    """Strategy that merges `held` or more summaries of turns, except the newest `keep`, into one.
+
+    The new summary has at most about `share` of the limit of the conversation.
+    """
 
     name: str = "goal_merge"
     held: int = 6
@@ -207,9 +220,10 @@ class MergeSummaries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitToLimit:
-    """Strategy that merges the oldest turns and summaries, except the current turn, until the view is within its limit.
+    """Strategy that summarizes the oldest turns, except the current one, until the conversation is within its limit.
 
-    It runs only when a person asks for a size, because it does not spare recent turns.
+    A summary has at most `most` tokens. The strategy runs only when a person asks for a size, because it does not spare
+    recent turns.
     """
 
     name: str = "limit"
@@ -313,7 +327,7 @@ class CompactionObstacle:
 
 
 def list_obstacles(state: ViewState) -> list[CompactionObstacle]:
-    """Return what keeps the view above its limit, the most tokens first; nothing if the view has at most its limit."""
+    """Return what keeps a conversation above its limit, the most tokens first; nothing if it is within the limit."""
     if state.tokens <= state.max_tokens:
         return []
     tokens: dict[str, int] = {}

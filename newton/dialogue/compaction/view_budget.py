@@ -32,7 +32,7 @@ def fit_to_budget(
     protected_turns: int = 1,
     overhead: int = MESSAGE_TOKENS,
 ) -> list[ViewMessage]:
-    """Return the view within `max_tokens`. Each message counts `overhead` tokens besides its text.
+    """Return the messages of a view within `max_tokens`. Each message counts `overhead` tokens besides its text.
 
     The last `protected_turns` turns are in progress. Steps, until the view fits: the memory blocks before the inputs of
     older turns are removed; outputs and arguments of tools in older turns are shortened, the oldest first; older turns

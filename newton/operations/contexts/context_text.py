@@ -38,7 +38,7 @@ def format_frame_features(choice: "FrameSelection") -> list[str]:
 
 
 def format_question(report: "QuestionReport") -> str:
-    """Format the kind of question that the input asks, the words that decided, and the rules for gathering."""
+    """Format the kind of question that the input asks, the words that decided this, and the rules for the search."""
     phrase = f" ({report['phrase']})" if report["phrase"] else ""
     return "; ".join([f"question: {report['kind']}{phrase}", *report["rules"]])
 

@@ -52,7 +52,7 @@ class DeletedArtifact:
 
 
 def describe_size(artifact: ArtifactVersion | AddedArtifact) -> str:
-    """Return the size of an artifact for people."""
+    """Return the size of an artifact as text for people, such as "12 lines, 340 bytes"."""
     size = f"{artifact.byte_count:,} bytes"
     if not artifact.line_count:
         return f"{artifact.media_type}, {size}, not stored"

@@ -149,7 +149,7 @@ def format_runs(stats: CompactionStats) -> str:
 async def _compact(
     caller: "OperationCaller", *, session: str, max_tokens: int | None, strategy: str | None
 ) -> CompactionReport:
-    """Compact a session. Each summary is stored by itself as soon as it is made, because a model may write it."""
+    """Compact a session, and return the report. Runs outside of a transaction, because a model may write summaries."""
     outcome = await caller.sessions.compact(session, max_tokens=max_tokens, strategy=strategy)
     return CompactionReport(
         tokens_before=outcome.before.tokens,

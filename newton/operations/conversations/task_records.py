@@ -88,6 +88,7 @@ def to_task_infos(tree: TaskTree) -> list[TaskInfo]:
 
 
 def to_tree(items: Iterable[TaskInfo]) -> TaskTree:
+    """Return a task tree with the tasks of a result, to draw it."""
     return TaskTree(
         [
             Task(
@@ -148,7 +149,7 @@ def draw_tree(tree: TaskTree) -> Iterator[str]:
 
 
 def draw_changes(tree: TaskTree) -> list[str]:
-    """Return one line for each task that changed last, with its note: after a plan was made, all of its steps."""
+    """Return a line for each task that changed last, with its note: after a plan was made, all of its steps."""
     latest = max((task.changed_at for task in tree.tasks), default=None)
     changed = [task for task in tree.tasks if task.changed_at == latest]
     return [f"{_draw_task(task, tree)}{_describe_note(task)}" for task in changed]

@@ -134,7 +134,7 @@ def list_corrections(recalibration: RecalibrationResult) -> list[tuple[str, str]
 
 
 def advise_on_calibration(report: CalibrationReport) -> list[str]:
-    """Return what would improve the calibration or what is known about it; an empty list without reviews."""
+    """Return sentences on what would improve the calibration, or that nothing is significant; none without reviews."""
     if report.scores is None or report.bias is None:
         return []
     bias, scores, advice = report.bias, report.scores, list[str]()

@@ -38,7 +38,10 @@ def render_diagram(
     title: str = "Observed success rate by stated confidence",
     value: str = "succeeded",
 ) -> list[str]:
-    """Return the lines of the reliability diagram: per bin, the stated confidence and the observed rate of `value`."""
+    """Return the lines of the reliability diagram: for each bin, the stated confidence and the observed rate.
+
+    `value` is the word for what is observed, such as "succeeded".
+    """
     scale = "".join(f"{mark:<10}" for mark in ("0 %", "25 %", "50 %", "75 %")) + "100 %"
     return [
         title,

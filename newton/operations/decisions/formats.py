@@ -121,7 +121,7 @@ def _to_link(fields: Fields) -> DecisionLink:
 def draw_links(
     decision_id: UUID, links: Sequence[DecisionLink], *, depth: int = 2, visited: frozenset[UUID] = frozenset()
 ) -> list[str]:
-    """Return the lines of a tree, `depth` levels deep, of decisions linked to `decision_id`; skip `visited` ones."""
+    """Draw the decisions linked to `decision_id` as lines of a tree, `depth` levels deep, without `visited` ones."""
     lines: list[str] = []
     around = [edge for edge in links if decision_id in (edge.memory_id, edge.other_id)]
     near = [edge for edge in around if not {edge.memory_id, edge.other_id} - {decision_id} & visited]

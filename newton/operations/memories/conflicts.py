@@ -78,7 +78,10 @@ async def list_conflicts(
 
 
 async def list_conflict_page(service: "ConflictService", *, limit: int, cursor: str | None) -> CountedPage[FactPair]:
-    """Return one page, with the number of all conflicts on the first. Raises InputError for an invalid cursor."""
+    """Return one page of conflicts (pairs of facts), with the number of all on the first page.
+
+    Raises InputError for an invalid cursor.
+    """
     found = await service.list_conflicts(limit + 1, after=_decode(cursor))
     items = found[:limit]
     following = _encode(items[-1].position) if len(found) > limit else None

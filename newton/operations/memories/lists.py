@@ -54,7 +54,7 @@ class MemoryListPage(CountedPage[ListedMemory], SelectedFields):
 
 
 def format_table(page: MemoryListPage, columns: int | None) -> str:
-    """Format one page of memories as a table that fits into a number of columns."""
+    """Format one page of memories as a table of at most `columns` columns; None for any width."""
     time, column = SHOWN_TIMES.get(page.sort, OCCURRED)
     if all(getattr(item, time) is None for item in page.items):
         time, column = OCCURRED

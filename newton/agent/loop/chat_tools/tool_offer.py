@@ -53,9 +53,9 @@ WINDOW_DIVISOR = 8  # the definitions are offered as far as they fit into this p
 
 
 class SessionContents(NamedTuple):
-    """The contents of a session that decide which tools it needs.
+    """What a session contains, as far as it decides which tools the model needs.
 
-    `frames` are those of its contexts. `can_act` means that there are tools of servers.
+    `frames` are the kinds of input of its contexts. `can_act` means that there are tools of servers.
     """
 
     has_artifacts: bool = False
@@ -105,7 +105,10 @@ def list_tools(names: frozenset[str]) -> tuple[ToolDefinition, ...]:
 def add_own_tools(
     options: RequestOptions, external: Sequence[ExternalTool], *, max_tokens: int, count_tokens: TokenCounter
 ) -> RequestOptions:
-    """Return the options with as many of Newton's tools as fit beside the caller's, and all `external` tools."""
+    """Return the request options with as many of Newton's tools as fit beside the caller's, and all `external` tools.
+
+    A tool that has the name of one of the caller's is left out.
+    """
     taken = frozenset(tool.name for tool in options.tools)
     left = (max_tokens - count_tool_tokens(options, count_tokens=count_tokens)) // WINDOW_DIVISOR
     chosen: list[ToolDefinition] = []
@@ -117,6 +120,6 @@ def add_own_tools(
 
 
 def omit_unneeded(options: RequestOptions, contents: SessionContents) -> RequestOptions:
-    """Return the options without the tools of Newton that the session does not need."""
+    """Return the request options without the tools of Newton that a session with these contents does not need."""
     omitted = OFFERED_TOOLS.keys() - contents.choose_tools()
     return replace(options, own_tools=tuple(one for one in options.own_tools if one.name not in omitted))
