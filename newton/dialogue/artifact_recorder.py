@@ -39,7 +39,7 @@ REQUEST_CHARS = 400  # of the beginning and of the end of a pasted text, where a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestInput:
-    """What the digest of an artifact (its short form in a prompt) is made from.
+    """The input of a digest, the short form of an artifact in a prompt: its lines, and the request.
 
     `request` is the message of the user that the text serves; words of it decide which lines are shown.
     """

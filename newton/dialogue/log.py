@@ -131,7 +131,7 @@ class InjectedRange(NamedTuple):
 
 
 class ViewSources(NamedTuple):
-    """What tells whether a view (the messages that a model is sent) has changed.
+    """The data that change whenever a view (the messages that a model is sent) changes.
 
     `entries` are the compaction entries in it; `forgotten_count` counts the deleted memories of the agent.
     """
@@ -174,7 +174,7 @@ async def load_view(tx: Tx, *, agent_id: UUID, session_id: UUID) -> LoadedView:
 
 
 async def load_sources(tx: Tx, *, agent_id: UUID, session_id: UUID) -> ViewSources:
-    """Return what tells whether the view (the messages that a model is sent) has changed since it was loaded."""
+    """Return the data that change whenever the view (the messages that a model is sent) changes, to compare them."""
     return (await _load_sources(tx, agent_id, session_id))[1]
 
 
@@ -328,7 +328,7 @@ class MessageFingerprint(NamedTuple):
 
 
 class TurnStart(NamedTuple):
-    """What a turn reads first: the tool calls of the session without a result, in order, and a branch's ancestors.
+    """The first data of a turn: the tool calls of the session without a result, in order, and a branch's ancestors.
 
     `ancestors` are the sessions from which a branch continues, with the messages that it includes.
     """
@@ -363,7 +363,7 @@ async def release_lease(tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id
 
 
 async def read_turn_start(tx: Tx, *, agent_id: UUID, session_id: UUID) -> TurnStart:
-    """Return what a turn reads first: the session's tool calls without a result, and the ancestors of a branch."""
+    """Return the first data of a turn: the session's tool calls without a result, and the ancestors of a branch."""
     rows = await SQL["read_turn_start"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     return TurnStart(
         open_calls=[ToolCall(*row[:3]) for row in rows if row["ancestor_id"] is None],

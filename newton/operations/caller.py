@@ -39,7 +39,7 @@ PERSON = "the user"  # the author of what a person does without a token
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCaller:
-    """Who calls an operation, and the services that operations use for the caller.
+    """The caller of an operation, with the services that operations use for it.
 
     `trust` is the highest trust that texts from the caller can get. `author` is recorded with edits. `deadline` is the
     moment until which the memory is waited for; None gives each search the default time. `on_event` receives the

@@ -128,7 +128,7 @@ class RetentionReport(NamedTuple):
 
 
 class LearningReport(NamedTuple):
-    """What was learnt: the number of new episodes, the facts that rules extracted, and the changes of the model.
+    """The results of learning: the number of new episodes, the facts that rules extracted, the model's changes.
 
     The facts include those stated in open sessions, which are not counted as conversations.
     """

@@ -151,7 +151,7 @@ async def learn_open_sessions(
 
 
 class StatementEvidence(NamedTuple):
-    """What tells, beside their form, which statements of messages are facts.
+    """Evidence that decides, beside their form, which statements of messages are facts.
 
     `vectors` are those of the texts, by text, and `changing` the part of a message that replaces a known fact, by
     message.

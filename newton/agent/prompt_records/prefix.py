@@ -28,7 +28,7 @@ class SentMessage(NamedTuple):
 
 
 class SentPrompt(NamedTuple):
-    """What is kept of a sent prompt to compare the next one with: hashes of messages, tools and instructions."""
+    """The hashes of a sent prompt (messages, tools, instructions) that are kept to compare the next one with."""
 
     messages: tuple[SentMessage, ...]
     tools: bytes

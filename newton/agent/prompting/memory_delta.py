@@ -120,7 +120,7 @@ def build_block(context: NewContext, sent: SentContext) -> str:
 
 @dataclass(slots=True)
 class _SentState:
-    """What the earlier parts of a prompt have told the model: items, sections, rules in force, the last named day.
+    """The knowledge that the earlier parts of a prompt gave the model: items, sections, rules, the last named day.
 
     `frames` are the sections of the frames, the latest last.
     """

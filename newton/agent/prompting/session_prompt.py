@@ -55,10 +55,10 @@ class InputPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPrompt:
-    """What Newton adds to a prompt: the system message, and the text from memory before the input (a block).
+    """The parts that Newton adds to a prompt: the system message, and the text from memory before the input.
 
-    `system_position` is the place of the system message among the stored blocks. `new_blocks` are sent for the first
-    time. `min_trust` is the lowest trust of the quarantined memories in all blocks of the prompt.
+    `system_position` is the place of the system message among the stored parts (blocks). `new_blocks` are sent for the
+    first time. `min_trust` is the lowest trust of the quarantined memories in all blocks of the prompt.
     """
 
     system: str = ""

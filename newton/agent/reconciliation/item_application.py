@@ -38,7 +38,7 @@ _ENDS: frozenset[Operation] = frozenset({"end", "retract"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationContext:
-    """What a change is written with: origin, trust and time (`ctx`), the user's names, and the time zone of days."""
+    """The origin, trust and time of changes (`ctx`), the user's names, and the time zone of days."""
 
     ctx: LifecycleContext
     user_names: Sequence[str] = ()

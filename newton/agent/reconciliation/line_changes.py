@@ -53,7 +53,7 @@ class StoredChange(NamedTuple):
 
 
 class LearningReceipt(NamedTuple):
-    """What a message (or the time since the previous one) changed: facts and rules that it added, and that it ended.
+    """The facts and rules that a message (or the time since the previous one) added, and those that it ended.
 
     `kept_out` are the short forms of the messages that the message asks not to keep.
     """

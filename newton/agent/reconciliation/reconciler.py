@@ -44,7 +44,7 @@ _read_now = set[UUID]()
 
 @dataclass(frozen=True, slots=True)
 class ReconciliationResult:
-    """What a run did: model calls, proposed changes kept and dropped, and sessions for which the model failed."""
+    """The counts of a run: model calls, proposed changes kept and dropped, sessions for which the model failed."""
 
     calls: int = 0
     kept: int = 0

@@ -316,10 +316,10 @@ def _results_to_json(preview: DecisionPreview) -> list[JsonObject]:
 
 
 async def run_verifier(command: Sequence[str], decision_id: UUID, *, timeout_seconds: float) -> Verdict | None:
-    """Run a verifier without a shell; return the outcome: success for exit status 0, failure for 1.
+    """Run a command that finds out the outcome of a decision, without a shell; return this outcome.
 
-    Return None for another exit status, or if the command runs longer than `timeout_seconds`. Raises ConfigError if the
-    command cannot be run.
+    Exit status 0 means success, 1 failure; for another one, or if the command runs longer than `timeout_seconds`,
+    return None. Raises ConfigError if the command cannot be run.
     """
     if not command:
         raise ConfigError("The verifier command is empty.", hint="Correct [verifiers] in newton.toml.")

@@ -64,9 +64,9 @@ class ViewPreview(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionOutcome:
-    """What a model is sent of a session before and after a compaction to `max_tokens`.
+    """The messages of a session for a model before and after a compaction to `max_tokens`.
 
-    `obstacles` are what keeps it above this limit.
+    `obstacles` are what keeps them above this limit.
     """
 
     before: SessionView

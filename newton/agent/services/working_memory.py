@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionUseRecorder:
-    """Adds memories to the working memory of one session, of at most `capacity` tokens. Without a session, of none."""
+    """Adds memories to the working memory of one session, of at most `capacity` tokens; without a session, to none."""
 
     scope: AgentScope
     capacity: int

@@ -39,7 +39,7 @@ class RuleLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeardRules:
-    """What lines changed in the user's rules, and the rules of other speakers, which are only proposed.
+    """The changes of the user's rules by new lines, and the rules of other speakers, which are only proposed.
 
     `is_unsure` means that more in the lines may concern the rules.
     """

@@ -53,7 +53,7 @@ WINDOW_DIVISOR = 8  # the definitions are offered as far as they fit into this p
 
 
 class SessionContents(NamedTuple):
-    """What a session contains, as far as it decides which tools the model needs.
+    """The contents of a session, as far as they decide which tools the model needs.
 
     `frames` are the kinds of input of its contexts. `can_act` means that there are tools of servers.
     """
