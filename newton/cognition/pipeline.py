@@ -257,7 +257,7 @@ class ContextBuilder:
         incomplete_note = render_incomplete_note({**gathered.missing, **failed}, self.count_tokens)
         approval_notes = render_approval_notes(state.pending_approvals, self.count_tokens)
         reserved = sum(note.tokens for note in (incomplete_note, *approval_notes) if note)
-        budget = reserve_note(budget, reserved and reserved + headers["note"])
+        budget = reserve_note(budget, reserved and reserved + headers["note"])  # no heading without notes
         budget = reserve_always_on(budget, always_on.tokens, max_tokens=request.tokens)
         return ContextPlan(
             now=now,

@@ -127,7 +127,7 @@ class ProcedureVersion(ProcedureSummary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureChange:
-    """The name of the procedure. `changed` is false if it was not waiting for approval."""
+    """The result of a decision on a procedure. `changed` is false if it was not waiting for approval."""
 
     name: str
     changed: bool
@@ -177,7 +177,7 @@ async def sync_procedures(
 
 
 async def add_procedure(tx: Tx, skill: SkillFile, *, ctx: LifecycleContext) -> UUID | None:
-    """Store a learnt procedure and return its id; None if an equal one exists, or one of these steps was retired.
+    """Store a learnt procedure and return its id; None if an equal one exists, or one with these steps was retired.
 
     Raises ConflictError if another procedure has the same name.
     """
@@ -215,7 +215,7 @@ async def put_procedure(tx: Tx, skill: SkillFile, *, ctx: LifecycleContext) -> b
 
 
 async def retire_procedure(tx: Tx, name: str, *, ctx: LifecycleContext) -> None:
-    """Retire the latest version of a procedure. Raises NotFoundError, and ConflictError if it comes from a file."""
+    """Retire a procedure. Raises NotFoundError for an unknown name, and ConflictError if it comes from a file."""
     version = await get_latest(tx, name, agent_id=ctx.agent_id)
     if version.origin == DISK_ORIGIN:
         raise ConflictError(f"The procedure {name!r} comes from a file.", hint="Remove the file.")
@@ -223,7 +223,7 @@ async def retire_procedure(tx: Tx, name: str, *, ctx: LifecycleContext) -> None:
 
 
 async def approve_procedure(tx: Tx, name: str, *, ctx: LifecycleContext) -> bool:
-    """Put a proposed procedure in use. Return False if it was not waiting for approval. Raises NotFoundError."""
+    """Put a proposed procedure in use; return False if it does not wait. Raises NotFoundError for an unknown name."""
     version = await get_latest(tx, name, agent_id=ctx.agent_id)
     reason, state = "a person approved it", version.state
     approval = PlannedTransition(version.memory_id, "released", state, state, reason, releases=True)
@@ -233,7 +233,7 @@ async def approve_procedure(tx: Tx, name: str, *, ctx: LifecycleContext) -> bool
 async def dismiss_procedure(tx: Tx, name: str, reason: str | None, *, ctx: LifecycleContext) -> bool:
     """Retire a proposed procedure, so that it is not proposed again. Return False if it was not waiting for approval.
 
-    The reason is recorded with the change of the state. Raises NotFoundError.
+    The reason is recorded with the change of the state. Raises NotFoundError for an unknown name.
     """
     version = await get_latest(tx, name, agent_id=ctx.agent_id)
     if not version.is_proposed:

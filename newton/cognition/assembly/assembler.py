@@ -107,6 +107,7 @@ class _Placer:
         return {f.memory_id for f in artifacts if any(f.spoken_text.casefold() in text for text in folded)}
 
     def _fill_layers(self, repeated: Set[UUID]) -> dict[UUID, FillPlacement]:
+        """Place all candidates within the budget, without the `repeated` artifacts."""
         inputs = self._assembly_input
         excluded = {f.memory_id: reason for f in self._artifacts if (reason := past_reason(f.kind, f.state))}
         excluded |= dict.fromkeys(repeated, "repeats a message of the context")
@@ -308,7 +309,8 @@ def _reject_candidates(
 def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> Set[UUID]:
     """Return the ids of dated memories outside of the input's time ranges.
 
-    Return none unless the context is adaptive, the input asks for a whole range, and some memory is within it.
+    Return none unless weak matches are left out (the context is adaptive), the input asks for a whole range, and at
+    least one memory is within it.
     """
     if not assembly_input.is_adaptive or not asks_for_whole_range(assembly_input.input, assembly_input.time_ranges):
         return frozenset()

@@ -115,6 +115,7 @@ def _order_turns(
     header_tokens: Mapping[str, int],
     sealed_layers: Set[str],
 ) -> list[_LayerTurn]:
+    """Return the turns of all candidates: the layer that has used the smallest share of its budget comes next."""
     queues: dict[str, list[FillCandidate]] = {}
     for candidate in sorted(candidates, key=_sort_key):
         queues.setdefault(candidate.layer, []).append(candidate)

@@ -112,7 +112,7 @@ class Bundle:
 
     @property
     def min_external_trust(self) -> Trust | None:
-        """Return the lowest trust of the quarantined memories in the context; None without any."""
+        """Return the lowest trust of the unconfirmed text of tools or the web in the context; None if it has none."""
         return lowest_known_trust(self.external_trusts)
 
     @property

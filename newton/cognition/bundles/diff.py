@@ -97,6 +97,7 @@ def _index_shown(bundle: ExplainedBundle) -> dict[UUID, CandidateExplanation]:
 
 
 def _find_missing(here: ExplainedBundle, there: ExplainedBundle) -> list[OnlyInOne]:
+    """Return the memories that the first context shows and the second does not, each with both reasons."""
     verdicts = {item.memory_id: _describe_verdict(item) for item in there.explanation.candidates}
     verdicts |= {focus.memory_id: "shown in Current Focus" for focus in there.stored.focus}
     return [
@@ -135,6 +136,7 @@ def _is_same_value(first: object, second: object) -> bool:
 
 
 def _compare_fields(first: StoredBundle, second: StoredBundle) -> Iterator[FieldChange]:
+    """Yield the settings and the numbers that differ between two bundles."""
     a, b = first.trace, second.trace
     pairs = [
         ("input", first.input, second.input),

@@ -119,6 +119,7 @@ def replay_bundle(
 
 
 def _rebuild(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> AssemblyResult:
+    """Assemble the context again from the stored features and the texts of that time."""
     inputs = stored.trace.assembly_input
     focus = [found for _, found in _restore_all(stored.focus, histories)]
     candidates = [

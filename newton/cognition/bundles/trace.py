@@ -220,6 +220,7 @@ def _create_stored_candidate(trace: BundleTrace, memory_id: UUID, row: tuple[flo
 def _pack_columns(
     bundle: Bundle, found: Sequence[RetrievedMemory], reason_indexes: Sequence[int], trace: BundleTrace
 ) -> bytes:
+    """Return the columns of the candidates, and then of the memories in Current Focus, which have no score."""
     candidates, focus = bundle.candidates, [0] * len(bundle.focus)
     table = np.zeros((len(found), len(FEATURE_NAMES)), "<f4")
     if candidates:

@@ -81,6 +81,7 @@ def select_nearest(result: RecallResult, reading: QuestionReading, answers: Answ
 def _select_facts(
     result: RecallResult, reading: QuestionReading, answers: AnswerEstimate, *, is_hardly_known: bool
 ) -> Iterator[UUID]:
+    """Yield the ids of the current facts nearest to a question, within a limit of tokens; none if all are too far."""
     facts = [f for f in result.memories if f.kind == "fact" and not (f.quarantined or past_reason(f.kind, f.state))]
     best = max(map(result.find_answer_similarity, facts), default=0.0)
     if reading.is_first_person:

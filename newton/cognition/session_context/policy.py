@@ -36,8 +36,8 @@ class InputCoverage:
     `cosine` is the highest cosine similarity of the input to an item of the context, `topic_cosine` to one of the last
     inputs; None without an embedder. `word_share` is the share of the input's content words that occur in the context
     or the last inputs, `new_word_count` the number of those that do not. `missing_cosine` is the highest cosine
-    similarity to a memory that is not in the context. `refers_back` is True for an input with a pronoun or the like. A
-    follow-up is always covered.
+    similarity to a memory that is not in the context. `refers_back` is True for an input that refers to what was said
+    before, as by a pronoun. A follow-up is always covered.
     """
 
     cosine: float | None
@@ -123,6 +123,7 @@ def decide_refresh(refresh_input: RefreshInput, thresholds: CoverageThresholds) 
 
 
 def _find_rebuild_reason(refresh_input: RefreshInput, thresholds: CoverageThresholds) -> str | None:
+    """Return why the context must be built anew, or None."""
     if refresh_input.stale_reasons:
         return f"stale: {', '.join(refresh_input.stale_reasons)}"
     gap = find_coverage_gap(refresh_input.coverage, thresholds)

@@ -128,16 +128,16 @@ class ContextSources:
             def start(name: str, source: Awaitable[T], default: T) -> "Task[T]":
                 return group.create_task(reader.read_or_default(name, source, default=default))
 
-            task = group.create_task(self._read_task(request, reader))
+            reading_tasks = group.create_task(self._read_task(request, reader))
             session_data = group.create_task(self._read_data_without_tasks(request, now=source_request.now))
-            found = start("memories", self._recall(source_request, task), FoundMemories.nothing(request.input))
+            found = start("memories", self._recall(source_request, reading_tasks), FoundMemories.nothing(request.input))
             matches = start("entities and procedures", self._read(source_request, _read_input_matches), InputMatches())
             events = (
                 start("events", self._read(source_request, _read_recent_events), RecentEvents())
                 if request.session_id
                 else None
             )
-            core = start("input embedding", self._embed_core_after_tasks(request, task), None)
+            core = start("input embedding", self._embed_core_after_tasks(request, reading_tasks), None)
             artifacts = start("session artifacts", self._read_artifacts(source_request), NO_ARTIFACTS)
             observations = start("tool results", self._find_observations(source_request), ())
         recall_result, gathering = found.result()
@@ -145,8 +145,8 @@ class ContextSources:
         gathered = GatheredSources(
             recall_result=recall_result,
             gathering=gathering,
-            session_data=session_data.result().with_task(task.result()),
-            task=task.result(),
+            session_data=session_data.result().with_task(reading_tasks.result()),
+            task=reading_tasks.result(),
             core_vector=core.result(),
             input_matches=matches.result(),
             recent_events=events.result() if events else RecentEvents(),

@@ -241,7 +241,7 @@ def _add_failure(own: Sequence[_Candidate], reasons: Mapping[UUID, str], cues: _
 def _find_last(own: Sequence[_Candidate], text: str, cues: _InputCues) -> dict[UUID, str]:
     """Return the observation that an input without specific words means: the last failure, command or action.
 
-    An input that does not ask for a result, such as "Go on", gets only an action that is not quarantined.
+    An input that does not ask for a result, such as "Go on", gets only an action that a trusted writer recorded.
     """
     words, latest = extract_content_words(text), sorted(own, key=lambda c: c.found.hit.age or 0)
     failed = [c for c in latest if c.found.memory.outcome == "failure"]

@@ -142,7 +142,7 @@ class QuestionSource:
     ) -> FoundMemories:
         """Search memory for the input, together with the goal of the current task, whose memories rank higher.
 
-        The quarantined replies of the session are found too.
+        The unconfirmed (quarantined) replies of the session are found too.
         """
         current, reading = task.stack.current, read_question(request.input)
         replies, unread = await self._list_replies(request)
@@ -172,7 +172,7 @@ class QuestionSource:
         return FoundMemories(replace(result, query=query, memories=memories, missing=missing), gathering)
 
     async def _list_replies(self, request: ContextBuildRequest) -> tuple[Sequence[UUID], dict[str, str]]:
-        """Return the quarantined replies of the session, or why they could not be read."""
+        """Return the ids of the unconfirmed replies of the session, or the reason why they could not be read."""
         if request.session_id is None:
             return (), {}
         reader = SourceReader(self.deadline.share(EMBED_SHARE))

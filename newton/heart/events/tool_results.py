@@ -71,6 +71,7 @@ def to_event(call: ToolOutcome, *, occurred_at: datetime) -> EventData:
 
 
 def _to_payload(call: ToolOutcome) -> tuple[str, Payload]:
+    """Return the type and the payload of the event; the first type whose signs the call has."""
     arguments, output, fields = _parse_arguments(call.arguments), call.output, _parse_object(call.output)
     command, path = _find_command(call.tool, arguments), _find_path(arguments)
     text = _find_output(fields) if fields else output

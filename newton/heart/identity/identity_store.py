@@ -371,6 +371,7 @@ def _resolve_tenet(
 
 
 def find_same(tenets: Sequence[IdentityTenet], text: str) -> IdentityTenet | None:
+    """Return the first identity line that says the same as the text; None if none does."""
     return next((tenet for tenet in tenets if compare_lines(tenet.text, text) == "same"), None)
 
 
@@ -379,6 +380,7 @@ def tenet_ids(identity: Identity) -> list[UUID]:
 
 
 def ensure_below_limit(identity: Identity) -> None:
+    """Raise ConflictError if the identity already has the maximum number of lines."""
     if len(identity.tenets) >= MAX_TENETS:
         raise ConflictError(
             f"The identity already has the maximum of {MAX_TENETS} lines.",

@@ -91,8 +91,8 @@ async def put_item(
 ) -> ItemChange:
     """Store an item, or replace its value, and store its text as a memory that supersedes the former text.
 
-    Without a text, the item has no current memory. An unchanged text keeps its memory, unless that is in quarantine and
-    the writer is trusted.
+    Without a text, the item has no current memory. An unchanged text keeps its memory, unless an untrusted writer
+    stored it (it is in quarantine) and this one is trusted.
     """
     await _lock(tx, address, agent_id=ctx.agent_id)
     known = await read_item(tx, address, agent_id=ctx.agent_id)

@@ -138,6 +138,7 @@ async def lock_attributes(tx: Tx, keys: Sequence[AttributeKey], *, ctx: WriteCon
 async def _iter_transitions(
     db: Database, ctx: LifecycleContext, *, dry_run: bool, only: LifecycleScope | None
 ) -> AsyncIterator[PlannedTransition]:
+    """Yield the changes of state of each kind, in batches of one transaction each, and then those by the caps."""
     for kind in RULES:
         if only not in (None, kind):
             continue

@@ -154,7 +154,7 @@ class FactEvidence:
 
     @property
     def is_released(self) -> bool:
-        """Return whether the fact is not in quarantine, or has enough evidence to leave it."""
+        """Return whether the fact is not in quarantine, or has the confirmations to leave it."""
         return not self.quarantined or is_confirmed(by_person=self.vouched, other_origins=self.outside)
 
     @property

@@ -206,7 +206,7 @@ def find_authority(batch: ReconcilingInput, number: int | None, text: str, known
     The line must be by a person, not older than the known items and, for a text, not off the record. The names and
     numbers of `text` must occur in the line, in the lines that it continues or answers, or in the known items; and the
     line must be about each of these items, or about the text if there are none. Otherwise return the trust of a model,
-    which can only contest statements of a person.
+    which can only raise a doubt about statements of a person.
     """
     line = next((one for one in batch.lines if one.number == number), None)
     if line is None or line.source != "person" or line.trust not in PERSON_TIERS:

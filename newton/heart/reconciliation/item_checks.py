@@ -117,6 +117,7 @@ class _ItemChecker:
         return find_names(one.text for one in own)
 
     def _check(self, item: ProposedItem) -> CheckedItem:
+        """Return the checked item. Raises _DroppedError, with the reason, for one that is not supported."""
         op = SHOWN_OPERATIONS.get(item.op, item.op)
         if op not in OPERATIONS:
             raise _DroppedError("unknown operation")
@@ -223,10 +224,7 @@ class _ItemChecker:
     def _check_text(
         self, op: Operation, item: ProposedItem, line: NewLine, known: Sequence[KnownItem], weakened: list[Weakening]
     ) -> tuple[str, str]:
-        """Return the text and the title of an item. The person's own words replace a text with invented details.
-
-        This is then noted in `weakened`.
-        """
+        """Return text and title of an item; the person's words replace invented details (noted in `weakened`)."""
         if op not in _WITH_TEXT:
             return "", ""
         if not item.text and op != "unsure":
@@ -389,7 +387,7 @@ def _overrides(other: CheckedItem, item: CheckedItem) -> bool:
 
 
 def _limit_ends(items: Sequence[CheckedItem], batch: ReconcilingInput) -> list[CheckedItem]:
-    """Let items that end known items only contest them if they end too many, as a misled model does."""
+    """Make ends of known items mere doubts if there are too many, as a misled model proposes."""
     ended = {one.item_id for item in items if item.op in _ENDS for one in item.known}
     if len(ended) <= max(MIN_ENDS, math.ceil(len(batch.known) / ENDS_SHARE)):
         return list(items)

@@ -168,8 +168,8 @@ class ChangeModel(NamedTuple):
     """The fitted parameters of change detection.
 
     The log odds of a change are `base` plus the sum over the trees. `update_min` and `unsure_min` are the minimum
-    probabilities of these verdicts. `vector_weights` weigh the result of `combine_vectors` for vectors of the embedding
-    model `vector_model`.
+    probabilities of the verdicts `update` and `unsure`. `vector_weights` weigh the result of `combine_vectors` for
+    vectors of the embedding model `vector_model`.
     """
 
     trees: Sequence[Sequence[Sequence[Any]]]
@@ -269,7 +269,7 @@ def combine_vectors(older: Vector, newer: Vector) -> Vector:
 def detect_change(
     older: str, newer: str, *, cosine: float, vector_score: float = math.nan, reading: float = math.nan
 ) -> ChangeVerdict:
-    """Return whether `newer` replaces `older`. `cosine` is the similarity of their vectors.
+    """Return the verdict on whether `newer` replaces `older`. `cosine` is the similarity of their vectors.
 
     `vector_score` is the result of `score_vectors`, NaN if the vectors are of another model. `reading` is the log odds
     of the reader (transformer), NaN if it has not read the pair. If the newer statement concerns only some clauses of

@@ -164,14 +164,14 @@ def _select_by_model(
     message: str, speaker: str | None, vectors: Mapping[str, Vector] | None
 ) -> list[SelectedStatement]:
     straight, model = _straighten(message), load_model()
-    is_stressed, message = straight != message, straight  # who it is matters to the person
-    candidates = split_message(message)
-    probabilities = compute_probabilities(message, candidates, vectors)
+    is_stressed = straight != message  # "it was Corinna who": who it is matters to the person
+    candidates = split_message(straight)
+    probabilities = compute_probabilities(straight, candidates, vectors)
     first_min = model.plain_first_min if vectors is None else model.first_min
     if max(probabilities, default=0.0) < (model.other_min if is_stressed else first_min):
         return []
     groups = _group_clauses(candidates, probabilities)
-    statements = [_to_statement(message, [candidates[n] for n in group], speaker) for group in groups]
+    statements = [_to_statement(straight, [candidates[n] for n in group], speaker) for group in groups]
     return list(dict.fromkeys(statements))
 
 
