@@ -41,7 +41,7 @@ async def run_to_completion(work: Awaitable[T]) -> T:
 
 @asynccontextmanager
 async def idle_timeout(*, seconds: float) -> AsyncGenerator[Callable[[object], None]]:
-    """Yield a function that restarts the timeout, whatever its argument.
+    """Yield a function that restarts the timeout. Its argument is ignored.
 
     Raise TimeoutError in the block when the function is not called for `seconds`, counted from the start of the block.
     """
@@ -51,7 +51,7 @@ async def idle_timeout(*, seconds: float) -> AsyncGenerator[Callable[[object], N
 
 
 async def run_in_thread(work: Callable[[], T], on_progress: Callable[[int], None]) -> T:
-    """Return the result of a computation in a thread. `on_progress(0)` is called each second while it runs."""
+    """Return the result of `work`, run in a thread. `on_progress(0)` is called each second while it runs."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     while not (await asyncio.wait({task}, timeout=1))[0]:
         on_progress(0)
@@ -59,8 +59,8 @@ async def run_in_thread(work: Callable[[], T], on_progress: Callable[[int], None
 
 
 async def compute(work: Callable[[], T], *, chars: int) -> T:
-    """Return the result of a computation on texts of so many characters.
+    """Return the result of `work`, a computation on texts of `chars` characters in total.
 
-    Long texts are processed in a thread, so that the event loop serves other requests meanwhile.
+    For long texts it runs in a thread, so that the event loop serves other requests meanwhile.
     """
     return work() if chars < THREAD_CHARS else await asyncio.to_thread(work)

@@ -20,7 +20,7 @@ RETRY_HINT = "Retry later, or give the request more time (`X-Newton-Timeout`, `-
 
 
 def check_timeout(seconds: object) -> float:
-    """Return a number of seconds that a caller gave. Raises InputError if it is no number or out of range."""
+    """Return the number of seconds that a caller gave. Raises InputError if it is no number or out of range."""
     try:
         value = float(str(seconds))
     except ValueError:
@@ -35,8 +35,8 @@ def check_timeout(seconds: object) -> float:
 class RequestDeadline:
     """The moment until which a request waits for what it reads, by the monotonic clock.
 
-    `seconds` is the time that the request had at its start. If it `accepts_partial` results, it goes on at the deadline
-    with what was found; otherwise it fails.
+    `seconds` is the time that the request had at its start. If it `accepts_partial` results, it continues at the
+    deadline with what was found; otherwise it fails.
     """
 
     at_ms: float
@@ -45,7 +45,7 @@ class RequestDeadline:
 
     @classmethod
     def after(cls, seconds: float = DEFAULT_TIMEOUT_SECONDS, *, accepts_partial: bool = False) -> "RequestDeadline":
-        """Return the deadline that is so many seconds from now."""
+        """Return the deadline that is `seconds` from now."""
         return cls(at_ms=monotonic_ms() + 1_000 * seconds, seconds=seconds, accepts_partial=accepts_partial)
 
     @property
@@ -54,20 +54,20 @@ class RequestDeadline:
         return max(self.at_ms - monotonic_ms(), 0.0) / 1_000
 
     def accept_partial(self) -> "RequestDeadline":
-        """Return the same moment for a request that goes on with what was found."""
+        """Return the same deadline for a request that continues with what was found until then."""
         return replace(self, accepts_partial=True)
 
     def share(self, fraction: float) -> "RequestDeadline":
-        """Return the end of this fraction of the time that is left, so that the rest is left for what follows.
+        """Return an earlier deadline: the end of this fraction of the time that is left, to leave time for other parts.
 
-        A request that accepts no partial result has nothing to do after a late part, so that each part has all of it.
+        Without partial results, the deadline stays: a request whose first part is late has nothing more to do.
         """
         if not self.accepts_partial or math.isinf(self.at_ms):
             return self
         return replace(self, at_ms=monotonic_ms() + 1_000 * fraction * self.remaining)
 
     def limit(self, seconds: float) -> float:
-        """Return the seconds that an optional part may take: at most half of what is left."""
+        """Return the seconds that an optional part may take: `seconds`, but at most half of what is left."""
         return min(seconds, self.remaining / 2)
 
     def timeout(self) -> asyncio.Timeout:
@@ -75,7 +75,7 @@ class RequestDeadline:
         return asyncio.timeout(None if math.isinf(self.at_ms) else self.remaining)
 
     def accept_late(self, name: str) -> str:
-        """Accept that the part `name` is missing, and return the reason.
+        """Return, for the result, why the part `name` is missing: it was late.
 
         Raises TimeoutExceededError if the request accepts no partial result.
         """
@@ -90,7 +90,7 @@ class RequestDeadline:
         return TimeoutExceededError(what, hint=RETRY_HINT)
 
     async def run(self, work: Awaitable[T]) -> T:
-        """Return the result of `work`. Raises TimeoutExceededError soon after the deadline, and then cancels it.
+        """Return the result of `work`. Shortly after the deadline, cancel it and raise TimeoutExceededError.
 
         Work that observes the deadline itself has time to say what it waited for. The clean-up of cancelled work is
         waited for as briefly, because that of a statement needs the database.

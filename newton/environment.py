@@ -105,7 +105,7 @@ def read_sources(env: Mapping[str, str] | None = None, flags: Mapping[str, objec
 
 
 def to_setting_values(variables: Mapping[str, str]) -> dict[str, str]:
-    """Map environment variables to settings: return the values by setting name. Unknown settings are kept."""
+    """Return the values of settings in environment variables, by the name of the setting. Unknown settings are kept."""
     shared = {SHARED_VARIABLES[name]: value for name, value in variables.items() if name in SHARED_VARIABLES}
     own = {
         name.removeprefix(ENV_PREFIX).lower(): value for name, value in variables.items() if name.startswith(ENV_PREFIX)

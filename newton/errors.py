@@ -132,7 +132,7 @@ class ProviderError(NewtonError):
 
 
 class RefusedRequestError(ProviderError):
-    """The model's server refuses the request. `server_code` is the error code that it returned, None if none."""
+    """The model's server refuses the request. `server_code` is the error code in its response; None without one."""
 
     code = "request_refused"
 
@@ -156,7 +156,7 @@ class TokenQuotaError(ProviderError):
 class RefusedSize(NamedTuple):
     """The tokens that a server names when it refuses a prompt as too long; None where it names none.
 
-    They are the model's context window, what the server counted for the prompt, and by how much that is too long.
+    `window` is the model's context window, `prompt` what the server counted, and `excess` by how much that is too long.
     """
 
     window: int | None = None
@@ -165,7 +165,7 @@ class RefusedSize(NamedTuple):
 
 
 class ContextWindowError(ProviderError):
-    """The prompt exceeds the context window. `size` is what the server says of it."""
+    """The prompt exceeds the context window. `size` has the numbers of tokens that the server names."""
 
     code = "context_window_exceeded"
 

@@ -48,7 +48,9 @@ _failure_counts = Counter[tuple[str, str]]()
 
 
 def describe_error(error: Exception) -> str:
-    """Return a reason that may be shown: the message of an own error, else the type, as a message may quote user text.
+    """Return a reason that may be shown: the message of an error of Newton, else only the type.
+
+    The message of another error may quote text of a user.
 
     >>> describe_error(KeyError("secret"))
     'internal error (KeyError)'
@@ -64,7 +66,7 @@ async def run_part(
     missing: MutableMapping[str, str],
     passed: tuple[type[Exception], ...] = OPERATION_ERRORS,
 ) -> T:
-    """Return the result of `work`; `default`, with the reason as `missing[name]`, if it raises.
+    """Return the result of `work`. If it raises, return `default` and set `missing[name]` to the reason.
 
     Raises CancelledError, also if work that is being cancelled raises something else, and the errors of `passed`
     unchanged. `work` must not write in a transaction that its caller commits: what it wrote before it raised would be
@@ -76,7 +78,10 @@ async def run_part(
 
 
 def compute_part(name: str, work: Callable[[], T], *, default: T, missing: MutableMapping[str, str]) -> T:
-    """Return the result of the function `work`, as `run_part` does for an awaitable."""
+    """Return the result of the function `work`.
+
+    If it raises, return `default` and set `missing[name]` to the reason.
+    """
     with isolate_failure(name, missing):
         return work()
     return default
@@ -90,7 +95,7 @@ def isolate_failure(
     passed: tuple[type[Exception], ...] = OPERATION_ERRORS,
     describe: Callable[[Exception], str] = describe_error,
 ) -> Generator[None]:
-    """End the `with` block without an error if it raises, with the reason as `missing[name]`; count and log the error.
+    """If the `with` block raises, end it without an error, set `missing[name]` to the reason, and log the error.
 
     Raises CancelledError, also if a block that is being cancelled raises something else, and the errors of `passed`
     unchanged.
@@ -110,7 +115,7 @@ def isolate_failure(
 
 
 def count_failures() -> Counter[tuple[str, str]]:
-    """Return how many parts of this process failed, by the name of the part and the type of the error."""
+    """Return how many isolated parts of this process have failed, by the name of the part and the type of the error."""
     return _failure_counts.copy()
 
 

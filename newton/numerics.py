@@ -82,7 +82,7 @@ def fit_isotonic_levels(values: Floats, weights: Floats) -> Floats:
 
 
 def compute_t_quantile(degrees_of_freedom: int, level: float) -> float:
-    """Return the bound that the absolute value of Student's t stays below with the probability `level`.
+    """Return the bound below which the absolute value of Student's t stays with the probability `level`.
 
     With t = sqrt(n) tan(a), the density of the angle `a` is proportional to cos(a) ** (n - 1).
     """

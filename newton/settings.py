@@ -21,7 +21,7 @@ DEFAULT_AGENT = "default"  # created at its first use by any command
 
 
 class SettingGroup(BaseModel):
-    """Settings of one use. The first line of the documentation of a group is its title."""
+    """Settings of one purpose. The first line of the docstring of a group is its title in the documentation."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -72,7 +72,7 @@ def span(
 
 @contextmanager
 def detached_span(name: str, **attributes: AttributeValue | None) -> Generator[SpanHandle]:
-    """Open a span that has no child spans, for work that may continue in another task, such as a stream."""
+    """Open a tracing span that has no child spans, for work that may continue in another task, such as a stream."""
     if not _tracers:
         yield _NO_SPAN
         return

@@ -48,7 +48,7 @@ class RestoreResult(NamedTuple):
 
 
 async def create_backup(settings: Settings, folder: Path, *, now: datetime) -> BackupManifest:
-    """Write a backup to a new folder, which appears only when the backup is complete; return its manifest.
+    """Write a backup to the new folder `folder`, which appears only when the backup is complete; return its manifest.
 
     The database can be written meanwhile; the backup has all that was committed before its start. What was written is
     read back and compared. Raises ConflictError if the folder exists, InputError if the folder cannot be written or the
@@ -175,9 +175,10 @@ async def _distribute_restored(conn: Tx) -> None:
 
 @asynccontextmanager
 async def _set_aside(home: Path, folder: Path, found: BackupManifest, *, replace: bool) -> AsyncGenerator[Path | None]:
-    """Move the data of an embedded server aside, yield their new folder, and move them back if the block fails.
+    """Move the data of an embedded server to another folder, yield this folder, and move them back if the block fails.
 
-    The chain heads of the backup are put in the place of those of the data folder.
+    It is None if there are no data. The chain heads (of the ledgers of decisions) in the backup replace those in
+    `home`. Raises ConflictError if there are data and `replace` is False.
     """
     with exclusive_access(home) as paths:
         exists = paths.data.exists()

@@ -44,6 +44,7 @@ class BackupManifest(BaseModel):
     sha256: str = ""
 
     def compute_checksum(self) -> str:
+        """Return a hash of the manifest without its own field `sha256`."""
         return hashlib.sha256(self.model_dump_json(exclude={"sha256"}).encode()).hexdigest()
 
 
@@ -91,7 +92,7 @@ def _read(folder: Path) -> BackupManifest:
 
 
 def hash_files(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 hash of each file in the folder and its subfolders by relative path, except the manifest."""
+    """Return the SHA-256 hash of each file in the folder and its subfolders by relative path; not of the manifest."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / FILE_NAME)
     return {path.relative_to(folder).as_posix(): _hash_file(path) for path in files}
 
@@ -146,7 +147,7 @@ REJECTED = (
 
 
 class BackupTable(NamedTuple):
-    """A table whose rows are in backups, with all columns but generated ones."""
+    """A table whose rows are in backups. `columns` are all but generated ones."""
 
     schema: str
     table: str
@@ -257,6 +258,7 @@ async def load_tables(conn: Tx, folder: Path, manifest: BackupManifest) -> None:
 
 
 def _check_names(folder: Path, manifest: BackupManifest, tables: Mapping[str, BackupTable]) -> None:
+    """Raise InputError for a file, table or column of the backup that is not in `tables`, those of the schema."""
     expected = {table.find_file(folder).relative_to(folder).as_posix() for table in tables.values()}
     unknown = sorted(
         [name for name in manifest.rows if name not in tables]

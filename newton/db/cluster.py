@@ -48,7 +48,7 @@ $$
 
 
 class ClusterNode(NamedTuple):
-    """A node of a cluster. Only an active node with shards holds rows of agents."""
+    """A node (server) of a Citus cluster. Only an active node with shards holds rows of agents."""
 
     host: str
     port: int
@@ -61,7 +61,7 @@ class ClusterNode(NamedTuple):
 
 
 class AgentPlace(NamedTuple):
-    """The shard and the node with the rows of an agent, and the number of other agents in the same shard."""
+    """The shard (part of the tables) and the node with an agent's rows, and the number of other agents in the shard."""
 
     shard: int
     node: str
@@ -86,7 +86,8 @@ async def find_place(conn: Tx, agent: UUID) -> AgentPlace:
 async def move_agent(conn: Tx, agent: UUID, node: str) -> AgentPlace:
     """Move the shard with an agent, and the other agents in it, to a node; return the new place.
 
-    The agents can be used meanwhile; writes wait for a moment at the end. Raises InputError for an unknown node.
+    The agents can be used meanwhile; writes wait for a moment at the end. Raises InputError for an unknown node, and
+    NotFoundError for an unknown agent.
     """
     workers = [one for one in await list_nodes(conn) if one.has_shards]
     target = next((one for one in workers if str(one) == node), None)
@@ -103,7 +104,7 @@ async def move_agent(conn: Tx, agent: UUID, node: str) -> AgentPlace:
 async def isolate_agent(conn: Tx, agent: UUID) -> AgentPlace:
     """Give an agent a shard of its own, on the node where it is; return its place.
 
-    It can then be moved without other agents.
+    It can then be moved without other agents. Raises NotFoundError for an unknown agent.
     """
     if (await find_place(conn, agent)).neighbours:
         await _transfer(conn, ISOLATE_SQL, str(agent))
@@ -121,12 +122,12 @@ async def _transfer(conn: Tx, sql: str, *arguments: object) -> None:
 
 
 async def change_nodes(conn: Tx, statement: str) -> None:
-    """Run a statement that changes the catalog on every node. Raises DatabaseError."""
+    """Run a statement that changes the catalog on every node of a cluster. Raises DatabaseError if a node fails."""
     await run_on_nodes(conn, ON_EACH_NODE_SQL.format(statement=statement))
 
 
 async def run_on_nodes(conn: Tx, sql: str) -> dict[str, str]:
-    """Run a statement on every node, the coordinator included; return the result by node. Raises DatabaseError."""
+    """Run a statement on every node of a cluster; return the result by node. Raises DatabaseError if a node fails."""
     results: dict[str, str] = {}
     for row in await conn.fetch(ON_NODES_SQL, sql):
         if not row["success"]:

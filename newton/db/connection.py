@@ -93,13 +93,13 @@ def _stop_when_started(starting: "Future[EmbeddedServer]") -> None:
 
 
 class PreparedDatabase(NamedTuple):
-    """The names of the migrations that were applied, and the roles of the database."""
+    """The result of `prepare_database`: the names of the migrations that it applied, and the roles of the database."""
 
     migrations: list[str]
     roles: DatabaseRoles
 
 
 async def prepare_database(owner: str, *, schema: Path) -> PreparedDatabase:
-    """Apply the pending migrations. `owner` is the connection string of the schema's owner."""
+    """Apply the pending migrations in the folder `schema`. `owner` is the connection string of the schema's owner."""
     async with connect(owner) as connection:
         return PreparedDatabase(await migrate(connection, read_migrations(schema)), await read_roles(connection))

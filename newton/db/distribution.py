@@ -81,7 +81,7 @@ VECTOR_SQL = "select extversion from pg_extension where extname = 'vector'"
 
 @dataclass(frozen=True, slots=True)
 class DistributionPlan:
-    """The work of `distribute`: tables and functions that are not distributed yet, and settings."""
+    """What `distribute` would do: the tables and functions that are not distributed yet, and the number of shards."""
 
     nodes: tuple[ClusterNode, ...]
     tables: tuple[str, ...]
@@ -102,7 +102,7 @@ async def is_distributed(conn: Tx) -> bool:
 
 
 async def require_coordinator(conn: Tx) -> None:
-    """Raise DatabaseError if the server is a worker of a cluster, where the schema cannot be changed."""
+    """Raise DatabaseError if the server is a worker node of a cluster, where the schema cannot be changed."""
     if not await conn.fetchval("select exists (select from pg_extension where extname = 'citus')"):
         return
     if await conn.fetchval("select groupid <> 0 from pg_dist_local_group"):
@@ -114,7 +114,7 @@ async def require_coordinator(conn: Tx) -> None:
 async def plan_distribution(conn: Tx, *, shards: int = DEFAULT_SHARDS) -> DistributionPlan:
     """Check that the database can be distributed, and return what is left to do. Nothing is changed.
 
-    Raises DatabaseError, with a remedy as its hint, where it cannot.
+    Raises DatabaseError, with a remedy as its hint, if it cannot be distributed.
     """
     await _check_extension(conn)
     await _check_user(conn)
@@ -137,10 +137,10 @@ async def _plan_rest(conn: Tx, nodes: tuple[ClusterNode, ...], shards: int) -> D
 
 
 async def distribute(conn: Tx, plan: DistributionPlan) -> None:
-    """Distribute the tables and functions of the plan, in one transaction, and set what the program needs.
+    """Distribute the tables and functions of the plan over the nodes in one transaction, and set what Newton needs.
 
     Rows that are in the tables move to the nodes. Connections that are open keep the former settings. Raises
-    DatabaseError.
+    DatabaseError if a node or statement fails.
     """
     database = await conn.fetchval("select quote_ident(current_database())")
     for role in await read_roles(conn):
@@ -160,7 +160,7 @@ async def set_transaction_settings(conn: Tx) -> None:
 
 
 async def distribute_added(conn: Tx) -> None:
-    """Distribute what migrations have added to a distributed database, in their transaction."""
+    """Distribute the tables and functions that migrations have just added to a distributed database."""
     await distribute_new(conn, await _plan_rest(conn, await list_nodes(conn), DEFAULT_SHARDS))
 
 
@@ -187,7 +187,7 @@ async def distribute_new(conn: Tx, plan: DistributionPlan) -> None:
 
 
 async def grant_views(conn: Tx) -> None:
-    """Repeat the grants on views on all nodes, because Citus does not pass them on."""
+    """Repeat the grants on views on all nodes, because Citus does not copy them there."""
     for row in await conn.fetch(GRANTS_ON_VIEWS_SQL):
         await change_nodes(conn, row["statement"])
 
@@ -227,6 +227,7 @@ async def _check_user(conn: Tx) -> None:
 
 
 async def _check_nodes(conn: Tx, nodes: tuple[ClusterNode, ...]) -> None:
+    """Raise DatabaseError, with a remedy as its hint, if a node lacks what rows of agents need."""
     await require_coordinator(conn)
     if not any(node.is_coordinator for node in nodes):
         raise DatabaseError(
@@ -252,7 +253,7 @@ async def _check_nodes(conn: Tx, nodes: tuple[ClusterNode, ...]) -> None:
 
 
 class ClusterState(NamedTuple):
-    """The distributed parts of the schema, as the application sees it.
+    """The cluster, its nodes, and how much of the schema is distributed, as the application's role sees it.
 
     `problems` are what `newton db distribute` would change or refuse.
     """
@@ -286,7 +287,7 @@ async def read_cluster_state(tx: Tx) -> ClusterState | None:
 
 
 def describe_plan(plan: DistributionPlan) -> list[str]:
-    """Return what `distribute` would do, one line each."""
+    """Return what `distribute` would do as lines of text."""
     lines = [f"Nodes: {', '.join(map(str, plan.workers))} hold the rows of agents."]
     if plan.tables:
         lines.append(f"Distribute {len(plan.tables)} tables over {plan.shards} shards: {', '.join(plan.tables)}.")

@@ -35,7 +35,10 @@ _ROWS = [
 
 
 async def register_types(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
-    """Prepare a new connection. Raises SchemaVersionError if the database lacks pgvector."""
+    """Set up the types of a new connection, such as vectors.
+
+    Raises SchemaVersionError if the database lacks pgvector.
+    """
     try:
         await connection.set_type_codec(
             "halfvec",
@@ -97,8 +100,9 @@ def translate_connect_errors() -> Generator[None]:
 
 @contextmanager
 def translate_errors(tx: "Tx") -> Generator[None]:
-    """Convert failures of the server and the connection to DatabaseError. Errors of a statement itself are not
-    changed.
+    """Convert failures of the server and the connection in the block to DatabaseError.
+
+    Errors of a statement itself, such as a violated constraint, are not changed.
     """
     try:
         yield
@@ -130,7 +134,7 @@ def translate_errors(tx: "Tx") -> Generator[None]:
 
 @contextmanager
 def reject_invalid_rows(label: str) -> Generator[None]:
-    """Convert constraint violations of imported rows to InputError, whose message begins with `label`."""
+    """Convert constraint violations of rows that the block imports to InputError, whose message begins with `label`."""
     try:
         yield
     except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, asyncpg.UndefinedTableError) as error:

@@ -68,16 +68,17 @@ ServerState = Literal["ready", "busy", "gone"]
 
 
 class EmbeddedServer:
-    """A handle on a running server. Call `stop()` when it is no longer used."""
+    """A handle on a running server, which other processes may share. Call `stop()` when it is no longer used."""
 
     def __init__(self, paths: ServerPaths, users_lock: int) -> None:
         self.paths, self._users_lock = paths, users_lock
 
     @classmethod
     def start(cls, home: Path, *, durable: bool = True) -> "EmbeddedServer":
-        """Start the server of this home folder, or use it if it runs. Raises DatabaseError if it does not start.
+        """Start the server of the data folder `home`, or use the one that runs.
 
-        With `durable=False` the server is faster and may lose data in a crash.
+        Raises DatabaseError if it does not start. With `durable=False` the server is faster and may lose data in a
+        crash.
         """
         require_server()
         ensure_private_folder(home)
@@ -96,8 +97,7 @@ class EmbeddedServer:
                 _ensure_running(self.paths)
 
     def dsn(self, user: str, database: str = DATABASE) -> str:
-        """Return a connection string for this user and database, over a Unix socket that other system users cannot
-        reach.
+        """Return a connection string for this user and database, over a Unix socket of this system user only.
 
         It does not depend on environment variables such as PGHOST.
         """
@@ -105,7 +105,7 @@ class EmbeddedServer:
         return f"postgresql://{user}@/{database}?{address}&sslmode=disable&target_session_attrs=any"
 
     def stop(self) -> None:
-        """Stop using the server. If no other process uses it, it is stopped."""
+        """Stop using the server. If no other process uses it, it ends."""
         with _exclusive_start(self.paths.home):
             try:
                 if _try_lock(self._users_lock):
@@ -133,7 +133,7 @@ def _exclusive_start(home: Path) -> Generator[None]:
 
 @contextlib.contextmanager
 def exclusive_access(home: Path) -> Generator[ServerPaths]:
-    """Stop the server, yield its paths, and keep it stopped in the block. Raises ConflictError if it is in use."""
+    """Stop the server, yield its paths, and keep it stopped in the block. Raises ConflictError if a process uses it."""
     require_server()
     ensure_private_folder(home)
     with _exclusive_start(home), _open_lock(home / USERS_LOCK) as users:
@@ -165,7 +165,7 @@ def _try_lock(lock: int) -> bool:
 
 
 def delete_data(home: Path) -> None:
-    """Permanently delete the data of a home folder. Its server must be stopped."""
+    """Permanently delete the database of the data folder `home`. Its server must be stopped."""
     if (home / POINTER_FILE).is_file() or (home / "postgres").is_dir():
         paths = resolve_paths(home)
         shutil.rmtree(paths.data, ignore_errors=True)
@@ -175,9 +175,9 @@ def delete_data(home: Path) -> None:
 
 
 def _initialize(paths: ServerPaths, *, durable: bool) -> None:
-    """Create the data folder under a temporary name, and rename it when complete. Do nothing if it exists.
+    """Create the database's files under a temporary name, and rename their folder when complete.
 
-    Raises DatabaseError if it was created by another major version of PostgreSQL.
+    Do nothing if it exists. Raises DatabaseError if it was created by another major version of PostgreSQL.
     """
     version = paths.data / "PG_VERSION"
     if version.is_file():
@@ -253,6 +253,7 @@ def _ensure_stopped(paths: ServerPaths) -> None:
 
 
 def _ensure_running(paths: ServerPaths) -> None:
+    """Start the server if it does not run. Raises DatabaseError if it does not accept connections in time."""
     if _wait_for(paths, "ready", "gone") == "ready":
         return
     if paths.log.is_file() and paths.log.stat().st_size > MAX_LOG_BYTES:
@@ -335,7 +336,7 @@ def _read_lines(file: Path) -> list[str]:
 
 @contextlib.contextmanager
 def temporary_server(*, durable: bool = False) -> Generator[EmbeddedServer]:
-    """Yield a server with a temporary home folder, which is deleted at the end. For tests and benchmarks."""
+    """Yield a server with a temporary data folder, which is deleted at the end. For tests and benchmarks."""
     home = Path(tempfile.mkdtemp(prefix="newton-"))
     try:
         with EmbeddedServer.start(home, durable=durable) as server:

@@ -88,6 +88,8 @@ FORMER_HASHES = {"0001_foundation.sql": "171057e9f2205ce568385d5b85767381ef72b30
 
 @dataclass(frozen=True, slots=True)
 class SchemaMigration:
+    """A migration: the name of its file, and the SQL in it."""
+
     name: str
     sql: str
 
@@ -97,6 +99,7 @@ class SchemaMigration:
 
 
 def read_migrations(folder: Path) -> list[SchemaMigration]:
+    """Return the migrations in a folder, in the order in which they are applied."""
     files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     return [SchemaMigration(file.name, file.read_text(encoding="utf-8")) for file in files]
 
@@ -104,7 +107,11 @@ def read_migrations(folder: Path) -> list[SchemaMigration]:
 def find_pending(
     applied: Mapping[str, str], wanted: Sequence[SchemaMigration], *, where: Literal["database", "backup"] = "database"
 ) -> list[SchemaMigration]:
-    """Return the migrations that are not applied. Raises SchemaVersionError for an edited file or a newer database."""
+    """Return the migrations that are not applied. `applied` has the hash of each one that is, by name.
+
+    Raises SchemaVersionError for a file that was edited after it was applied, and for a database or backup (`where`) of
+    a newer version.
+    """
     for migration in wanted:
         hashes = (None, migration.sha256, FORMER_HASHES.get(migration.name))
         if applied.get(migration.name) not in hashes:
@@ -124,7 +131,7 @@ async def migrate(conn: Tx, wanted: Sequence[SchemaMigration], *, roles: Databas
     """Apply the pending migrations in one transaction; return their names. Concurrent callers wait for each other.
 
     `roles` are those of a new schema, if they are not derived from the name of the database. Raises SchemaVersionError
-    for an edited migration, a newer database, a server that lacks something, or a migration that fails.
+    for an edited or failing migration, a newer database, and a server without what Newton needs, such as pgvector.
     """
     try:
         if not await _load_pending(conn, wanted):
@@ -161,7 +168,7 @@ async def _prepare(conn: Tx, roles: DatabaseRoles) -> DatabaseRoles:
 
 
 async def find_new_migrations(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[str]:
-    """Return the names of the migrations that are not applied. Raises SchemaVersionError as `migrate` does."""
+    """Return the names of the migrations that are not applied. Raises SchemaVersionError as `find_pending` does."""
     return [migration.name for migration in await _load_pending(conn, wanted)]
 
 
@@ -170,7 +177,7 @@ async def _load_pending(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[Sch
 
 
 async def load_applied(conn: Tx) -> dict[str, str]:
-    """Return the hash of each applied migration by name; nothing for a database without Newton's schema."""
+    """Return the hash of each applied migration by name; an empty dict for a database without Newton's schema."""
     if await conn.fetchval("select to_regclass('runtime.schema_migrations')") is None:
         await require_coordinator(conn)
         return {}

@@ -56,7 +56,7 @@ AfterCommit = Callable[[], Awaitable[None]]
 
 @dataclass(slots=True)
 class _TransactionHooks:
-    """The functions to call before and after the commit of the open transaction, and whether it has written.
+    """The functions to call before and after the commit of the open transaction, and what it has written.
 
     `has_written` means that it may have changed data that contexts show. `written_as` is the server and the id of the
     transaction, once known; `context_id` is the id if the transaction has stored a context.
@@ -78,13 +78,13 @@ def in_transaction() -> bool:
 
 
 def note_write() -> None:
-    """Record that the open transaction has written, if there is one."""
+    """Record that the open transaction, if there is one, has written."""
     if hooks := _current.get():
         hooks.has_written = True
 
 
 def note_stored_context(transaction_id: int) -> None:
-    """Record that the open transaction has stored nothing but a context, and the transaction's id on its server.
+    """Record that the open transaction has only stored a context (text for a model), and its id on the server.
 
     It then invalidates no cached context, unless it writes something else afterwards.
     """
@@ -123,7 +123,8 @@ def _translate_role_errors() -> Generator[None]:
 async def begin(tx: Tx, agent: UUID | None, *, snapshot: bool = False) -> None:
     """Begin a transaction that sees only the rows of one agent or, if `agent` is None, only the job queue.
 
-    Row level security enforces this. Raises SchemaVersionError if the database user may not use the role.
+    Row level security enforces this. With `snapshot` it is read-only, and all statements see the same state. Raises
+    SchemaVersionError if the database user may not use the role.
     """
     scope = WORKER_SCOPE_SQL if agent is None else AGENT_SCOPE_SQL.format(agent=UUID(int=agent.int))
     mode = " isolation level repeatable read read only" if snapshot else ""
@@ -133,7 +134,7 @@ async def begin(tx: Tx, agent: UUID | None, *, snapshot: bool = False) -> None:
 
 @asynccontextmanager
 async def savepoint(tx: Tx) -> AsyncGenerator[None]:
-    """Undo what the open transaction writes within this block if it ends with an error."""
+    """Roll back what the open transaction writes within this block if the block raises an error."""
     is_complete = False
     await tx.execute("savepoint part")
     try:
@@ -172,7 +173,7 @@ async def _find_transaction(tx: Tx, hooks: _TransactionHooks, server: str | None
 
 @asynccontextmanager
 async def connect(dsn: str) -> AsyncGenerator[Tx]:
-    """Yield a connection outside the pools. Raises DatabaseError if it cannot be opened, or fails in the block."""
+    """Yield a connection outside the pools. Raises DatabaseError if it cannot be opened, or is lost in the block."""
     with translate_connect_errors():
         connection = await asyncpg.connect(dsn, timeout=CONNECT_SECONDS)
     try:
@@ -198,7 +199,7 @@ async def _skip_reset(connection: Tx) -> None:
 
 
 class Database:
-    """The connections to a database: a pool for agents, a pool for the job queue, and one for each listener."""
+    """The connections to a database: a pool for agents, one for the job queue, and a connection for each listener."""
 
     _disk_full_ms: float | None = None
 
@@ -214,9 +215,10 @@ class Database:
 
     @classmethod
     async def open(cls, dsn: str, *, size: int = 8, worker: str | None = None) -> "Database":
-        """Connect to the database; the pool of the job queue connects to `worker` (or `dsn`) at its first use.
+        """Connect to the database `dsn` with a pool of `size` connections.
 
-        Raises DatabaseError if there is no connection.
+        The pool of the job queue connects to `worker` (or `dsn`) at its first use. Raises DatabaseError if the
+        connection fails.
         """
         with translate_connect_errors():
             pool = await _create_pool(dsn, min_size=1, max_size=size)
@@ -246,21 +248,26 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
-        """Yield a transaction that sees only the rows of one agent. Raises DatabaseError.
+        """Yield a transaction that sees only the rows of one agent.
 
-        With `snapshot` it is read-only, and all its statements see the same state (repeatable read).
+        Raises DatabaseError if the server or connection fails. With `snapshot` it is read-only, and all its statements
+        see the same state (repeatable read).
         """
         async with self._run_transaction(self._pool, agent, snapshot=snapshot) as tx:
             yield tx
 
     @asynccontextmanager
     async def worker_transaction(self) -> AsyncGenerator[Tx]:
-        """Yield a transaction that sees only the job queue and the names of all agents. Raises DatabaseError."""
+        """Yield a transaction that sees only the job queue and the names of all agents.
+
+        Raises DatabaseError if it fails.
+        """
         async with self._run_transaction(self._queue, None) as tx:
             yield tx
 
     @asynccontextmanager
     async def _run_transaction(self, pool: Pool, agent: UUID | None, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
+        """Yield a transaction, commit it at the end of the block, and call its hooks; roll it back after an error."""
         assert not in_transaction(), "a transaction is already open; pass its connection down"
         hooks, log = _TransactionHooks([], []), self.transaction_log
         previous = _current.set(hooks)
@@ -284,7 +291,7 @@ class Database:
             await then()
 
     async def listen(self, channel: str, on_message: Callable[[str], None]) -> None:
-        """Call `on_message` for each notification on the channel, until the connection is lost. Raises DatabaseError.
+        """Call `on_message` for each notification on the channel. Raises DatabaseError when the connection is lost.
 
         It is called once with an empty text when listening has begun.
         """
@@ -307,9 +314,9 @@ class Database:
             listener.terminate()  # at once, also if this is cancelled
 
     async def current_snapshot(self, agent: UUID) -> DatabaseSnapshot:
-        """Return the snapshot of the server with the agent's rows. `transaction_log` compares two of them.
+        """Return which transactions have ended on the server with the agent's rows.
 
-        If two are equal, no agent on that server wrote anything in between.
+        `transaction_log` compares two snapshots. If two are equal, no agent on that server wrote anything in between.
         """
         self.transaction_log.is_kept = True
         async with self.single_statement() as tx:
@@ -321,7 +328,7 @@ class Database:
     async def single_statement(self) -> AsyncGenerator[Tx]:
         """Yield a connection for one statement outside a transaction, which reads no rows of agents.
 
-        Raises DatabaseError.
+        Raises DatabaseError if the server or connection fails.
         """
         async with _acquire(self._pool) as connection:
             with _translate_role_errors():

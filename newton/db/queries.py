@@ -18,9 +18,9 @@ NAME_PATTERN = re.compile(r"^-- name: (\w+)\(([^)]*)\)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class SqlQuery:
-    """A named SQL statement. Its methods take the values of the parameters as keyword arguments.
+    """A named SQL statement. Its methods take the values of its parameters as keyword arguments.
 
-    It `writes` if its text changes rows by itself; a function that it calls may do so all the same.
+    `writes` is True if its text changes rows by itself; a function that it calls may do so all the same.
     """
 
     name: str
@@ -29,6 +29,7 @@ class SqlQuery:
     writes: bool = False
 
     def bind(self, **arguments: object) -> list[object]:
+        """Return the values of the arguments in the order of the parameters."""
         if arguments.keys() != set(self.args):
             raise TypeError(f"The query {self.name} takes the arguments {self.args}, not {tuple(arguments)}")
         return [arguments[name] for name in self.args]
@@ -40,7 +41,7 @@ class SqlQuery:
         return await tx.fetchrow(self.sql, *self._prepare(arguments))
 
     async def stream(self, tx: Tx, **arguments: object) -> AsyncGenerator[Record]:
-        """Yield the rows from a server-side cursor, so that memory use does not grow with their number."""
+        """Yield the rows one by one from a server-side cursor, so that memory use does not grow with their number."""
         async for row in tx.cursor(self.sql, *self.bind(**arguments), prefetch=PREFETCH_ROWS):
             yield row
 
@@ -72,5 +73,5 @@ def parse_queries(text: str) -> dict[str, SqlQuery]:
 
 
 def load(package: str, file: str) -> dict[str, SqlQuery]:
-    """Return the statements of the .sql file in a package by name."""
+    """Return the statements of the .sql file `file` in a package, by name."""
     return parse_queries((resources.files(package) / file).read_text(encoding="utf-8"))

@@ -46,7 +46,10 @@ UTF8 = "template template0 encoding 'UTF8' locale 'C.UTF-8'"  # of `create datab
 
 @dataclass(frozen=True, slots=True)
 class MissingRequirement:
-    """One thing that the server lacks. `sql` are the statements for an administrator, if statements can provide it."""
+    """One thing that Newton needs and the server lacks.
+
+    `sql` are the statements for an administrator that provide it.
+    """
 
     problem: str
     remedy: str
@@ -55,7 +58,7 @@ class MissingRequirement:
 
 @dataclass(frozen=True, slots=True)
 class RoleState:
-    """One of the two roles on the server, as the owner of the database sees it."""
+    """One of Newton's two roles on the server, as the owner of the database sees it."""
 
     name: str
     exists: bool
@@ -67,7 +70,7 @@ class RoleState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerState:
-    """A database before or after the installation, and the rights of the user that connects to it.
+    """The state of a database server, of Newton's schemas in it, and the rights of the user that connects to it.
 
     `schemas` are those with the names of Newton's, `foreign_schemas` those of them that belong to somebody else. The
     values for the schema public are None if there is no such schema.
@@ -95,12 +98,15 @@ class OwnerState:
 
 
 async def find_missing(conn: Tx, *, roles: DatabaseRoles | None = None) -> list[MissingRequirement]:
-    """Return what the server of the connection lacks. Nothing is changed."""
+    """Return what Newton needs and the server of the connection lacks, such as pgvector or a role.
+
+    Nothing is changed.
+    """
     return list(list_missing(await _read_state(conn, roles or await read_roles(conn))))
 
 
 async def require(conn: Tx, roles: DatabaseRoles) -> None:
-    """Raise SchemaVersionError with all remedies if the server lacks something."""
+    """Raise SchemaVersionError, with all remedies as its hint, if the server lacks what Newton needs."""
     missing = await find_missing(conn, roles=roles)
     if missing:
         # the printed SQL is the remedy of several; a single one is short enough to be named
@@ -125,7 +131,7 @@ async def _read_role(conn: Tx, role: str) -> RoleState:
 
 
 def list_missing(state: OwnerState) -> Generator[MissingRequirement]:
-    """Yield what a server lacks."""
+    """Yield what Newton needs and a server in this state lacks."""
     database, owner = quote_identifier(state.database), quote_identifier(state.owner)
     yield from _check_server(state)
     yield from _check_vector(state)
@@ -159,6 +165,7 @@ def _check_server(state: OwnerState) -> Generator[MissingRequirement]:
 
 
 def _check_vector(state: OwnerState) -> Generator[MissingRequirement]:
+    """Yield what is missing of pgvector: the extension, a new enough version, or the right to use it."""
     if state.vector_available is None or _is_old(state.vector_available):
         found = f"pgvector {state.vector_available}" if state.vector_available else "no pgvector"
         problem = f"The server has {found}; Newton needs pgvector {NEEDED_VECTOR} or later."
@@ -188,6 +195,7 @@ def _is_old(version: str) -> bool:
 
 
 def _check_role(state: OwnerState, role: RoleState) -> Generator[MissingRequirement]:
+    """Yield what is missing of a role: the role itself, or a right on it."""
     owner, can_open = quote_identifier(state.owner), bool(state.is_public_open or state.opens_public)
     to_open = () if can_open or role.uses_public else (f"grant usage on schema public to {role.name}",)
     if not role.exists:

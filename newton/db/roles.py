@@ -32,7 +32,7 @@ class DatabaseRoles(NamedTuple):
     worker: str
 
     def fill_in(self, sql: str) -> str:
-        """Return a migration with the names of these roles in the place of newton_app and newton_worker."""
+        """Return the text of a migration with these roles in place of newton_app and newton_worker."""
         return PLACEHOLDER_PATTERN.sub(lambda match: getattr(self, match[1]), sql)
 
 
@@ -59,7 +59,7 @@ def derive_roles(database: str) -> DatabaseRoles:
 
 
 async def read_roles(conn: Tx) -> DatabaseRoles:
-    """Return the roles of the database; of a database without Newton's schema, those that it is going to have."""
+    """Return the roles of the database; before Newton's schema is created, the roles that it will get."""
     row = await SQL["find_names"].fetch_one(conn)
     assert row is not None
     if row["has_functions"]:
@@ -70,7 +70,7 @@ async def read_roles(conn: Tx) -> DatabaseRoles:
 
 
 async def create_roles(conn: Tx, roles: DatabaseRoles) -> None:
-    """Create the roles that are missing, and let them use pgvector and the database user work as them.
+    """Create the missing roles, let them use pgvector, and let the database user act as them.
 
     Raises InsufficientPrivilegeError if the user may not create or grant roles.
     """
@@ -85,7 +85,7 @@ async def create_roles(conn: Tx, roles: DatabaseRoles) -> None:
 
 
 async def may_become(conn: Tx, role: str) -> bool:
-    """Return whether the database user may `set role` to an existing role, by trying it."""
+    """Return whether the database user may act as an existing role (`set role`), by trying it."""
     transaction = conn.transaction()
     await transaction.start()
     try:
@@ -108,9 +108,9 @@ async def require_all_rows(conn: Tx) -> None:
 
 @asynccontextmanager
 async def writable_tables(conn: Tx) -> AsyncGenerator[None]:
-    """Let the owner of the tables write the rows of all agents in the block of the open transaction.
+    """Let the owner of the tables write the rows of all agents within the block, which may rename and drop tables.
 
-    The block may rename and drop tables.
+    It is for the open transaction.
     """
     tables = await SQL["list_confined"].fetch_all(conn)
     for table in tables:

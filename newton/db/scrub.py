@@ -16,9 +16,9 @@ SQL = load("newton.db", "scrub.sql")
 async def scrub(settings: Settings) -> int:
     """Rewrite all tables without their deleted rows, and return the number of tables.
 
-    PostgreSQL marks a deleted row as free space, and overwrites it only when it needs the space. The write-ahead log
-    is switched to a new file; old files are overwritten later. Each table is locked while it is rewritten. Raises
-    DatabaseError.
+    PostgreSQL marks a deleted row as free space, and overwrites it only when it needs the space. The write-ahead log is
+    switched to a new file; old files are overwritten later. Each table is locked while it is rewritten. Raises
+    DatabaseError if the database cannot be opened or a statement fails.
     """
     async with open_owner_connection(settings) as connection:
         tables = [row["name"] for row in await SQL["list_text_tables"].fetch_all(connection)]

@@ -31,7 +31,7 @@ SOCKET_PATH_LIMIT = 100  # bytes; the kernel allows 107 with the file's own name
 
 @dataclass(frozen=True, slots=True)
 class ServerPaths:
-    """The paths of the server of one home folder. `user` is None if the server runs as the current user."""
+    """The paths of the embedded server of the data folder `home`. `user` is None if it runs as the current user."""
 
     home: Path
     base: Path
@@ -69,7 +69,7 @@ def ensure_private_folder(folder: Path) -> None:
 
 
 def find_server_logs(home: Path) -> tuple[Path, ...]:
-    """Return the log files of the embedded server of a home folder."""
+    """Return the log files of the embedded server of the data folder `home`."""
     log = find_database_folder(home) / LOG_FILE
     return (log,) if log.is_file() else ()
 
@@ -85,7 +85,10 @@ def find_database_folder(home: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class OrphanedDatabase:
-    """A database folder of root which its data folder `home` does not name. `owner` is the system user of its files."""
+    """A database that root's embedded server left behind: its data folder `home` does not name its `folder` any more.
+
+    `owner` is the system user of its files.
+    """
 
     folder: Path
     home: Path
@@ -93,14 +96,14 @@ class OrphanedDatabase:
 
     @property
     def may_run(self) -> bool:
-        """Return whether a server may still run in it."""
+        """Return whether a server may still run on this database."""
         return (self.folder / "postgres" / "postmaster.pid").exists()
 
 
 def find_orphans() -> list[OrphanedDatabase]:
-    """Return the database folders of root whose data folder was deleted or names another one.
+    """Return the databases of root whose data folder was deleted or names another one.
 
-    Folders that this user may not read are left out.
+    Those that this user may not read are left out.
     """
     orphans: list[OrphanedDatabase] = []
     for file in sorted(ROOT_HOME.glob(f"*/{HOME_FILE}")) if ROOT_HOME.is_dir() else ():
@@ -112,7 +115,7 @@ def find_orphans() -> list[OrphanedDatabase]:
 
 
 def resolve_paths(home: Path) -> ServerPaths:
-    """Return the paths of the server, and create what is missing.
+    """Return the paths of the embedded server of the data folder `home`, and create the folders that are missing.
 
     For root they belong to another system user, because PostgreSQL refuses to run as root.
     """
@@ -147,12 +150,13 @@ def _find_package() -> Path:
 def find_admin_program(name: str) -> str:
     """Return the path of an administration program, or its name if it is not found.
 
-    It also looks in the folders of such programs: a root shell made by "su" does not have them in PATH.
+    Folders of such programs that are not in PATH are searched too: a root shell made by "su" lacks them.
     """
     return shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin") or name
 
 
 def _ensure_server_user() -> None:
+    """Create the system user under which root's server runs, if it is missing. Raises DatabaseError if this fails."""
     with contextlib.suppress(KeyError):
         pwd.getpwnam(SERVER_USER)
         return
@@ -226,9 +230,7 @@ def _make_readable(tree: Path) -> None:
 
 
 def ensure_socket_folder(folder: Path) -> None:
-    """Create the socket folder in /tmp, where anyone can create it. Raises DatabaseError if it belongs to another
-    user.
-    """
+    """Create the folder of the server's socket in /tmp. Raises DatabaseError if another user has created it."""
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     found = folder.lstat()

@@ -22,7 +22,7 @@ select
 
 
 class DatabaseSnapshot(NamedTuple):
-    """The transactions of a server that have ended: those below `xmax`, without those `in_progress`."""
+    """The transactions of a server that have ended: those with ids below `xmax`, without those `in_progress`."""
 
     server: str
     xmax: int
@@ -30,7 +30,7 @@ class DatabaseSnapshot(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "DatabaseSnapshot":
-        """Return the snapshot that `SNAPSHOT_SQL` returned as text.
+        """Return the snapshot from the text that the statement `SNAPSHOT_SQL` returns.
 
         >>> DatabaseSnapshot.parse("7:9:7 10.0.0.1:5432")
         DatabaseSnapshot(server='10.0.0.1:5432', xmax=9, in_progress=frozenset({7}))
@@ -47,10 +47,10 @@ class DatabaseSnapshot(NamedTuple):
 
 
 class TransactionLog:
-    """The transactions of this process that wrote, each with its agent; None if no context depends on it.
+    """The transactions of this process that wrote, each with its agent; None for one that no context depends on.
 
-    No context depends on transactions of the job queue, or on those that only store a context. The transactions of
-    other processes are unknown. The log is kept from the first snapshot on.
+    No context (text for a model) depends on transactions of the job queue, or on those that only store a context. The
+    transactions of other processes are unknown. The log is kept from the first snapshot on.
     """
 
     def __init__(self) -> None:
@@ -59,13 +59,13 @@ class TransactionLog:
         self.is_kept = False
 
     def set_server(self, agent: UUID, server: str) -> None:
-        """Set the server that has the rows of an agent."""
+        """Record which server has the rows of an agent."""
         self._servers[agent] = server
         if len(self._servers) > MAX_LOGGED:
             del self._servers[next(iter(self._servers))]
 
     def find_server(self, agent: UUID | None) -> str | None:
-        """Return the server that had the rows of an agent at its last snapshot; None without a snapshot."""
+        """Return the server that had the rows of an agent at its last snapshot; None if there was no snapshot."""
         return self._servers.get(agent) if agent else None
 
     def add(self, server: str, transaction_id: int, agent: UUID | None) -> None:

@@ -31,7 +31,7 @@ class ToolDefinition:
 
     @cached_property
     def function_json(self) -> str:
-        """Return the function definition as JSON, as it is used to count tokens."""
+        """Return the function definition as JSON text, by which its tokens are counted."""
         return json.dumps(self.function, ensure_ascii=False)
 
 
@@ -40,8 +40,8 @@ class RequestOptions:
     """Options of a request to a model.
 
     `tools` are tools of the caller. `own_tools` are Newton's; they are omitted for a model without tool support.
-    `extra_body` are further fields in OpenAI's format, which are sent unchanged. `reply_room` are the tokens of the
-    context window that the prompt leaves; None if they are not known.
+    `extra_body` are further fields in OpenAI's format, which are sent unchanged. `reply_room` is the number of tokens
+    of the context window that the prompt leaves; None if it is not known.
     """
 
     tools: tuple[ToolDefinition, ...] = ()
@@ -59,8 +59,8 @@ class ChatMessage:
     """A message sent to a model. The role `assistant` may have tool calls; the role `tool` answers `tool_call_id`.
 
     `is_history` marks messages before the current input. `parts` (such as images) are sent instead of `text`, which
-    describes them. `name` tells apart several speakers of a role; what the speaker said begins in the text after
-    `memory_chars`, the context.
+    describes them. `name` tells apart several speakers of a role. The first `memory_chars` characters of the text are
+    the context from memory; what the speaker said follows.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -84,7 +84,7 @@ class ChatMessage:
         return replace(self, text=text, calls=other.calls, parts=parts)
 
     def move_name_to_text(self) -> "ChatMessage":
-        """Return the message with the speaker's name put into its text, for a protocol or a server without names."""
+        """Return the message with the speaker's name at the start of its text, for a server without a name field."""
         if not self.name:
             return self
         start, prefix, parts = self.memory_chars, self.name_prefix, self.parts
@@ -95,7 +95,7 @@ class ChatMessage:
 
     @property
     def name_prefix(self) -> str:
-        """Return the prefix with the speaker's name for the text, where names have no field of their own."""
+        """Return the speaker's name as a prefix of the text, for a server without a field for names."""
         return f"{self.name}: " if self.name else ""
 
     def _as_parts(self) -> tuple[ContentPart, ...]:
@@ -122,7 +122,7 @@ def to_openai_message(message: ChatMessage) -> dict[str, object]:
 class ReplyDelta:
     """A part of a reply that is passed to the client but not stored: reasoning, log probabilities, or another choice.
 
-    The fields are those of a choice in a chunk of OpenAI's format. `index` is 0 for the choice that is stored.
+    The fields are those of a choice in a chunk of OpenAI's format. `index` is 0 for the choice whose text is stored.
     """
 
     index: int = 0
@@ -167,7 +167,7 @@ class ChatModel(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the name of the model, as used in usage records."""
+        """Return the name of the model, as records of token usage have it."""
         ...
 
     def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int | None) -> AsyncIterator[str | ChatReply]:
@@ -185,18 +185,16 @@ class ToolModel(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the name of the model, as used in usage records."""
+        """Return the name of the model, as records of token usage have it."""
         ...
 
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
     ) -> AsyncIterator[ReplyPiece | CallRestart | ChatReply]:
-        """Yield the pieces of the reply, then a ChatReply with text, tool calls and usage, as `ChatModel.stream`.
+        """Yield the pieces of the reply, then a ChatReply with text, tool calls and usage.
 
-        A CallRestart may come before the first piece.
-
-        A limit in `options.extra_body` replaces `max_tokens`. Raises RefusedRequestError for an option that the model's
-        server rejects.
+        A CallRestart may come before the first piece. A limit in `options.extra_body` replaces `max_tokens`. Raises
+        ProviderError as `ChatModel.stream`, and RefusedRequestError for an option that the model's server rejects.
         """
         ...
 
@@ -206,10 +204,7 @@ class IsolatableModel(Protocol):
     """Interface of a chat model whose calls are paused while its server fails (circuit breaker)."""
 
     def isolate(self, purpose: str) -> ChatModel:
-        """Return the same model with a circuit breaker of its own for this purpose.
-
-        Its failures pause only calls for this purpose.
-        """
+        """Return the same model with a circuit breaker of its own: its failures pause only calls for this purpose."""
         ...
 
 
@@ -218,11 +213,14 @@ class ModelSelector(Protocol):
     """Interface of a chat model whose server offers several models."""
 
     def with_model(self, name: str | None) -> ChatModel:
-        """Return a chat model for the model `name` of the same server; for None, the default model."""
+        """Return a chat model for the model `name` of the same server; for None, its default model."""
         ...
 
     async def list_models(self) -> Sequence[str]:
-        """Return the names of the models that the server offers. Raises ProviderError if it cannot be asked."""
+        """Return the names of the models that the server offers.
+
+        Raises ProviderError if the server does not list them.
+        """
         ...
 
     async def resolve_name(self) -> str:

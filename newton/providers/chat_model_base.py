@@ -19,7 +19,7 @@ from newton.providers.upstreams import ModelUpstream
 
 
 class UpstreamChat(ABC):
-    """Base class of a chat model at an upstream; a subclass implements the protocol of the server.
+    """Base class of a chat model at an upstream (model server); a subclass implements the protocol of the server.
 
     Without a model name, the default of the provider is used, or the only model of another server; see
     `find_only_model`.
@@ -39,12 +39,12 @@ class UpstreamChat(ABC):
 
     @property
     def upstream(self) -> ModelUpstream:
-        """Return the upstream (server) of the model."""
+        """Return the model server in the settings that has the model."""
         return self._upstream
 
     @property
     def name(self) -> str:
-        """Return the name of the model; a description while the name is not known."""
+        """Return the name of the model; a description of the server while the name is not known."""
         known = self._known_name
         return self._upstream.label(known) if known else f"the model of {self._upstream.address}"
 
@@ -53,11 +53,11 @@ class UpstreamChat(ABC):
         return self._model or model_catalog.known_only_model(self._upstream)
 
     def with_model(self, name: str | None) -> Self:
-        """Return a chat model for the model `name` of the same server; for None, the one of the settings."""
+        """Return a chat model for the model `name` of the same server; for None, the model in the settings."""
         return self._copy(name, self._purpose)
 
     def isolate(self, purpose: str) -> Self:
-        """Return the same model with a circuit breaker of its own for this purpose."""
+        """Return the same model with a circuit breaker of its own: its failures pause only calls for this purpose."""
         return self._copy(self._model, purpose)
 
     def _copy(self, model: str | None, purpose: str) -> Self:
@@ -65,14 +65,14 @@ class UpstreamChat(ABC):
 
     @property
     def known_window(self) -> ContextWindow:
-        """Return the context window, as far as it is known without a request."""
+        """Return the context window (maximum tokens), as far as it is known without a request."""
         if (name := self._known_name) is None:
             return ASSUMED_WINDOW
         key = self._key(name)
         return self._windows.apply(key, self._find_stated_window(name, model_catalog.find_reported_window(key)))
 
     async def find_window(self) -> ContextWindow:
-        """Return the context window, after asking the server if that may know it. A server that fails is ignored.
+        """Return the context window; ask the server first if it may know it. A server that fails is ignored.
 
         A window that the server has reported before is returned at once, and asked for again in the background.
         """
@@ -84,7 +84,10 @@ class UpstreamChat(ABC):
         return self.known_window
 
     async def learn_window(self, tokens: int, *, is_guess: bool) -> None:
-        """Keep the context window that the refusal of a prompt has shown; nothing while the model's name is unknown."""
+        """Keep the context window that a refused prompt has shown, a guess only in this process.
+
+        Nothing is kept while the model's name is unknown.
+        """
         if (name := self._known_name) is None:
             return
         key = self._key(name)
@@ -103,7 +106,10 @@ class UpstreamChat(ABC):
         return find_published_window(self._upstream.provider, model) or ASSUMED_WINDOW
 
     async def list_models(self) -> Sequence[str]:
-        """Return the names of the models that the server offers. Raises ProviderError if it cannot be asked."""
+        """Return the names of the models that the server offers.
+
+        Raises ProviderError if the server does not list them.
+        """
         return await model_catalog.list_models(self._upstream, self._client)
 
     async def resolve_name(self) -> str:
@@ -114,13 +120,16 @@ class UpstreamChat(ABC):
     def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncGenerator[str | ChatReply]:
-        """Stream a reply, as `StructuredModel.stream`."""
+        """Stream the pieces of a reply, then a ChatReply with all of it.
+
+        With a `schema`, JSON that matches it is asked for.
+        """
 
     @abstractmethod
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
     ) -> AsyncGenerator[ReplyPiece | CallRestart | ChatReply]:
-        """Stream a reply that may contain tool calls, as `ToolModel.answer`."""
+        """Stream the pieces of a reply that may have tool calls, then a ChatReply, as `ToolModel.answer` describes."""
 
     async def _open_endpoint(self) -> ModelEndpoint:
         name = await self.resolve_name()

@@ -55,7 +55,7 @@ _EXCESS_PATTERNS = (rf"exceeded (?:max )?context length by {_NUMBER}",)
 
 
 def read_refusal(body: object) -> str:
-    """Return the message in the error of a server, without the request that it may quote.
+    """Return the message in the error body of a server, without the request that it may quote.
 
     Ollama and proxies send the error of another server as JSON within the message.
 
@@ -78,7 +78,7 @@ def read_refusal(body: object) -> str:
 
 
 def parse_refused_size(text: str) -> RefusedSize:
-    """Return the numbers of tokens in the error of a server.
+    """Return the numbers of tokens in the error message of a server that refuses a prompt as too long; None for others.
 
     >>> parse_refused_size("prompt is too long: 212000 tokens > 200000 maximum")
     RefusedSize(window=200000, prompt=212000, excess=None)
@@ -128,25 +128,25 @@ class WindowedModel(Protocol):
 
     @property
     def known_window(self) -> ContextWindow:
-        """Return the context window, as far as it is known without a request."""
+        """Return the context window (maximum tokens), as far as it is known without a request."""
         ...
 
     async def find_window(self) -> ContextWindow:
-        """Return the context window, after asking the server if that may know it. A server that fails is ignored."""
+        """Return the context window; ask the server first if it may know it. A server that fails is ignored."""
         ...
 
     async def learn_window(self, tokens: int, *, is_guess: bool) -> None:
-        """Keep the context window that the refusal of a prompt has shown; a guess only in this process."""
+        """Keep the context window that a refused prompt has shown; a guess only in this process."""
         ...
 
 
 async def find_window(model: object) -> ContextWindow:
-    """Return the context window of a chat model, or a default if the model does not implement WindowedModel."""
+    """Return the context window of a chat model; ASSUMED_WINDOW if it does not implement WindowedModel."""
     return await model.find_window() if isinstance(model, WindowedModel) else ASSUMED_WINDOW
 
 
 def get_known_window(model: object) -> ContextWindow:
-    """Return the context window of a chat model, as far as it is known without a request."""
+    """Return the context window of a chat model, as far as it is known without a request; else ASSUMED_WINDOW."""
     return model.known_window if isinstance(model, WindowedModel) else ASSUMED_WINDOW
 
 
@@ -165,7 +165,7 @@ def _load_published_windows() -> Mapping[str, Mapping[str, int]]:
 
 @dataclass(slots=True)
 class LearntWindows:
-    """The windows that refusals have shown, in the JSON file `path`; None keeps them only in this process.
+    """The context windows that refused prompts have shown, in the JSON file `path`; None keeps them in this process.
 
     Processes share the file without a lock: an entry that is lost costs one more refusal. The file is read at the start
     and before it is written. Guesses are not written.
@@ -179,13 +179,16 @@ class LearntWindows:
         self._read()
 
     def apply(self, key: EndpointKey, stated: ContextWindow) -> ContextWindow:
-        """Return the learnt window if it is below `stated` and was learnt while this was stated, else `stated`."""
+        """Return the learnt window if it is smaller than `stated` and was learnt beside the same one; else `stated`."""
         name = _to_name(key)
         tokens, beside = self._guesses.get(name) or self._kept.get(name, (0, 0))
         return ContextWindow(tokens, "refusal") if beside == stated.tokens and 0 < tokens < beside else stated
 
     def learn(self, key: EndpointKey, tokens: int, stated: ContextWindow, *, is_guess: bool) -> None:
-        """Keep the window of a model. A file that cannot be written is ignored."""
+        """Keep the window of a model, beside the one that was `stated` (by the settings, say).
+
+        A failed write is ignored.
+        """
         name, entry = _to_name(key), [tokens, stated.tokens]
         if is_guess:
             self._guesses[name] = entry

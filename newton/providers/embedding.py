@@ -29,7 +29,7 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return one float32 unit vector per text, in order, each with `dimensions` elements.
 
-        Raises ProviderError on failure.
+        Raises ProviderError if the model fails.
         """
         ...
 

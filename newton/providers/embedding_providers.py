@@ -41,7 +41,10 @@ def _load_multilingual() -> "Embedder":
 
 
 class MissingEmbedder:
-    """Stands for the embedding model of the memories when it is not configured. Raises ProviderError on use."""
+    """Stands for an embedding model that is not configured but was used for the memories.
+
+    Raises ProviderError on use.
+    """
 
     def __init__(self, identity: str) -> None:
         self.name, self.identity, self.dimensions = identity, identity, 1
@@ -54,7 +57,7 @@ class MissingEmbedder:
 
 
 def embedder_for(identity: str | None, settings: Settings, configured: "Embedder | None") -> "Embedder | None":
-    """Return the embedder for the model `identity`, with which the memories were embedded.
+    """Return the embedder for the model `identity`, with which the agent's memories were embedded.
 
     It may differ from the `configured` one. Return `configured` if `identity` is None or if embeddings are turned off.
     """

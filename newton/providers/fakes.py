@@ -48,7 +48,7 @@ class BrokenEmbedder:
 
 
 class ScriptedChat:
-    """A chat model that replies with the next of its texts, and records received messages. A word is one token."""
+    """A chat model that replies with the next of its texts, and records the messages it gets. A word is one token."""
 
     name = "scripted"
 

@@ -74,12 +74,12 @@ class MiniLM:
         return await asyncio.to_thread(self.embed_questions_now, texts)
 
     def embed_questions_now(self, texts: Sequence[str]) -> list[Vector]:
-        """Encode questions in the current thread, as `embed_questions`."""
+        """Encode questions in the current thread; return unit vectors close to those of texts that answer them."""
         with self._cores:
             return load_encoder().encode_questions(texts)
 
     def embed_now(self, texts: Sequence[str]) -> list[Vector]:
-        """Embed texts in the current thread.
+        """Return the unit vectors of texts, computed in the current thread.
 
         Batches of all threads share the cores, so a query waits for at most one batch of a large job.
         """
@@ -106,7 +106,7 @@ class MiniLM:
 
 
 def verify_file(path: Path, sha256: str = weights.SHA256) -> Path:
-    """Return the path if the file has the expected SHA-256 (20 MB take 20 ms). Raises ProviderError if not."""
+    """Return the path if the file has the expected SHA-256 hash (20 MB take 20 ms); else raise ProviderError."""
     try:
         with path.open("rb") as file:
             intact = hashlib.file_digest(file, "sha256").hexdigest() == sha256
@@ -130,7 +130,7 @@ def group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def pad_pieces(pieces: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the word pieces of texts as rows of equal length, and 1 for each piece that is not padding."""
+    """Return two arrays with a row for each text: its word pieces, padded, and a mask with 1 for each piece."""
     ids = np.zeros((len(pieces), max(map(len, pieces))), dtype=np.int64)
     mask = np.zeros_like(ids)
     for row, text_ids in enumerate(pieces):
@@ -139,7 +139,7 @@ def pad_pieces(pieces: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDAr
 
 
 def clean_text(text: str) -> str:
-    """Truncate a long text, and replace lone surrogates, which the tokenizer rejects."""
+    """Truncate a text that is too long, and replace lone surrogates, which the tokenizer rejects."""
     text = text if len(text) <= MAX_CHARS else " ".join(text.split())[:MAX_CHARS]
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
@@ -158,12 +158,12 @@ def build_tokenizer() -> Tokenizer:
 
 @cache
 def load_session(path: str, provider: str) -> ort.InferenceSession:
-    """Return an inference session of a model file, which threads may share."""
+    """Return an ONNX inference session of a model file, which threads may share. `provider` names the device."""
     return ort.InferenceSession(path, create_options(), providers=[provider])
 
 
 def create_options() -> ort.SessionOptions:
-    """Return the options of a session of a small model."""
+    """Return the options of an ONNX inference session of a small model."""
     options = ort.SessionOptions()
     # One core per batch: a second core does not speed up a short text, and takes a sixth more CPU time.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -177,7 +177,7 @@ TABLE_OFFSET, SCALES_OFFSET = 161_538, 11_882_049
 
 
 class WordTable:
-    """The vector of each word piece, read from the file of the embedding model when it is needed."""
+    """The vectors of word pieces, each read from the file of the embedding model when it is needed."""
 
     def __init__(self) -> None:
         """Open the file. Raises ProviderError if it is damaged."""
@@ -186,27 +186,27 @@ class WordTable:
         self._rows, self._scales = rows.view(np.int8).reshape(WORDS, DIMENSIONS), scales.view("<f4")[:, None]
 
     def take_vectors(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the vector of each word piece of an array of their numbers in the vocabulary, as a last dimension."""
+        """Return the vectors of an array of word piece numbers; they are its last dimension."""
         return np.multiply(self._rows[ids], self._scales[ids], dtype=np.float32)
 
 
 @cache
 def open_base() -> NDArray[np.uint8]:
-    """Return the bytes of the embedding model's file, opened once. Raises ProviderError if it is damaged."""
+    """Return the bytes of the embedding model's file, mapped once. Raises ProviderError if the file is damaged."""
     return np.memmap(verify_file(weights.model_path()), np.uint8, "r")
 
 
 @cache
 def load_word_table() -> WordTable:
-    """Return the table, opened once. Raises ProviderError if the file is damaged."""
+    """Return the table of word vectors, opened once. Raises ProviderError if the file is damaged."""
     return WordTable()
 
 
 def load_layers(model: Path) -> ort.InferenceSession:
-    """Return the session of a transformer's layers: those in its file, and those in the embedding model's.
+    """Return the inference session of a transformer's layers: those in its file, and those in the embedding model's.
 
-    Raises ProviderError if a file is damaged: the SHA-256 of `model` is not the one that the training wrote beside it.
-    Raises it too if ONNX Runtime cannot load the layers.
+    Raises ProviderError if ONNX Runtime cannot load the layers, or if the SHA-256 of `model` is not the one that the
+    training wrote beside it.
     """
     try:
         sha256 = model.with_suffix(".sha256").read_text(encoding="ascii").strip()
@@ -250,7 +250,7 @@ class QuestionEncoder:
 
 @cache
 def load_encoder() -> QuestionEncoder:
-    """Return the encoder, loaded once. Raises ProviderError if a file is damaged."""
+    """Return the encoder of questions, loaded once. Raises ProviderError if a file is damaged."""
     return QuestionEncoder()
 
 
@@ -260,7 +260,7 @@ CLS, SEP = 101, 102
 
 
 class PairReader:
-    """Reads pairs of statements. Loading takes 0.1 s, a pair 2 to 4 ms of one core.
+    """A local model that reads pairs of statements. Loading takes 0.1 s, a pair 2 to 4 ms of one core.
 
     Each pair is read alone: the scales of the quantization are those of a batch, so in a batch the score of a pair
     would depend on the others.
@@ -293,7 +293,7 @@ class PairReader:
 
 @cache
 def load_reader() -> PairReader:
-    """Return the reader, loaded once. Raises ProviderError if a file is damaged."""
+    """Return the reader of pairs, loaded once. Raises ProviderError if a file is damaged."""
     return PairReader()
 
 

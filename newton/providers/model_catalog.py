@@ -35,12 +35,15 @@ _listings: dict[ModelUpstream, _Listing] = {}
 
 
 async def list_models(upstream: ModelUpstream, client: openai.AsyncOpenAI) -> tuple[str, ...]:
-    """Return the names of the chat models of a server. Raises ProviderError if the server cannot be asked."""
+    """Return the names of the chat models of a server. Raises ProviderError if the server does not list them."""
     return tuple(await describe_models(upstream, client))
 
 
 async def describe_models(upstream: ModelUpstream, client: openai.AsyncOpenAI) -> Mapping[str, Fields]:
-    """Return what a server reports on its chat models, by name. Raises ProviderError if it cannot be asked."""
+    """Return the fields that a server reports for each chat model, by name.
+
+    Raises ProviderError if the server does not list its models.
+    """
     now = asyncio.get_running_loop().time()
     cached = _listings.get(upstream)
     if cached is None or cached.expires_at < now:
@@ -49,6 +52,10 @@ async def describe_models(upstream: ModelUpstream, client: openai.AsyncOpenAI) -
 
 
 async def _fetch_models(upstream: ModelUpstream, client: openai.AsyncOpenAI) -> Mapping[str, Fields]:
+    """Request the list of models; return the fields of those that can chat, by name.
+
+    Raises ProviderError if this fails.
+    """
     query, headers = LIST_QUERY if upstream.provider == "anthropic" else None, build_request_headers(upstream)
     try:
         async with asyncio.timeout(LIST_SECONDS):
@@ -89,7 +96,7 @@ async def find_only_model(upstream: ModelUpstream, client: openai.AsyncOpenAI) -
 
 
 def known_only_model(upstream: ModelUpstream) -> str | None:
-    """Return the result of `find_only_model` if it is known without a request, else None."""
+    """Return what `find_only_model` would, if it is known without a request; else None."""
     if upstream.is_provider_itself:
         return DEFAULT_MODELS[upstream.provider]
     listing = _listings.get(upstream)
@@ -118,15 +125,16 @@ _questions: dict[EndpointKey, asyncio.Task[None]] = {}
 
 
 def find_reported_window(key: EndpointKey) -> int | None:
-    """Return the context window that the server last reported for a model; None if it was not asked or reports none."""
+    """Return the context window that the server last reported for a model; None if not asked, or none was reported."""
     answer = _answers.get(key)
     return answer.tokens if answer else None
 
 
 async def ask_window(upstream: ModelUpstream, client: openai.AsyncOpenAI, key: EndpointKey) -> int | None:
-    """Return the context window of a model in tokens, as its server reports it; None if it does not.
+    """Return the context window of a model in tokens, as its server reports it; None if it reports none.
 
-    The answer is cached for ten minutes. All callers share one question; none waits for it if the window was known.
+    The answer is cached for ten minutes. Concurrent callers share one request; none waits for it if the window was
+    known.
     """
     answer = _answers.get(key)
     if answer and asyncio.get_running_loop().time() < answer.expires_at:
@@ -149,7 +157,7 @@ async def _refresh_answer(upstream: ModelUpstream, client: openai.AsyncOpenAI, k
 
 
 async def _ask(upstream: ModelUpstream, client: openai.AsyncOpenAI, model: str) -> tuple[int | None, float]:
-    """Return the window (None if not reported), and the seconds for which to cache this answer."""
+    """Return the context window (None if not reported), and the seconds for which to cache this answer."""
     models = await describe_models(upstream, client)
     listed = cast("ProbeFields", models.get(model) or models.get(f"{model}:latest") or {})
     fields: ProbeFields = {**(listed.get("meta") or {}), **listed}
@@ -170,7 +178,7 @@ async def _ask(upstream: ModelUpstream, client: openai.AsyncOpenAI, model: str) 
 
 
 async def _ask_ollama(client: openai.AsyncOpenAI, root: str, model: str) -> int | None:
-    """Return the window of a loaded model, else the one in which Ollama will load it.
+    """Return the window in which a model is loaded in Ollama; if it is not, the one in which Ollama will load it.
 
     Ollama shortens a longer prompt without an error, so a window that is too large would lose the system message.
     """

@@ -63,7 +63,7 @@ _KEY_PATTERN = re.compile(r"(?i:\bbearer\s+\S+)|\bsk-\S+|(?<=://)[^\s/@]+(?=@)|(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEndpoint:
-    """A model of an upstream. It has one circuit breaker for each purpose of calls."""
+    """A model at an upstream (model server). Calls for each purpose have a circuit breaker of their own."""
 
     client: openai.AsyncOpenAI
     model: str
@@ -83,7 +83,7 @@ class ModelEndpoint:
         return get_breaker(self.key, self.purpose)
 
     def deadline(self) -> float:
-        """Return the time at which a call that begins now must end, in event loop time.
+        """Return the time, of the event loop's clock, at which a call that begins now must end.
 
         Raises ProviderError while the circuit breaker pauses calls.
         """
@@ -97,7 +97,7 @@ class ModelEndpoint:
         return now + self.upstream.seconds
 
     def record_result(self, error: Exception | None) -> None:
-        """Tell the circuit breaker whether an attempt failed; `error` is None for a success."""
+        """Record for the circuit breaker whether an attempt failed; `error` is None for a success."""
         failure = self._describe_failure(error) if error else ""
         self.breaker.record_result(asyncio.get_running_loop().time(), failed=_is_outage(error), failure=failure)
 
@@ -112,7 +112,7 @@ class ModelEndpoint:
         return f"The last failure: {what.format(address=self.address, model=self.model, status=status)}"
 
     async def call(self, send: Callable[[], Awaitable[T]], *, deadline: float, allow_retry: bool = True) -> T:
-        """Await `send` and return its result. After an outage or a rate limit, await it once more.
+        """Await `send` and return its result; after an outage or a rate limit, await it once more.
 
         The repetition needs retry budget and time before the deadline. Raises TimeoutError at the deadline.
         """
@@ -170,7 +170,7 @@ def make_client(upstream: ModelUpstream) -> openai.AsyncOpenAI:
 
 @cache  # loading takes 20 ms, and every agent has clients of its own
 def load_certificates() -> ssl.SSLContext:
-    """Return a TLS context that trusts the usual certificate authorities, or those that the environment names."""
+    """Return a TLS context that trusts the usual certificate authorities, or those that environment variables name."""
     return httpx2.create_ssl_context()
 
 

@@ -57,7 +57,7 @@ class MultilingualE5:
         return await asyncio.to_thread(self.embed_now, texts)
 
     def embed_now(self, texts: Sequence[str]) -> list[Vector]:
-        """Embed texts in the current thread."""
+        """Return the unit vectors of texts, computed in the current thread."""
         vectors = list[Vector]()
         for start in range(0, len(texts), BATCH_TEXTS):
             batch = [clean_text(text).replace("\0", " ") for text in texts[start : start + BATCH_TEXTS]]

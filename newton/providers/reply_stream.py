@@ -35,7 +35,10 @@ _kept: OrderedDict[tuple[EndpointKey, str], CallExtras] = OrderedDict()
 
 
 def keep_call_extras(endpoint: EndpointKey, extras: Mapping[str, CallExtras]) -> None:
-    """Keep the data that a server attached to the calls of a reply. `extras` maps ids of calls to the data."""
+    """Keep in memory the data that a server attached to tool calls and wants back later.
+
+    `extras` has it by id of the call.
+    """
     for call_id, fields in extras.items():
         _kept[endpoint, call_id] = fields
         _kept.move_to_end((endpoint, call_id))
@@ -44,7 +47,7 @@ def keep_call_extras(endpoint: EndpointKey, extras: Mapping[str, CallExtras]) ->
 
 
 def find_call_extras(endpoint: EndpointKey, call_id: str) -> CallExtras:
-    """Return the data that the server attached to a call; empty if there was none or it was dropped."""
+    """Return the data that the server attached to a tool call; empty if there was none or it was dropped."""
     return _kept.get((endpoint, call_id), {})
 
 
@@ -67,7 +70,7 @@ async def stream_reply(
     *,
     is_streamed: bool = True,
 ) -> AsyncGenerator[ReplyPiece | CallRestart | ChatReply]:
-    """Yield the pieces of a reply, then the ChatReply, as `ToolModel.answer`.
+    """Yield the pieces of a reply, then the ChatReply with all of it, as `ToolModel.answer` describes.
 
     `start` sends the request; `to_chunk` converts an event of the server to a chunk of OpenAI's format. The setting
     `llm_timeout` limits the time of the whole reply. If `is_streamed`, the request is sent once more when no event has
@@ -108,10 +111,10 @@ async def start_structured(
     schema: type[BaseModel],
     start: Callable[[ModelEndpoint, StreamAccumulator, RequestOptions], Awaitable[C]],
 ) -> C:
-    """Start a request for JSON that matches a schema. If the server rejects the format, try a looser one.
+    """Send a request for JSON that matches a schema; return what `start` returns.
 
-    Raises the first error if it rejects all formats. As this may be an outage, the next call then tries only the
-    loosest.
+    If its format is rejected, try a looser one. Raises the first error if the server rejects all formats. As this may
+    be an outage, the next call then tries only the loosest.
     """
     key, messages = endpoint.key, accumulator.messages
     refusal: openai.APIStatusError | None = None
@@ -135,14 +138,14 @@ async def start_structured(
 
 
 def is_refused_mode(error: openai.APIStatusError) -> bool:
-    """Return True if the error may mean that the server does not support a feature that the request uses."""
+    """Return True if the error may mean that the server does not support a feature of the request, such as tools."""
     return error.status_code in structured_output.REFUSAL_STATUSES and not is_window_overflow(error)
 
 
 async def drop_deltas(
     pieces: AsyncGenerator[ReplyPiece | CallRestart | ChatReply],
 ) -> AsyncGenerator[str | ChatReply]:
-    """Yield only the text pieces and the ChatReply."""
+    """Yield only the pieces of text and the ChatReply of a stream."""
     async with aclosing(pieces):
         async for piece in pieces:
             if isinstance(piece, str | ChatReply):

@@ -111,7 +111,7 @@ class _PartialCall:
 
 @dataclass(slots=True)
 class StreamAccumulator:
-    """The part of a reply received so far, with the messages and the token limit of its request."""
+    """The part of a streamed reply received so far, with the messages and the token limit of its request."""
 
     messages: Sequence[ChatMessage]
     max_tokens: int | None
@@ -155,9 +155,10 @@ class StreamAccumulator:
         return not self.pieces and not self._partial_calls and not self._has_other_output
 
     def add_chunk(self, chunk_data: object) -> list[ReplyPiece]:
-        """Add a chunk, or a whole response. Return its text and its other parts, in the form to pass on.
+        """Add a chunk, or a whole response, of OpenAI's format.
 
-        Raises ValueError for an invalid chunk, or if the reply becomes too long.
+        Return its text and other parts, in the form to pass on. Raises ValueError for an invalid chunk, or if the reply
+        becomes too long.
         """
         chunk = _Chunk.model_validate(chunk_data)
         if (usage := chunk.usage) and usage.prompt_tokens is not None and usage.completion_tokens is not None:
@@ -191,6 +192,7 @@ class StreamAccumulator:
         )
 
     def _add_choice(self, choice: _Choice) -> list[ReplyPiece]:
+        """Add a choice of a chunk, and return its parts to pass on. Of all choices but the first, nothing is stored."""
         fields = choice.delta or choice.message or {}
         if choice.index:
             self._count_other_chars(fields)

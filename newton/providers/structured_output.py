@@ -21,7 +21,10 @@ FormatMode = Literal["schema", "object", "words"]
 
 
 class EndpointKey(NamedTuple):
-    """Identifies an endpoint. Two upstreams are different endpoints, even if they have the same address."""
+    """Identifies a model at a server.
+
+    Two upstreams (servers in the settings) differ even if their addresses are equal.
+    """
 
     upstream: str
     address: str
@@ -47,13 +50,19 @@ _unavailable: set[EndpointKey] = set()
 
 
 def modes_to_try(endpoint: EndpointKey) -> tuple[FormatMode, ...]:
-    """Return the formats to try, the strictest first, from the last one that worked. After an outage, only `words`."""
+    """Return the formats of structured output to try, the strictest first, from the last one that worked.
+
+    After an outage it is only `words`, which adds an example to the prompt.
+    """
     first = "words" if endpoint in _unavailable else _known_modes.get(endpoint, "schema")
     return FORMAT_MODES[FORMAT_MODES.index(first) :]
 
 
 def record_success(endpoint: EndpointKey, mode: FormatMode) -> None:
-    """Record that the endpoint supports a format. After an outage, all formats are tried again from now on."""
+    """Record that the endpoint supports a format of structured output.
+
+    After an outage, all are tried again from now on.
+    """
     if endpoint in _unavailable:
         _unavailable.discard(endpoint)
         _known_modes.pop(endpoint, None)
@@ -62,12 +71,15 @@ def record_success(endpoint: EndpointKey, mode: FormatMode) -> None:
 
 
 def record_outage(endpoint: EndpointKey) -> None:
-    """Record that the endpoint rejected all formats. Until `words` succeeds, no other format is tried."""
+    """Record that the endpoint rejected all formats of structured output.
+
+    Until `words` (an example in the prompt) succeeds, no other format is tried.
+    """
     _unavailable.add(endpoint)
 
 
 def build_response_format(output_type: type[BaseModel], mode: FormatMode) -> "ResponseFormat | None":
-    """Return the field `response_format` of the request; None for the format `words`."""
+    """Return the field `response_format` of the request; None for the format `words`, which needs none."""
     if mode == "schema":
         schema = output_type.model_json_schema()
         return {"type": "json_schema", "json_schema": {"name": output_type.__name__.lower(), "schema": schema}}
@@ -77,7 +89,7 @@ def build_response_format(output_type: type[BaseModel], mode: FormatMode) -> "Re
 def add_schema_to_prompt(
     messages: Sequence[ChatMessage], output_type: type[BaseModel], mode: FormatMode
 ) -> list[ChatMessage]:
-    """Return the messages, with an example of the output at the end of the last one.
+    """Return the messages, with an example of the JSON to return at the end of the last one.
 
     In the format `schema` they are returned unchanged, because the server gets the schema itself.
     """

@@ -29,7 +29,7 @@ class UsageSample(NamedTuple):
 
 
 class TokenCalibration(NamedTuple):
-    """The tokens that a model counts per local token (`ratio`) and in addition per message (`overhead`)."""
+    """How a model counts tokens: `ratio` of them for each token counted locally, and `overhead` for each message."""
 
     ratio: float = 1.0
     overhead: float = DEFAULT_OVERHEAD
@@ -44,7 +44,10 @@ class TokenCalibration(NamedTuple):
 
 
 def fit_calibration(samples: Sequence[UsageSample]) -> TokenCalibration:
-    """Fit ratio and overhead to samples, without implausible ones and outliers. Without samples, return the default."""
+    """Fit ratio and overhead to calls of a model, without outliers and implausible ones.
+
+    Without calls, return the default.
+    """
     plausible = [sample for sample in samples if _is_plausible(sample)]
     if not plausible:
         return TokenCalibration()

@@ -38,7 +38,7 @@ def is_additive(line: str) -> bool:
 
 
 def truncate(text: str, *, max_tokens: int) -> str:
-    """Truncate the text to `max_tokens`. A character that is cut becomes the replacement character."""
+    """Return at most the first `max_tokens` of the text. A character that is cut becomes the replacement character."""
     pieces = [token for part in _split_long_blanks(text) for token in _encoding().encode_ordinary(part)]
     return text if len(pieces) <= max_tokens else _encoding().decode(pieces[:max_tokens])
 

@@ -17,8 +17,9 @@ MAX_RETRY_BUDGET, RETRY_BUDGET_PER_CALL = 3.0, 0.1  # the initial retry budget, 
 class CircuitBreaker:
     """Pauses calls of a failing server: after `failure_threshold` failures in a row, it allows one per cooldown.
 
-    `now` is a time in seconds; all calls must use the same clock. `retry_budget` is the number of retries left; each
-    call adds a fraction. `last_failure` is a sentence about the latest failure; empty if none is recorded.
+    In its methods, `now` is a time in seconds; all calls must use the same clock. `retry_budget` is the number of
+    retries left; each call adds a fraction. `last_failure` is a sentence about the latest failure; empty if there is
+    none.
     """
 
     failure_threshold: int = FAILURE_THRESHOLD
@@ -116,18 +117,19 @@ class ModelUpstream:
 
     @property
     def has_missing_key(self) -> bool:
-        """Return True if the upstream is a table of `[models]` that needs an API key and has none."""
+        """Return True if the upstream (model server) is a table `[models.NAME]` that needs an API key and has none."""
         return self.is_named and self.key is None and (self.needs_key or self.is_provider_itself)
 
     def label(self, model: str) -> str:
-        """Return the name of a model of this upstream, as used in usage records and by callers to select it."""
+        """Return the name of a model of this server, as records of token usage have it and callers select it."""
         return f"{self.name}/{model}" if self.is_named else model
 
 
 def list_upstreams(settings: Settings) -> dict[str, ModelUpstream]:
-    """Return the configured upstreams by name: those of OpenAI's and Anthropic's variables, then those of `[models]`.
+    """Return the configured model servers by name.
 
-    An upstream of `[models]` with the name of a provider replaces the one of the provider's variables.
+    Those of OpenAI's and Anthropic's variables are first, then the tables `[models.NAME]`. A table with the name of a
+    provider replaces the server of the provider's variables.
     """
     found: dict[str, ModelUpstream] = {}
     for provider in BASE_URLS:
@@ -138,7 +140,7 @@ def list_upstreams(settings: Settings) -> dict[str, ModelUpstream]:
 
 
 def build_provider_upstream(provider: Provider, settings: Settings) -> ModelUpstream:
-    """Return the upstream given by the variables of a provider, such as `OPENAI_BASE_URL`, even if none is set."""
+    """Return the model server that the variables of a provider give, such as `OPENAI_BASE_URL`, even if none is set."""
     configured, prefix = _read_provider_settings(settings, provider), provider.upper()
     return ModelUpstream(
         name=provider,
@@ -164,7 +166,7 @@ def _read_provider_settings(settings: Settings, provider: Provider) -> UpstreamS
 
 
 def _build_named_upstream(name: str, configured: UpstreamSettings, settings: Settings) -> ModelUpstream:
-    """Return the upstream of a table of `[models]`.
+    """Return the model server of a table `[models.NAME]`.
 
     Without an address it is the provider's server and may use the provider's key; that key is never sent to another
     server.

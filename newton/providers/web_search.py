@@ -49,7 +49,7 @@ class _RawResults(BaseModel):
 
 
 class WebSearch:
-    """Client of a search service, with a rate limit and a cache. `ticks` returns milliseconds of a monotonic clock."""
+    """Client of a SearXNG-compatible search, with a rate limit and a cache. `ticks` returns milliseconds of a clock."""
 
     def __init__(self, address: str, *, seconds: float, ticks: Callable[[], float] = monotonic_ms) -> None:
         self._address, self._seconds, self._ticks = f"{address.rstrip('/')}/search", seconds, ticks

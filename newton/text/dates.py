@@ -21,7 +21,7 @@ _YEAR = r"(?:19|20)\d\d"
 
 @dataclass(frozen=True, slots=True)
 class DateMatch:
-    """A date expression in a text, with the interface of `re.Match` that `time_expressions` reads.
+    """A date expression in a text. It has the methods of `re.Match` that are used for English ones.
 
     `side` is the English preposition that says which side of the date is meant: since, until, before or after.
     """
@@ -44,7 +44,7 @@ class DateMatch:
 
 
 def find_dates_in(text: str, today: date, code: str) -> Iterator[tuple[DateMatch, tuple[DateRange, ...]]]:
-    """Yield the date expressions of a lower-case text in a language with the ranges that each may mean.
+    """Yield the date expressions of a lower-case text in the language `code`, with the date ranges that each may mean.
 
     The first range is the latest that has begun; a weekday or a date without a year has the next one as a second.
 
@@ -62,7 +62,10 @@ def find_dates_in(text: str, today: date, code: str) -> Iterator[tuple[DateMatch
 
 
 class _DateTables(NamedTuple):
-    """The tables of a language: patterns with their resolvers, and a pattern that every date expression contains."""
+    """The patterns of dates in one language, each with the function that returns the range of a match.
+
+    Every date expression contains `trigger`.
+    """
 
     data: LanguageData
     months: Sequence[re.Pattern[str]]
@@ -73,7 +76,7 @@ class _DateTables(NamedTuple):
 
 
 class _DateReading(NamedTuple):
-    """A match with the tables to read it and the current date."""
+    """A match of a date pattern, with the tables of its language and the current date. Its properties are its parts."""
 
     match: "re.Match[str]"
     tables: _DateTables
@@ -220,7 +223,7 @@ _RESOLVERS: Mapping[str, _Resolver] = {
 
 @cache
 def _load_tables(code: str) -> _DateTables:
-    """Return the compiled tables of a language. Compiling takes some milliseconds, once for each process."""
+    """Return the compiled date patterns of a language. Compiling takes some milliseconds, once for each process."""
     data = load_language(code)
     tables, parts = data.dates, _list_parts(data)
     left, right = (r"(?<![\w-])", r"(?![\w-])") if data.is_spaced else ("", "")
@@ -255,6 +258,7 @@ def _list_blocked(tables: Mapping[str, str]) -> list[str]:
 
 
 def _list_parts(data: LanguageData) -> Mapping[str, str]:
+    """Return the named parts of date patterns in a language, such as `month`, as regular expressions."""
     tables = data.dates
     words: list[str] = sorted(tables["numbers"], key=len, reverse=True)
     numbers = "|".join((r"\d{1,3}", *words))

@@ -211,7 +211,7 @@ _CLOSED = re.compile("[^aeiou][aeiouy][^aeiouwxy]$")
 
 
 def lemmatize(word: str) -> str:
-    """Return the lemma of a word. Synonyms have the same lemma.
+    """Return the lemma (base form) of an English word. Synonyms have the same lemma.
 
     >>> [lemmatize(word) for word in ("lives", "resided", "moving", "studies", "wrote", "deployment")]
     ['live', 'live', 'move', 'study', 'write', 'deploy']

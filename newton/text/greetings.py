@@ -93,7 +93,7 @@ def is_courtesy(text: str) -> bool:
 
 @lru_cache(maxsize=64)
 def says_resolved(text: str) -> bool:
-    """Return True for a text that only reports that something is resolved.
+    """Return True for a text that only reports that something is resolved (works now).
 
     >>> [says_resolved(text) for text in ("Thanks, that fixed it!", "It works now, but slowly.", "Does it work now?")]
     [True, False, False]

@@ -30,8 +30,8 @@ class LanguageData:
     """The data of one language. `search` is the text search configuration of PostgreSQL for its words.
 
     `letters` are letters that few languages have. The patterns are regular expressions: those of `questions` by the
-    kind of question, `standing` by what a statement is, `facts` by attribute. `dates` names months, days and units,
-    and `numerals` has the words for numbers. English has only words here: its rules are in the modules that use them.
+    kind of question, `standing` by what a statement is, `facts` by attribute. `dates` names months, days and units, and
+    `numerals` has the words for numbers. English has only words here: its rules are in the modules that use them.
     """
 
     name: str
@@ -51,7 +51,7 @@ class LanguageData:
 
     @property
     def is_spaced(self) -> bool:
-        """Return True if spaces separate the words."""
+        """Return True if spaces separate the words of the language."""
         return self.name not in ("Chinese", "Japanese")
 
 
@@ -66,7 +66,10 @@ def load_language(code: str) -> LanguageData:
 
 @cache
 def load_known_words() -> Mapping[str, Sequence[str]]:
-    """Return other words of the languages in Latin script, by code, in lower case: those of the examples of frames."""
+    """Return less frequent words by which languages in Latin script are detected, in lower case, by language code.
+
+    They are words of the example inputs of frames.
+    """
     text = files("newton.text.data").joinpath(KNOWN_WORDS).read_text(encoding="utf-8")
     return {code: words.split() for code, words in yaml.load(text, Loader=_LOADER).items()}
 
@@ -100,14 +103,14 @@ WeightTable = Mapping[str, Mapping[str, float]]  # by word or letter, the weight
 
 @dataclass(frozen=True, slots=True)
 class LanguageEvidence:
-    """The score of each language for a text in Latin script; `unknown_letters` are letters of none of them."""
+    """The score of each language for a text in Latin script. `unknown_letters` counts letters that none of them has."""
 
     scores: Mapping[str, float]
     word_count: int
     unknown_letters: int
 
     def rank(self, *, is_ascii: bool) -> tuple[str, ...]:
-        """Return the languages with the best scores, the best first; none if the language is unknown."""
+        """Return the codes of the languages with the best scores, the best first; none if the language is unknown."""
         best = max(self.scores.values(), default=0.0)
         if best <= 0 and self.word_count < MIN_WORDS and is_ascii:
             return (ENGLISH,)
@@ -118,7 +121,7 @@ class LanguageEvidence:
         return tuple(code for code in ranked if self.scores[code] >= CANDIDATE_SHARE * best)[:MAX_CANDIDATES]
 
     def pick(self) -> str:
-        """Return the language with the best score if it is clearly above that of English, else English."""
+        """Return the code of the language with the best score; that of English if the score is not clearly better."""
         code = min(self.scores, key=lambda code: (-self.scores[code], code), default=ENGLISH)
         minimum = max(MIN_EVIDENCE, MIN_ADVANTAGE * self.scores.get(ENGLISH, 0.0))
         return code if self.scores.get(code, 0.0) >= minimum else ENGLISH
@@ -150,7 +153,7 @@ def detect_language(text: str) -> str:
 
 
 def list_detection_weights() -> list[str]:
-    """Return a line for each word and letter with its weights: all that detection depends on, for a hash."""
+    """Return a line with the weights of each word and letter by which languages are detected, to compute a hash."""
     tables = (_word_weights(), _letter_weights())
     return [f"{key} {sorted(weights.items())}" for table in tables for key, weights in sorted(table.items())]
 
@@ -170,7 +173,7 @@ def _detect_script(text: str) -> tuple[str, ...] | None:
 
 
 def _weigh(text: str) -> LanguageEvidence:
-    """Add the weights of the words and letters of a text, each of them once."""
+    """Return the sum of the weights of the words and letters of a text for each language; each of them counts once."""
     words, letters, scores = _word_weights(), _letter_weights(), defaultdict[str, float](float)
     found = dict.fromkeys(LETTERS.findall(text))
     for n, written in enumerate(found):

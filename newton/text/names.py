@@ -93,7 +93,7 @@ class _Line(NamedTuple):
 
 
 def find_names(text: str) -> list[NameMention]:
-    """Return the names in a text in order, with repeats. Takes time linear in the length of the text.
+    """Return the names in a text in order, with repeats, in linear time.
 
     Names are capitalized words in a row, and words such as PostgreSQL. A common word that begins a sentence counts only
     if the text also capitalizes it within a sentence. Emphasis, headlines, addresses and code blocks are skipped.
@@ -104,7 +104,7 @@ def find_names(text: str) -> list[NameMention]:
 
 
 def normalize_name(name: str) -> str:
-    """Return a name in the form in which names are compared.
+    """Return a name in lower case, without article, possessive ending and extra spaces, to compare it with others.
 
     >>> normalize_name(" The  Bank of Norway's ")
     'bank of norway'
@@ -165,7 +165,7 @@ class NameIndex:
             self._add_spelling(name)
 
     def resolve(self, name: str) -> NamedEntity | None:
-        """Return the entity with this name or alias, or the only one with this first or last name, or None."""
+        """Return the entity with this name or alias, else the only one with this first or last name, else None."""
         return self.find_exact(name) or self._by_part.get(normalize_name(name))
 
     def find_exact(self, name: str) -> NamedEntity | None:
@@ -174,6 +174,7 @@ class NameIndex:
         return self._by_name.get(key) or self._by_alias.get(key)
 
     def name_of(self, entity_id: UUID) -> str:
+        """Return the name of an entity in the index."""
         return self._by_id[entity_id].name
 
     def find_mentions(self, text: str) -> list[UUID]:
@@ -268,6 +269,7 @@ def _split_lines(text: str) -> Iterator[_Line]:
 
 
 def _find_name_words(line: str, matches: Iterable[re.Match[str]]) -> list[_Word]:
+    """Return the words of a line that are written like names. `matches` are words that have a capital letter."""
     words: list[_Word] = []
     last = 0
     for match in matches:
@@ -326,7 +328,8 @@ def _has_inner_capital(word: _Word) -> bool:
 def _group_words(line: _Line, evidence: Set[str]) -> list[list[_Word]]:
     """Return the words of a line in groups of adjacent words, each of which may form a name.
 
-    Of a headline, only words with inner capitals and words that are names elsewhere in the text are used.
+    `evidence` has the words that are names elsewhere in the text, in lower case. Of a headline, only those and words
+    with inner capitals are used.
     """
     runs: list[list[_Word]] = []
     for word in line.words:

@@ -51,7 +51,7 @@ class WordToken(NamedTuple):
 
 
 def parse_numbers(words: Sequence[WordToken]) -> list[WordToken]:
-    """Return the words with numbers and times replaced by parsed forms.
+    """Return the words of an English sentence with numbers and times replaced by marks.
 
     Numbers become #3 and #nth3; times become @day5, @month5, @year2024, @mon, @morning and @clock9:30.
     """
@@ -66,7 +66,7 @@ def parse_numbers(words: Sequence[WordToken]) -> list[WordToken]:
 
 
 def _parse_at(words: Sequence[str], position: int, *, is_capitalized: bool) -> tuple[int, list[str]]:
-    """Return how many words the number or time at `position` has, 0 if there is none, and its parsed forms."""
+    """Return how many words the number or time at `position` has (0 without one), and the marks that replace it."""
     word, last = words[position], words[position - 1] if position else ""
     following = words[position + 1] if position + 1 < len(words) else ""
     if word in CARDINALS or (word in SCALES and last == "a"):
@@ -108,6 +108,7 @@ def _parse_past_hour(word: str, minutes: str) -> tuple[int, list[str]]:
 
 
 def _parse_figures(word: str, following: str) -> tuple[int, list[str]]:
+    """Return how many words a number or time in digits has (0 if it is none), and the marks that replace it."""
     if iso := _ISO.fullmatch(word):
         return 1, [f"@day{int(iso[3])}", f"@month{int(iso[2])}", f"@year{iso[1]}"]
     half = following if following in ("am", "pm") else ""
@@ -140,7 +141,7 @@ def _parse_named_time(word: str, *, is_capitalized: bool) -> tuple[int, list[str
 
 
 def _mark_dates(words: list[WordToken]) -> list[WordToken]:
-    """Replace months and the days next to them by parsed forms.
+    """Replace months and the days next to them by marks such as @month5 and @day5.
 
     The words "may" and "march" are months only next to a word of time.
     """
@@ -201,7 +202,7 @@ _CHINESE_NUMBER = re.compile("[零〇一二两三四五六七八九十百千万]
 
 
 class NumberMention(NamedTuple):
-    """A number in a text: all forms that it may have, such as "1450" and "1.450" for 1.450, and its place.
+    """A number in a text, with all forms that it may have: "1450" and "1.450" for 1.450.
 
     `is_word` is True if it is written in words. Of a clock time, hour and minutes are two numbers.
     """
@@ -213,7 +214,7 @@ class NumberMention(NamedTuple):
 
 
 def find_numbers(text: str, code: str) -> list[NumberMention]:
-    """Return the numbers of a text in the language `code`, or in English, in order.
+    """Return the numbers of a text in order, in digits or in words of English and of the language `code`.
 
     >>> [sorted(number.forms) for number in find_numbers("Zweiundvierzig Äpfel für 1.450 Euro um 6:30", "de")]
     [['42'], ['1.450', '1450'], ['18', '6'], ['30', 'half']]
@@ -226,6 +227,7 @@ def find_numbers(text: str, code: str) -> list[NumberMention]:
 
 
 def _find_digits(text: str) -> Iterator[NumberMention]:
+    """Yield the numbers in digits; the hour and the minutes of a clock time are two."""
     for match in _DIGITS.finditer(text):
         start, end = match.span()
         if match["hour"]:
@@ -265,6 +267,7 @@ def _find_chinese(text: str) -> Iterator[NumberMention]:
 
 
 def _find_words(text: str, code: str) -> Iterator[NumberMention]:
+    """Yield the numbers in words of the language `code`; adjacent words such as "forty two" are one number."""
     run: list[tuple[int, re.Match[str]]] = []
     for match in LETTERS.finditer(text):
         if run and match[0] in _JOINING_WORDS:
@@ -295,7 +298,7 @@ def _read_word(word: str, code: str) -> int | str | None:
 
 
 def _read_compound(word: str, words: Mapping[str, int | str]) -> int | None:
-    """Return the value of a word that joins number words, such as "achtundvierzig"; None for another."""
+    """Return the value of a word that joins number words, such as "achtundvierzig"; None for any other word."""
     for position in range(2, min(len(word), MAX_WORD_LETTERS) - 1):
         first, last = _get_value(word[:position], words), _get_value(word[position:], words)
         if first is not None and last is not None and last >= 100 > first > 0:

@@ -35,7 +35,7 @@ _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 
 
 def mask_pasted_text(text: str) -> str:
-    r"""Mask the characters of pasted text, except for line ends. Offsets do not change.
+    r"""Replace the characters of pasted text, except for line ends, by a mask character. Offsets do not change.
 
     >>> mask_pasted_text("See:\n> I live in Rome.\nI don't.")
     "See:\n¤¤¤¤¤¤¤¤¤¤¤¤¤¤¤¤¤\nI don't."
@@ -57,5 +57,5 @@ def _find_presented_text(text: str) -> int:
 
 
 def mask_match(match: "re.Match[str]") -> str:
-    """Return the text of a match with its characters masked, except for line ends."""
+    """Return the text of a match with its characters, except for line ends, replaced by a mask character."""
     return re.sub(r"[^\n]", MASK, match[0])

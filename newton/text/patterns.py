@@ -16,7 +16,10 @@ _EDGES = " \t,;:–—-.!。！"
 
 
 class PatternStatement(NamedTuple):
-    """A statement in the first person that is worth remembering. `attribute` is empty if no attribute names it."""
+    """A statement in the first person that is worth remembering. `attribute` names what it states, such as "lives in".
+
+    It is empty if it has no name.
+    """
 
     text: str
     attribute: str
@@ -48,18 +51,18 @@ def _iter_statements(message: str, code: str) -> Iterator[tuple[str, str]]:
 
 
 def find_attribute(text: str, code: str) -> str | None:
-    """Return the attribute of the first pattern of facts that a statement matches; None if it matches none."""
+    """Return the attribute of a statement, such as "lives in", by the first pattern that matches; None without one."""
     folded = _fold(text)
     return next((attribute for attribute, pattern in _fact_patterns(code) if pattern.search(folded)), None)
 
 
 def has_ended(text: str, code: str) -> bool:
-    """Return whether a statement says that something is over, as "nicht mehr" does."""
+    """Return whether a statement in the language `code` says that something is over, as "nicht mehr" does."""
     return _matches(_compile("ended", code), text)
 
 
 def is_negated(text: str, code: str) -> bool:
-    """Return whether a statement has a negation."""
+    """Return whether a statement in the language `code` has a negation."""
     return _matches(_compile("negated", code), text)
 
 
@@ -69,12 +72,12 @@ def concerns_health(text: str) -> bool:
 
 
 def find_instruction(text: str, code: str) -> bool:
-    """Return whether a sentence is an instruction for later requests."""
+    """Return whether a sentence in the language `code` is an instruction for later requests."""
     return _matches(_standing_pattern("instruction", code), text)
 
 
 def list_instructions(message: str, code: str) -> list[str]:
-    """Return the sentences of a message that are instructions for later requests, in order.
+    """Return the sentences of a message in the language `code` that are instructions for later requests, in order.
 
     >>> list_instructions("Danke! Antworte bitte immer auf Deutsch.", "de")
     ['Antworte bitte immer auf Deutsch']
@@ -86,23 +89,23 @@ def list_instructions(message: str, code: str) -> list[str]:
 
 
 def states_preference(message: str, code: str) -> bool:
-    """Return whether a sentence of a message states a preference."""
+    """Return whether a sentence of a message in the language `code` states a preference."""
     return len(message) <= MAX_MESSAGE_CHARACTERS and _matches(_standing_pattern("preference", code), message)
 
 
 def asks(sentence: str, code: str) -> bool:
-    """Return whether a sentence is a question by its mark or its first word."""
+    """Return whether a sentence in the language `code` is a question by its mark or its first word."""
     return _is_question(sentence, _strip_opening(sentence, code), code)
 
 
 @cache
 def question_patterns(name: str, code: str) -> re.Pattern[str]:
-    """Return the pattern of a kind of question, or of what a question is about, in a language."""
+    """Return the pattern `name` of the language `code`: of a kind of question, or of what a question is about."""
     return compile_any(load_language(code).questions.get(name, ()))
 
 
 def compile_any(patterns: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that matches what any of the patterns does; without patterns, it matches nothing."""
+    """Return a pattern that matches wherever one of the patterns does; without patterns, it matches nothing."""
     joined = "|".join(f"(?:{pattern})" for pattern in patterns)
     return re.compile(joined or r"(?!)", re.IGNORECASE)
 

@@ -73,7 +73,7 @@ def opens_question(text: str) -> bool:
 
 
 def find_measures(text: str) -> str:
-    """Return the words after "how" by which a question asks for a number, such as "many" and "old".
+    """Return the words after "how" by which questions ask for a number, such as "many" and "old", as one text.
 
     A sentence that answers the question has a number in place of such a word.
 
@@ -104,7 +104,7 @@ def remove_questions(text: str) -> str:
 
 
 def select_questions(text: str) -> str:
-    """Return the questions and requests for an explanation in a text.
+    """Return only the questions and requests for an explanation in a text.
 
     >>> select_questions("I sold the van. When did I buy it? It was old.")
     'When did I buy it?'
@@ -140,7 +140,7 @@ def asks_about_rule(text: str) -> bool:
 
 
 def has_only_questions(summary: str) -> bool:
-    """Return whether a text is the summary of a session in which there are only questions.
+    """Return whether a text is Newton's summary of a session in which there are only questions.
 
     >>> has_only_questions("Who?: Ana talked, 4 lines. They came back to this: Where is it? It ended with Ana: Who?")
     True
@@ -156,7 +156,7 @@ def _is_question_or_cut(sentence: str) -> bool:
 
 
 def summarizes_session_starting_with(summary: str, text: str) -> bool:
-    """Return whether `summary` is the summary of a session whose first message is `text`.
+    """Return whether `summary` is Newton's summary of a session whose first message is `text`.
 
     >>> summarizes_session_starting_with("Who left?: Ana talked, 4 lines. It ended with Ana: I do.", "who left?")
     True

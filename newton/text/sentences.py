@@ -31,7 +31,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def central_sentences(texts: Sequence[str], *, limit: int) -> list[str]:
-    """Return at most `limit` sentences, in their order, that are closest to the centroid of all sentences.
+    """Return at most `limit` sentences of the texts, in their order: those closest to the centroid of all sentences.
 
     Closeness is the cosine similarity of word counts. Sentences similar to a selected one are skipped.
     """
@@ -131,7 +131,7 @@ _ENDING = re.compile(r"\.[A-Za-z]\w{0,4}\Z")
 
 
 def classify_sentence(sentence: str) -> CueKind | None:
-    """Return the kind of the sentence by the first cue that matches, or None.
+    """Return the kind of a sentence (decision, error, path, …) by the first cue that matches; None if none does.
 
     >>> [classify_sentence(text) for text in ("We chose Redis.", "It raised a KeyError.", "See src/a.py", "And/or.")]
     ['decision', 'error', 'path', None]

@@ -16,13 +16,13 @@ _CYRILLIC = re.compile("[а-яё]")
 
 
 class _Suffixes:
-    """Suffixes by the minimum length of the stem that they leave; the longest is removed."""
+    """Suffixes by the minimum length of the stem that they leave; `strip` removes the longest."""
 
     def __init__(self, *groups: tuple[int, str]) -> None:
         self.minimum = {suffix: minimum for minimum, suffixes in groups for suffix in suffixes.split()}
 
     def strip(self, word: str) -> str:
-        """Return the word without its longest suffix that leaves enough of a stem."""
+        """Return the word without its longest suffix that leaves a stem of its minimum length."""
         for length in range(min(5, len(word) - _MIN_STEM), 0, -1):
             minimum = self.minimum.get(word[-length:])
             if minimum and len(word) - length >= minimum and _VOWEL.search(word[:-length]):

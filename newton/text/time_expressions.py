@@ -42,7 +42,7 @@ Match: TypeAlias = EnglishMatch | DateMatch
 
 
 class TimeRange(NamedTuple):
-    """The time that a phrase means, from `start` to before `end`. A bound of None is open."""
+    """The time that a phrase of a text means, from `start` to before `end`. A bound of None is open."""
 
     phrase: str
     start: datetime | None
@@ -55,7 +55,7 @@ class TimeRange(NamedTuple):
 def find_time_ranges(text: str, *, now: datetime) -> list[TimeRange]:
     """Return the distinct times that a text mentions, at most MAX_TIMES, in order, relative to `now` and in its zone.
 
-    Timestamps of logs are ignored. A weekday, or a month without a year, is the latest that has begun, or the next one
+    Time stamps of logs are ignored. A weekday, or a month without a year, is the latest that has begun, or the next one
     if the sentence is about the future. Weeks begin on Monday.
     """
     return _deduplicate(_to_time_range(m.match, m.likely, now) for m in _find_mentions(text, now.date()))
@@ -154,6 +154,7 @@ def _closed_range(match: Match, days: DateRange, now: datetime) -> TimeRange:
 
 
 def _to_time_range(match: Match, days: DateRange, now: datetime) -> TimeRange:
+    """Return the time that a date expression means, with open bounds for words such as "since" and "before"."""
     _, start, end = _closed_range(match, days, now)
     assert start and end, "date ranges have both bounds"
     match match["side"]:

@@ -97,7 +97,9 @@ _NAME = re.compile(r"\b(?:[^\W\d_a-z]\w*|\w*\d\w*)")  # begins with a capital, o
 
 
 def prepare_words(text: str, *, max_characters: int = MAX_INPUT_CHARACTERS, language: str | None = None) -> list[str]:
-    """Return what the SQL function `memory.search_words` takes: text search configuration, text, and names.
+    """Return the arguments of the SQL function `memory.search_words`: text search configuration, text, and names.
+
+    Without a `language` it is detected.
 
     >>> prepare_words("Which trees does Clara like?"), prepare_words("wo wohnt Clara Vogel?")
     (['english', 'Which trees does Clara like?', ''], ['german', 'wo wohnt Clara Vogel?', 'Clara Vogel'])
@@ -187,7 +189,7 @@ it its it's that that's this these those them they their he him his she her hers
 
 @lru_cache(maxsize=64)
 def extract_content_words(text: str) -> frozenset[str]:
-    """Return the lemmas of the words in a text, without stop words.
+    """Return the lemmas (base forms) of the words in a text, without stop words.
 
     Cached, because a reused context is compared with the input at every turn.
 
@@ -250,7 +252,10 @@ def _filter_lemmas(text: str) -> set[str]:
 
 
 def is_content_word(word: str) -> bool:
-    """Return True for a word in lower case that is neither a stop word nor very short. Numbers may be short."""
+    """Return True for a lower-case word that is no stop word (such as "the") and not very short.
+
+    Numbers may be short.
+    """
     return word not in _STOPWORDS and (len(word) >= _MIN_LETTERS or any(c.isdigit() for c in word))
 
 
@@ -286,5 +291,5 @@ def extract_stems(text: str) -> frozenset[str]:
 
 
 def stem_overlap(stems: Set[str], line: str) -> float:
-    """Return the share of `stems`, in [0, 1], that the words of the line have; 0 without stems."""
+    """Return the share of `stems`, in [0, 1], that are also stems of the line; 0 without stems."""
     return len(stems & extract_stems(line)) / len(stems) if stems else 0.0

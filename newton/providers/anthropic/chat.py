@@ -36,7 +36,10 @@ Chunk = dict[str, Any]
 
 @dataclass(slots=True)
 class EventTranslator:
-    """Translates the events of one stream. Its state is the usage, the reasoning blocks and the tool calls so far."""
+    """Translates the events of one stream of Anthropic into chunks of OpenAI's format.
+
+    Its state is the usage, the reasoning blocks and the tool calls so far.
+    """
 
     _usage: dict[str, Any] = field(default_factory=dict[str, Any])
     _reasoning: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -44,7 +47,7 @@ class EventTranslator:
     _open_block: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def to_chunk(self, event: object) -> Chunk:
-        """Translate an event into a chunk; an event of no interest becomes an empty chunk.
+        """Translate an event into a chunk of OpenAI's format; an event without output becomes an empty chunk.
 
         Raises ValueError for an invalid event.
         """
@@ -90,6 +93,7 @@ class EventTranslator:
         return {"tool_calls": [call]}
 
     def _add_delta(self, index: int, delta: Event) -> Chunk:
+        """Return the part of a reply in a delta event; an empty dict if nothing of it is passed on."""
         match delta["type"]:
             case "text_delta":
                 return {"content": delta["text"]}
@@ -151,9 +155,10 @@ class AnthropicChat(UpstreamChat):
     def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncGenerator[str | ChatReply]:
-        """Stream a reply, as `StructuredModel.stream`.
+        """Stream the pieces of a reply, then a ChatReply with all of it.
 
-        The model reasons as little as it can, because tokens of reasoning count towards `max_tokens`.
+        With a `schema`, JSON that matches it is asked for. The model reasons as little as it can, because tokens of
+        reasoning count towards `max_tokens`.
         """
         start = partial(_start_background, schema=schema)
         return drop_deltas(self._stream_reply(StreamAccumulator(messages, max_tokens), start))
@@ -161,7 +166,7 @@ class AnthropicChat(UpstreamChat):
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
     ) -> AsyncGenerator[ReplyPiece | CallRestart | ChatReply]:
-        """Stream a reply that may contain tool calls, as `ToolModel.answer`."""
+        """Stream the pieces of a reply that may have tool calls, then a ChatReply, as `ToolModel.answer` describes."""
         accumulator = StreamAccumulator(messages, max_tokens)
         return self._stream_reply(accumulator, partial(_start_with_options, options=options))
 
@@ -223,9 +228,9 @@ async def _send(endpoint: ModelEndpoint, body: Block) -> Events:
 
 
 async def _find_facts(endpoint: ModelEndpoint) -> ModelFacts:
-    """Return the properties of the model that its server reports.
+    """Return the properties of the model that its server reports; defaults if it reports none.
 
-    Return defaults if it reports none, and for a minute after a failed request.
+    After a failed request the defaults apply for a minute.
     """
     if known := _known_facts.get(endpoint.key):
         return known

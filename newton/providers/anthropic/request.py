@@ -74,7 +74,7 @@ class ModelFacts:
 
     @property
     def default_tokens(self) -> int:
-        """Return the maximum tokens of a reply for a request that sets none."""
+        """Return the maximum tokens of a reply to a request that sets no limit."""
         return min(self.max_tokens or UNKNOWN_MODEL_TOKENS, MAX_DEFAULT_TOKENS)
 
 
@@ -89,8 +89,8 @@ def build_body(
 ) -> Block:
     """Return the body of a request to the Messages API.
 
-    The unchanging beginning of the prompt is marked for the prompt cache. Raises RefusedRequestError for an option or a
-    part of a message that the API does not support.
+    `find_reasoning` returns the reasoning blocks of an earlier call. The unchanging beginning of the prompt is marked
+    for the prompt cache. Raises RefusedRequestError for an option or a part of a message that the API does not support.
     """
     fields = options.extra_body
     _check_options(fields)
@@ -172,6 +172,7 @@ def _build_content(message: ChatMessage) -> Iterable[Block]:
 
 
 def _build_attachment(part: Mapping[str, Any]) -> Block:
+    """Return the block for an image or a file in OpenAI's format. Raises RefusedRequestError for another part."""
     match part:
         case {"type": "image_url", "image_url": {"url": str(url)}}:
             found = _DATA_URL.fullmatch(url)
@@ -236,6 +237,7 @@ def _build_tool(tool: ToolDefinition) -> Block:
 
 
 def _build_tool_choice(fields: Mapping[str, Any]) -> Block | None:
+    """Return the field `tool_choice` for the same field of OpenAI's format; None to omit it."""
     match fields.get("tool_choice"):
         case None:
             choice = {}
@@ -269,9 +271,9 @@ def _build_sampling(fields: Mapping[str, object]) -> Block:
 
 
 def _build_output(fields: Mapping[str, object], facts: ModelFacts, *, limit: int) -> Block:
-    """Return the format of the reply and the effort of reasoning.
+    """Return the fields for the format of the reply and the effort of reasoning.
 
-    Fields in the format of the Messages API that the request contains take precedence.
+    Fields of the Messages API that the request already has take precedence.
     """
     own = fields.get("output_config")
     config: Block = dict(cast("Block", own)) if isinstance(own, dict) else {}
@@ -286,9 +288,9 @@ def _build_output(fields: Mapping[str, object], facts: ModelFacts, *, limit: int
 
 
 def _build_thinking(effort: str, config: Block, facts: ModelFacts, *, limit: int) -> Block | None:
-    """Return the field `thinking` for an effort of reasoning, None to omit it.
+    """Return the field `thinking` for an effort of reasoning; None to omit it.
 
-    For a model that decides itself how much to reason, set the effort in `config`.
+    For a model that decides itself how much to reason, the effort is also set in `config`.
     """
     effort = EFFORTS.get(effort, effort)
     if effort == "none":

@@ -50,7 +50,10 @@ def find_json_values(text: str) -> Iterator[FoundValue]:
 
 @dataclass(slots=True)
 class _LenientReader:
-    """Reads a value of a text from `position` on. Raises ValueError if there is none, or if it is nested too deeply."""
+    """Reads a JSON value of a text from `position` on, also one with mistakes that models make.
+
+    Raises ValueError if there is none, or if it is nested too deeply.
+    """
 
     text: str
     position: int
@@ -72,6 +75,7 @@ class _LenientReader:
                 return self._read_word()
 
     def _read_object(self, depth: int) -> object:
+        """Read an object from its opening brace on. A field that the end of the text cuts is left out."""
         fields: dict[str, object] = {}
         self.position += 1
         while (char := self._peek()) != "}":
@@ -109,7 +113,10 @@ class _LenientReader:
         return items
 
     def _read_text(self) -> object:
-        """Read a text. A quote that no comma, colon or bracket follows is part of it, as models forget to escape it."""
+        """Read a text in quotes.
+
+        A quote inside it that no comma, colon or bracket follows belongs to it: models forget to escape it.
+        """
         closing = QUOTES[self.text[self.position]]
         self.position += 1
         pieces: list[str] = []

@@ -23,7 +23,7 @@ _AROUND_WORD = re.compile(r"^[\W\d_]+|[\W_]+$")  # such as a number or asterisks
 
 
 class ParsedOutput(NamedTuple, Generic[F]):
-    """The valid part of an answer, None if nothing is usable, and the number of parts left out, by field and reason."""
+    """The valid part of an answer (None if nothing is usable), and how many parts are left out, by field and reason."""
 
     value: F | None
     left_out: Mapping[str, int]
@@ -36,8 +36,8 @@ class InvalidPartError(ValueError):
 def parse_output(text: str, schema: type[F]) -> ParsedOutput[F]:
     """Return the part of a model's answer that is valid for a schema.
 
-    Of several JSON values in the text, the one with the most valid items counts. An item that is not valid is left out,
-    so is a field that is not valid unless it is required, and what exceeds the maximum length of a list.
+    If the text has several JSON values, the one with the most valid items counts. Left out are items that are not
+    valid, optional fields that are not valid, and items beyond the maximum length of a list.
     """
     best, most_items = ParsedOutput[F](None, {UNUSABLE: 1}), -1
     for fields, is_cut in _list_candidates(strip_thoughts(text), schema):
@@ -63,7 +63,7 @@ def _get_json_schema(schema: type[BaseModel]) -> Schema:
 
 
 def _list_candidates(text: str, schema: type[BaseModel]) -> Iterator[tuple[object, bool]]:
-    """Yield what may be the answer in a text, and whether the end of the text cuts it."""
+    """Yield the JSON values in a text that may be the answer, each with whether the end of the text cuts it."""
     text = _decode_text(text)
     names = {name.lower() for name in schema.model_fields}
     others: list[object] = []
@@ -119,16 +119,20 @@ def _count_items(value: BaseModel) -> int:
 
 @dataclass(slots=True)
 class _SchemaReader:
-    """Converts a value to what a JSON Schema asks for, and counts what it leaves out."""
+    """Converts a value, as a model wrote it, to what a JSON Schema asks for, and counts what it leaves out."""
 
     root: Schema
     left_out: Counter[str] = field(default_factory=Counter[str])
 
     def read(self, value: object) -> object:
-        """Return the valid part of an answer. Raises InvalidPartError."""
+        """Return the valid part of an answer. Raises InvalidPartError if a required field is missing or invalid."""
         return self._read_object(value, self.root, "")
 
     def _read(self, value: object, schema: Schema, place: str) -> object:
+        """Return the valid part of a value at `place` in the answer.
+
+        Raises InvalidPartError if nothing of it is valid.
+        """
         schema = self._resolve(schema)
         if "anyOf" in schema:
             (option,) = [one for one in schema["anyOf"] if one.get("type") != "null"]
@@ -149,6 +153,7 @@ class _SchemaReader:
         return self.root["$defs"][schema["$ref"].rsplit("/", 1)[-1]] if "$ref" in schema else schema
 
     def _read_object(self, value: object, schema: Schema, prefix: str) -> dict[str, object]:
+        """Return the valid fields of an object. Raises InvalidPartError if a required one is missing or invalid."""
         required: Sequence[str] = schema.get("required", ())
         fields = self._to_fields(value, schema["properties"], required)
         result: dict[str, object] = {}
@@ -166,11 +171,10 @@ class _SchemaReader:
         return result
 
     def _to_fields(self, value: object, properties: Schema, required: Sequence[str]) -> dict[str, object]:
-        """Return the fields of an object, with names in lower case. Raises InvalidPartError.
+        """Return the fields of an object, with names in lower case. Raises InvalidPartError if it is no object.
 
-        A text stands for the only field that is required, or that there is. If there is only one, and it is a text, an
-        object with one field of another name stands for it too. A list stands for the field that takes the most of its
-        items.
+        A text is taken as the only required field, or the only one. If the only one is a text, so is an object with one
+        field of another name. A list is taken as the field that accepts the most of its items.
         """
         if isinstance(value, dict):
             fields = {name.lower(): one for name, one in cast("dict[str, object]", value).items()}
@@ -223,10 +227,10 @@ class _SchemaReader:
 
 
 def _to_items(value: object, item_schema: Schema) -> list[object]:
-    """Return the items of a list. Raises InvalidPartError.
+    """Return the items of a list. Raises InvalidPartError if the value is none.
 
-    An object stands for its only item, or contains the list, or all items by number, from 0 or 1. The lines of a text
-    are items, or the words of one that lists values of an enumeration.
+    An object is taken as the only item, as a wrapper of the list, or as all items by number, from 0 or 1. The lines of
+    a text are items, or the words of one that lists values of an enumeration.
     """
     match value:
         case list():

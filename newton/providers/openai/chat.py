@@ -40,10 +40,10 @@ _learned: dict[EndpointKey, dict[str, str | None]] = {}  # the refused fields by
 
 
 async def send_accepted_fields(send: Callable[[Fields], Awaitable[T]], fields: Fields, *, endpoint: EndpointKey) -> T:
-    """Return the result of `send`; if the server rejects a field, call it again with a substitute for the field.
+    """Send a request with `send`.
 
-    What the server accepted is remembered for its next requests. Raises the first rejection if the second request is
-    rejected too.
+    If the server rejects a field, send it once more without the field or with a substitute. What the server accepted is
+    remembered for its next requests. Raises the first rejection if the second request is rejected for a field too.
     """
     fields = _substitute(fields, _learned.get(endpoint, {}))
     try:
@@ -92,7 +92,10 @@ class OpenAIChat(UpstreamChat):
     def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncGenerator[str | ChatReply]:
-        """Stream a reply, as `StructuredModel.stream`. The setting `llm_timeout` limits the time of the whole reply."""
+        """Stream the pieces of a reply, then a ChatReply with all of it.
+
+        With a `schema`, JSON that matches it is asked for.
+        """
         structured = schema and partial(start_structured, schema=schema, start=_start_completion)
         start = structured or partial(_start_with_options, options=_NO_OPTIONS)
         return drop_deltas(self._stream_reply(StreamAccumulator(messages, max_tokens), start))
@@ -100,7 +103,7 @@ class OpenAIChat(UpstreamChat):
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
     ) -> AsyncGenerator[ReplyPiece | CallRestart | ChatReply]:
-        """Stream a reply that may contain tool calls, as `ToolModel.answer`."""
+        """Stream the pieces of a reply that may have tool calls, then a ChatReply, as `ToolModel.answer` describes."""
         has_own_limit = any(name in options.extra_body for name in LIMIT_FIELDS)
         accumulator = StreamAccumulator(messages, None if has_own_limit else max_tokens)
         start, is_streamed = partial(_start_with_options, options=options), not _needs_whole_response(options)
@@ -118,7 +121,10 @@ class OpenAIChat(UpstreamChat):
 async def _start_with_options(
     endpoint: ModelEndpoint, accumulator: StreamAccumulator, deadline: float, *, options: RequestOptions
 ) -> Completion:
-    """Start a request. Newton's own tools are omitted if the model does not support tools."""
+    """Send a request, and return the response or stream.
+
+    Newton's own tools are omitted for a model without tool support.
+    """
     without_own = replace(options, own_tools=())
     start_plain = partial(_start_completion, endpoint, accumulator, without_own)
     if not options.own_tools or endpoint.key in _without_tools:

@@ -35,7 +35,10 @@ class OpenAIEmbedder:
         self.identity = f"{self.name}/{self.dimensions}"
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Embed texts in batches of at most 256, as `Embedder.embed`. Each batch has its own deadline."""
+        """Return the unit vector of each text, in order, from batches of at most 256. Each batch has its own deadline.
+
+        Raises ProviderError if the server fails.
+        """
         batches = await asyncio.to_thread(lambda: list(_batch_texts(texts)))
         return [vector for batch in batches for vector in await self._embed_batch(batch)]
 
