@@ -80,8 +80,8 @@ class Client(AgentOperations):
         path, ended = f"{session_path(session)}/turns", False
         try:
             headers = timeout_header(timeout_seconds)
-            async with self.stream("POST", path, body={"input": input, **fields}, headers=headers) as steps:
-                async for event in steps:
+            async with self.stream("POST", path, body={"input": input, **fields}, headers=headers) as events:
+                async for event in events:
                     if event.type == "problem":
                         raise error_from_problem(event.data)
                     ended = event.type == "result"

@@ -40,6 +40,7 @@ def build_structured_llm(
 
 
 def build_web_source(settings: Settings, *, db: Database, count_tokens: TokenCounter) -> WebSource | None:
+    """Return the web search as a source of contexts; None if none is configured."""
     if settings.search_url is None:
         return None
     web_search = import_module("newton.providers.web_search").WebSearch

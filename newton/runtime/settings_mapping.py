@@ -58,6 +58,7 @@ def build_storage_quota(settings: Settings) -> StorageQuota:
 
 
 def build_turn_limits(settings: Settings) -> TokenLimits:
+    """Return the limits of a turn (a message and its reply) in tokens."""
     return TokenLimits(
         context=settings.context_tokens,
         conversation=build_preset(settings).max_tokens
@@ -89,6 +90,7 @@ def conversation_budget(settings: Settings, window: int | None = None) -> int:
 
 
 def build_thresholds(settings: Settings) -> LifecycleThresholds:
+    """Return the thresholds of the lifecycle rules: the defaults, with the maximum counts by kind of the settings."""
     return LifecycleThresholds(
         max_events=settings.max_events,
         max_entities=settings.max_entities,

@@ -104,10 +104,11 @@ class IdempotentAction:
     status: int
 
     async def run_once(self, work: ActionWork) -> Response:
-        """Call `work` and store its changes, its events and the response in one transaction.
+        """Call `work` and store its changes, its events and the response in one transaction; return the response.
 
         If the response of an earlier request with the same idempotency key is stored, return it instead. `work` must
-        not call a model. Raises ConflictError or InProgressError if a different request uses the key.
+        not call a model. Raises ConflictError if a different request used the key, and InProgressError while this one
+        is still answered elsewhere.
         """
         newton = self.caller.newton
         async with newton.scope.transaction() as tx:

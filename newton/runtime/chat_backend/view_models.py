@@ -163,7 +163,7 @@ def to_turn_view(result: TurnResult, *, include_context: bool = False) -> TurnVi
 
 
 def to_context_view(bundle: Bundle) -> ContextView:
-    evidence = [value for c in bundle.items if (value := item_evidence(bundle, c)) is not None]
+    evidence = [value for item in bundle.items if (value := item_evidence(bundle, item)) is not None]
     update = bundle.update
     return ContextView.from_source(
         bundle,
@@ -172,9 +172,9 @@ def to_context_view(bundle: Bundle) -> ContextView:
         profile=bundle.profile.name,
         best_evidence=max(evidence, default=None),
         layers={name: layer.as_json() for name, layer in bundle.layers.items()},
-        items=[_to_item_view(bundle, c) for c in bundle.items],
+        items=[_to_item_view(bundle, item) for item in bundle.items],
         dropped=len(bundle.rejected_candidates),
-        near_misses=[_to_item_view(bundle, c) for c in bundle.rejected_candidates[:MAX_NEAR_MISSES]],
+        near_misses=[_to_item_view(bundle, item) for item in bundle.rejected_candidates[:MAX_NEAR_MISSES]],
         identity=IdentityView(
             version=bundle.identity.version,
             lines=[format_tenet(tenet.part, tenet.text, tenet.said_on) for tenet in bundle.identity.shown],

@@ -37,6 +37,7 @@ def run_in_daemon(argv: Sequence[str]) -> int | None:
 
 
 def _run(request: LocalRequest, argv: Sequence[str], sources: SettingSources) -> int | None:
+    """Send a command to the daemon, print its output, and return its exit status; None if the daemon declines it."""
     terminal = current_terminal()
     shown = {"width": terminal.columns(), "shown_style": terminal.style(), "has_progress": terminal.shows_progress()}
     command = {

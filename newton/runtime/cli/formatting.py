@@ -108,7 +108,7 @@ def print_proposals(proposals: "Sequence[ProposalView]") -> None:
     if len(texts) == 1:
         print_notice(f"\n(Should this always apply? {texts[0]}. /yes adds it to the identity, /no rejects it.)")
     elif texts:
-        lines = "".join(f"\n  {n}. {text}" for n, text in enumerate(texts, 1))
+        lines = "".join(f"\n  {number}. {text}" for number, text in enumerate(texts, 1))
         print_notice(
             f"\n(Should these always apply?{lines}\n/yes adds all to the identity, /yes 1 the first, /no rejects all.)"
         )
@@ -163,15 +163,15 @@ def format_bundle(context: "ContextView") -> str:
         "each item: score, evidence (0: no match, about 1: clear match, -: not searched), text",
     ]
     for name, layer in context.layers.items():
-        items = [(n, c) for n, c in enumerate(context.items, 1) if c.layer == name]
+        items = [(number, item) for number, item in enumerate(context.items, 1) if item.layer == name]
         if layer["used"]:
             lines.append(f"\n{format_layer_tokens(name, layer)}")
-            lines += [f"  {n:>3}. {_format_item(c)}" for n, c in items]
+            lines += [f"  {number:>3}. {_format_item(item)}" for number, item in items]
             if name == "identity":
                 lines += [f"       always {line}" for line in context.identity.lines]
     if context.dropped:
         lines.append(f"\n{context.dropped} candidates left out; the best of them:")
-        lines += [f"       {_format_item(c)}  ({c.reason})" for c in context.near_misses]
+        lines += [f"       {_format_item(item)}  ({item.reason})" for item in context.near_misses]
     return "\n".join(lines)
 
 

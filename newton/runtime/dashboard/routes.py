@@ -65,6 +65,7 @@ def _route(method: Method, path: str, endpoint: Callable[[Request], Awaitable[Re
 
 
 async def _serve_page(request: Request, page: Page) -> Response:
+    """Return what the page function returns, or a page that says why not: no session, an old form, or an error."""
     sessions: BrowserSessions = request.app.state.browser_sessions
     session = sessions.find(request.cookies.get(_cookie_name(request), ""))
     if session is None:

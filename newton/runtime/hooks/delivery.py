@@ -124,6 +124,7 @@ def _post_local(connection: socket.socket, path: str, body: bytes, headers: Mapp
 
 
 def _to_json_object(status: int, content: bytes) -> JsonObject:
+    """Return the JSON body of a response. For an error, raise the exception that says whether to try again later."""
     try:
         value = json.loads(content)
     except ValueError:

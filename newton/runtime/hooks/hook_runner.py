@@ -135,7 +135,7 @@ def finish_tool_call(hook: HookInput, delivery: HookDelivery) -> str:
     tool, tool_input = hook.text("tool_name"), hook.fields.get("tool_input")
     call_id = hook.text("tool_use_id") or make_ref(tool, repr(tool_input), _now())
     found = tool_events.to_tool_events(tool, tool_input, hook.fields.get("tool_response"), error)
-    events = [_to_event(f"{call_id[:120]} {n}", one.type, one.payload) for n, one in enumerate(found)]
+    events = [_to_event(f"{call_id[:120]} {number}", one.type, one.payload) for number, one in enumerate(found)]
     delivery.hand_over(hook.session, events=events)
     return ""
 

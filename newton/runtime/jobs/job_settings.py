@@ -196,6 +196,7 @@ def describe_cron(expression: str) -> str:
 
 
 def _describe_time(minute: str, hour: str) -> str | None:
+    """Return the fields `minute` and `hour` of a cron expression in words; None if they are too rich for words."""
     if minute.isdigit() and hour.isdigit():
         return f"at {int(hour):02}:{int(minute):02}"
     if minute.isdigit() and re.fullmatch(r"\d+(?:,\d+)+", hour):
@@ -233,7 +234,7 @@ def _describe_month(month: str) -> str | None:
         return ""
     names = {
         **dict(zip(_MONTHS, _MONTH_NAMES, strict=True)),
-        **{str(n): name for n, name in enumerate(_MONTH_NAMES, 1)},
+        **{str(number): name for number, name in enumerate(_MONTH_NAMES, 1)},
     }
     parts = [part.split("-") for part in month.lower().split(",")]
     if any(one not in names for part in parts for one in part):

@@ -50,6 +50,7 @@ class StdioRelay:
         await asyncio.gather(*self._running.values(), return_exceptions=True)
 
     def _begin(self, line: bytes) -> None:
+        """Start a task that relays one message, or cancel the task of the request that a message cancels."""
         try:
             message = json.loads(line)
         except ValueError:
@@ -69,6 +70,7 @@ class StdioRelay:
         task.add_done_callback(lambda _: self._running.pop(key, None))
 
     async def _relay(self, message: Message, line: bytes) -> None:
+        """Send a message to the server; write its response, or an error if there is none, for a message with an id."""
         try:
             response = await self._send(message, line)
             reply = response.json() if response.content else None

@@ -56,6 +56,7 @@ class ServerProcess:
             _send_signal(self.process, signal.SIGKILL)
 
     async def _read_line(self) -> bytes | None:
+        """Return the next line of output; None, with `end_reason` set, at the end of the output and above a limit."""
         assert self.process.stdout, "it is a pipe"
         try:
             line = await self.process.stdout.readuntil(b"\n")
@@ -143,6 +144,8 @@ async def start_server(server: McpServerSettings) -> AsyncGenerator[tuple[Transp
         start_new_session=True,
     )
     running = ServerProcess(process)
+    # the process puts messages of the server into `incoming`, which the client reads from `received`; the client puts
+    # its own into `outgoing`, which the process reads from `sent`
     incoming, received = anyio.create_memory_object_stream[Incoming](0)
     outgoing, sent = anyio.create_memory_object_stream[SessionMessage](0)
     try:

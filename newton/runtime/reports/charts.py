@@ -109,7 +109,7 @@ def draw_trend(windows: Sequence[TrendWindow]) -> str:
     scale = "".join(draw_text(-8, height(value) + 4, f"{value:.2f}", "tick end") for value in marks)
     lines = line("brier", [window.brier for window in windows]) + line("bias", [window.bias for window in windows])
     values = "; ".join(
-        f"{w.start:%Y-%m-%d}: Brier {w.brier:.3f}, bias {phrases.format_signed_number(w.bias)}" for w in windows
+        f"{one.start:%Y-%m-%d}: Brier {one.brier:.3f}, bias {phrases.format_signed_number(one.bias)}" for one in windows
     )
     content = zero + scale + ends + lines
     return render_svg("trend", "Brier score and bias over time", values, content, size=(PLOT_WIDTH, PLOT_HEIGHT))
@@ -214,8 +214,8 @@ def draw_metric(
     def height(value: float) -> float:
         return SPARK_HEIGHT * (1 - value / highest)
 
-    step = SPARK_WIDTH / max(len(values) - 1, 1)
-    points = [(at * step, height(value)) for at, value in enumerate(values) if value is not None]
+    distance = SPARK_WIDTH / max(len(values) - 1, 1)  # between two points
+    points = [(at * distance, height(value)) for at, value in enumerate(values) if value is not None]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dots = "".join(f'<circle class="value" cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>' for x, y in points)
     above, below = target

@@ -48,6 +48,7 @@ async def ingest_document(caller: OperationCaller, args: IngestDocumentInput) ->
 
 
 async def build_context(caller: OperationCaller, args: context_inputs.HostContextInput) -> ToolResult:
+    """Build a context (text from memory for an input), and return it with its id, its frame and its size."""
     call = ContextCall(
         newton=caller.newton,
         origin=caller.origin,

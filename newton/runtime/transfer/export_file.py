@@ -209,6 +209,7 @@ class AgentArchive:
         return header
 
     async def _write_rows(self, tx: Tx, table: str, rows: list[bytes]) -> None:
+        """Insert rows of a table, each as JSON. Raises InputError for a vector that cannot be read."""
         agent_id, array = self.scope.agent_id, b"[" + b",".join(rows) + b"]"
         if table == EMBEDDINGS_TABLE:
             with _reject_unreadable_vectors():

@@ -170,6 +170,7 @@ class MemoryImporter:
     async def _write_source(
         self, source: ImportSource, report: ImportReport, signal: EmbedSignal, progress: ProgressCallback
     ) -> None:
+        """Write the items batch by batch, and signal each; then close the sessions that have new messages."""
         session_refs, has_decisions, scope = set[str](), False, self.scope
         batches = _batches(source.read())
         # a large file is parsed before its first item

@@ -159,6 +159,7 @@ class FairLimiter:
         self._running.update((caller.agent, caller))
 
     async def _wait(self, caller: CallerKey, timeout_seconds: float) -> None:
+        """Wait in the queue until `_release` gives this request a slot. Raises OverloadedError."""
         line = self._queues.get(caller, deque())
         of_agent = sum(len(one) for key, one in self._queues.items() if key.agent == caller.agent)
         is_full = sum(map(len, self._queues.values())) >= self.max_waiting
@@ -184,6 +185,7 @@ class FairLimiter:
             del self._queues[caller]
 
     def _release(self, caller: CallerKey) -> None:
+        """Free the slot of a request, and give it to the waiting request with the fewest running beside it."""
         for key in (caller.agent, caller):
             self._running[key] -= 1
             if not self._running[key]:
@@ -248,6 +250,7 @@ class AdmissionMiddleware:
                 await asyncio.sleep(min((monotonic_ms() - started) / 1_000, LARGE_PAUSE_SECONDS))
 
     async def _run_with_timeout(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; with an error if its response has not begun within the time that it has."""
         is_started = False
 
         async def send_and_stop_timer(message: Message) -> None:

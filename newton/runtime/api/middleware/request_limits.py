@@ -181,6 +181,7 @@ class BodyMiddleware:
         return body
 
     async def _receive_body(self, scope: Scope, receive: Receive, memory: BodyMemory) -> bytes | None:
+        """Return the body; None if the client has disconnected. A large body is authenticated before it has arrived."""
         pieces, size, more = list[bytes](), 0, True
         while more:
             message = await receive()

@@ -87,6 +87,7 @@ class AppendMessagesRequest(RequestModel):
     @model_validator(mode="wrap")
     @classmethod
     def _skip_invalid(cls, data: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Validate the request; if that fails and it says so, validate it without its invalid items."""
         try:
             return handler(data)
         except ValidationError as error:
@@ -96,13 +97,13 @@ class AppendMessagesRequest(RequestModel):
                 raise
             counts = {name: len(body.get(name, ())) for name in ITEM_LISTS}
             places: dict[ItemList, list[int]] = {
-                name: [n for n in range(counts[name]) if (name, n) not in refused] for name in ITEM_LISTS
+                name: [index for index in range(counts[name]) if (name, index) not in refused] for name in ITEM_LISTS
             }
             if not any(places.values()):
                 raise
-        kept = {name: [body[name][n] for n in numbers] for name, numbers in places.items()}
+        kept = {name: [body[name][index] for index in indexes] for name, indexes in places.items()}
         request = handler({**body, **kept})
-        request._refused = [RefusedItem(item=f"{name}[{n}]", detail=detail) for (name, n), detail in refused.items()]
+        request._refused = [RefusedItem(item=f"{name}[{at}]", detail=detail) for (name, at), detail in refused.items()]
         request._places = places
         return request
 

@@ -51,17 +51,17 @@ async def run_doctor(
     findings = [finding async for finding in _run_checks(settings, verify=verify)]
     values = {name: "-" if value is None else str(value) for name, value in _list_used_settings(settings).items()}
     if json:
-        say(to_json({"findings": [asdict(f) for f in findings], "settings": values}))
+        say(to_json({"findings": [asdict(one) for one in findings], "settings": values}))
     else:
-        for f in findings:
-            say(f"{STATE_SYMBOLS[f.state]} {f.detail}" + (f"\n    {f.hint}" if f.hint else ""))
+        for one in findings:
+            say(f"{STATE_SYMBOLS[one.state]} {one.detail}" + (f"\n    {one.hint}" if one.hint else ""))
         say("\nSettings (newton.toml, then NEWTON_… in the environment, then flags):")
         width = max(map(len, values)) + 2
         for group in SETTING_GROUPS:
             say(f"\n{group.__doc__}")
             shown = {name: values[name] for name in group.model_fields if name in values}
             say("\n".join(f"  {name:<{width}}{value}" for name, value in shown.items()))
-    return 1 if any(f.state == "wrong" for f in findings) else 0
+    return 1 if any(one.state == "wrong" for one in findings) else 0
 
 
 def _list_used_settings(settings: Settings) -> dict[str, object]:

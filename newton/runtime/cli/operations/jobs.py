@@ -188,15 +188,15 @@ def _format_result(result: RunResult) -> str:
 
 
 def _print_lifecycle_report(report: LifecycleReport, *, dry_run: bool, json: bool) -> None:
-    steps = report.steps
+    transitions = report.steps
     if json:
-        formatting.print_json(list(map(formatting.transition_to_json, steps)))
+        formatting.print_json(list(map(formatting.transition_to_json, transitions)))
         return
-    for step in steps[:MAX_SHOWN_TRANSITIONS]:
-        say(f"{short_id(step.memory_id)}  {step.from_state:<11} → {step.to_state:<11} {step.event}: {step.reason}")
-    if len(steps) > MAX_SHOWN_TRANSITIONS:
-        say(f"… and {len(steps) - MAX_SHOWN_TRANSITIONS} more")
-    done = ", ".join(f"{count} {event}" for event, count in Counter(step.event for step in steps).most_common())
+    for one in transitions[:MAX_SHOWN_TRANSITIONS]:
+        say(f"{short_id(one.memory_id)}  {one.from_state:<11} → {one.to_state:<11} {one.event}: {one.reason}")
+    if len(transitions) > MAX_SHOWN_TRANSITIONS:
+        say(f"… and {len(transitions) - MAX_SHOWN_TRANSITIONS} more")
+    done = ", ".join(f"{count} {event}" for event, count in Counter(one.event for one in transitions).most_common())
     say(f"{'Due' if dry_run else 'Done'}: {done or 'nothing'}.")
     if report.expired_contexts:
         many = formatting.pluralize(report.expired_contexts, "context")

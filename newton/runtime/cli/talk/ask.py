@@ -218,6 +218,7 @@ async def _print_debug_lines(
 
 
 async def _print_answer(stream: AsyncGenerator[str | TurnView], *, has_model: bool) -> TurnView:
+    """Print the reply while it is received, then the notices on the turn; return its result."""
     answer: TurnView | None = None
     printer = ReplyPrinter(is_markdown=has_model)
     with printer.open():

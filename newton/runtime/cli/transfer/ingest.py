@@ -43,18 +43,18 @@ class StageProgress:
     has_lines: bool
 
     def begin(self, stage: str, total: int) -> None:
-        """Begin a stage of `total` steps."""
+        """Begin the stage `stage`, in which `total` items are processed."""
         for task in self.bar.task_ids:
             self.bar.remove_task(task)
         self.bar.add_task(stage, total=total)
 
     def advance(self, count: int = 1, *, name: Path | None = None) -> None:
-        """Report `count` further steps of the stage; `name` is the file of the last one."""
+        """Report that `count` further items of the stage are processed; `name` is the file of the last one."""
         (task,) = self.bar.tasks
         before, total = task.completed, int(task.total or 0)
         self.bar.advance(task.id, count)
-        step = max(total / LINES_PER_STAGE, 1)
-        if self.has_lines and total > 1 and int(before / step) < int(task.completed / step):
+        items_per_line = max(total / LINES_PER_STAGE, 1)
+        if self.has_lines and total > 1 and int(before / items_per_line) < int(task.completed / items_per_line):
             suffix = f" ({name})" if name else ""
             print_notice(f"{task.description}: {int(task.completed):,} of {total:,}{suffix}")
 

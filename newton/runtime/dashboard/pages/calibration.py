@@ -24,9 +24,9 @@ def render_sections(report: RelevanceReport) -> str:
     table = html_sections.render_table(head, rows, numeric_columns={1, 2})
     parts = [("of the shipped model", report.shipped), ("with the correction", report.corrected)]
     figures = [
-        f"<figure>{_draw_reliability(scores, n)}"
+        f"<figure>{_draw_reliability(scores, number)}"
         f"<figcaption>Share of the items that replies used by probability {escape(which)}.</figcaption></figure>"
-        for n, (which, scores) in enumerate(parts)
+        for number, (which, scores) in enumerate(parts)
         if scores
     ]
     cards = [html_sections.render_card("Relevance", figure) for figure in figures]
