@@ -74,7 +74,7 @@ class ContextPlan:
 
 
 class AssembledContext(NamedTuple):
-    """An assembled context that is not yet a bundle. `missing` maps unavailable sources to reasons."""
+    """An assembled context before it is stored as a bundle. `missing` maps unavailable sources to reasons."""
 
     plan: ContextPlan
     assembly_input: AssemblyInput

@@ -131,8 +131,8 @@ def reject_repeated_facts(
 ) -> dict[UUID, FillPlacement]:
     """Return the rejected candidates and, in addition, those that another candidate states or shows.
 
-    These are relations that a placed fact states, or a fact left out because its message is sent, and, of facts that
-    contradict each other, all but the best one, which is placed as an item that shows all of them.
+    These are relations stated by a fact that is placed, or left out because its message is sent. Of facts that
+    contradict each other, they are all but the best one, whose item shows all of them.
     """
     followers = dict[UUID, FillPlacement]()
     for memory_id in (s.found.memory_id for s in ordered):

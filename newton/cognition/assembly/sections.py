@@ -343,7 +343,7 @@ def render_uncertain_note(count_tokens: TokenCounter) -> TextBlock:
 def render_incomplete_note(missing: Mapping[str, str], count_tokens: TokenCounter) -> TextBlock | None:
     """Return the note that names what could not be searched; None if `missing` has nothing of the kind.
 
-    To have no embedding model is a setting, and no failure.
+    A missing embedding model is not named, because it is a setting.
     """
     contents = [one.content for name, one in MISSING_SOURCES.items() if missing.get(name) not in (None, NO_EMBEDDER)]
     named = ", ".join(dict.fromkeys(filter(None, contents)))

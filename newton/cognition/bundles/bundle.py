@@ -262,7 +262,8 @@ def find_source(memory_id: UUID, kind: str, assembly_input: AssemblyInput, recen
 def describe_task(
     filters: ContextFilters, assembly_input: AssemblyInput, items: Iterable[Mapping[str, float]]
 ) -> dict[str, Any] | None:
-    """Return how a context used a task, from the features of its items; None if it used none."""
+    """Return as JSON which task a context used, whether its memories are `preferred` or the `only` ones, and how many
+    items belong to it; None if it used none."""
     if filters.task:
         return {"number": filters.task.number, "memories": "only", "items": len(list(items))}
     number = assembly_input.tasks.current_number

@@ -59,7 +59,7 @@ class ReplayResult:
 
     @property
     def exit_status(self) -> int:
-        """The exit status of the command."""
+        """The exit status of the command: 0 if the rebuilt bundle is identical to the stored one, else 1."""
         return 0 if self.identical else 1
 
 

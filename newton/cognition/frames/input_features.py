@@ -94,7 +94,7 @@ def _is_plain(phrase: str) -> bool:
 
 
 def _to_needle(phrase: str, language: FrameLanguage) -> str:
-    """Return the text that the phrase has in a normalized text. An ending `*` leaves its last word open."""
+    """Return the text that the phrase has in a normalized text. A final `*` lets its last word have any ending."""
     body = phrase.lstrip(START).rstrip("*")
     words = " ".join(re.findall(r"[^\W_]+", body)) if language.is_spaced else "".join(re.findall(r"[^\W_]+", body))
     start = START if phrase.startswith(START) else ""

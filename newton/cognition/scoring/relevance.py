@@ -246,7 +246,7 @@ def _measure_spread(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _find_shares(asked: QuestionWords, found: RetrievedMemory) -> tuple[float, float]:
-    """Return the shares of the names and of the other words that the short form or the best window contains."""
+    """Return the shares of the names and of the other words that are in the summary or the best part of a long text."""
     text = f"{found.summary} {found.window.text}" if found.window else found.summary
     folded = text.casefold()
     # lists are faster here than generators

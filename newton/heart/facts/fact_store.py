@@ -123,7 +123,7 @@ async def supersede(
 ) -> None:
     """Supersede the fact `memory_id` by another. If it is stated again later, it becomes current again.
 
-    Clauses of it that neither the other fact nor the texts `besides` are about are stored as new facts.
+    Its clauses that neither the other fact nor the texts `besides` concern are stored as new facts.
 
     Raises NotFoundError for an unknown fact, and ConflictError if both are one fact, the old one supersedes the new one
     already, or `by_fact` is quarantined or retracted.

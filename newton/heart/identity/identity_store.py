@@ -123,7 +123,7 @@ async def list_tenets(tx: Tx, *, agent_id: UUID) -> list[TenetRecord]:
 
 
 async def list_requested_lines(tx: Tx, session_range: tuple[UUID, int, int] | None, *, agent_id: UUID) -> list[str]:
-    """Return the texts of the active lines, and of those that messages of a range (session, first, last) requested."""
+    """Return the texts of the active lines, and of those from messages of a range (session, first, last) if given."""
     session_id, first, last = session_range or (None, None, None)
     rows = await SQL["list_requested_lines"].fetch_all(
         tx, agent_id=agent_id, session_id=session_id, first=first, last=last
@@ -183,7 +183,7 @@ async def remove(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> IdentityTenet
 
 
 async def roll_back(tx: Tx, version: int, *, edit: IdentityEdit) -> bool:
-    """Restore an earlier version except for erased tenets; return False if nothing changes.
+    """Restore an earlier version of the identity except for erased lines; return False if nothing changes.
 
     Raises NotFoundError if there is no such version.
     """

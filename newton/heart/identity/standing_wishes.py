@@ -50,8 +50,8 @@ class WishPatterns(NamedTuple):
 class PassingPatterns(NamedTuple):
     """The patterns of wishes in a clause of a message on something else.
 
-    `names` are wishes if the message matches `naming`. `openers` precede the wish in a clause; `others` introduce what
-    other people say.
+    What `names` matches is a wish only if the message matches `naming`. `openers` precede the wish in a clause;
+    `others` introduce what other people say.
     """
 
     wishes: re.Pattern[str]

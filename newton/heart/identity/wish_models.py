@@ -252,7 +252,7 @@ def mask_sentences(text: str) -> list[MaskedSentence]:
 
 
 def classify_sentence(sentence: MaskedSentence, vector: Vector) -> Mapping[SentenceKind, float]:
-    """Return the probability of each kind for a sentence with this unit vector."""
+    """Return the probability of each kind of sentence for a sentence with this unit vector."""
     model, names = load_rule_model(), list_rule_features(sentence)
     odds: dict[SentenceKind, float] = {
         kind: base

@@ -62,7 +62,7 @@ class ReconcilingPrompt(NamedTuple):
 def number_batch(batch: ReconcilingInput) -> ReconcilingInput:
     """Return the input with the lines numbered from 1 and the known items sorted by day and labelled (F1, R1, ...).
 
-    Sentences of new lines are labelled apart, in the order of the lines; one that a known rule repeats has no label.
+    Facts stored from new lines are labelled apart, in the order of the lines; one that a known rule repeats gets none.
     """
     lines = tuple(replace(line, number=number) for number, line in enumerate(batch.lines, 1))
     numbers = {line.memory_id: line.number for line in lines if not line.is_read}

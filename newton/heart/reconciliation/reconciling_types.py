@@ -203,7 +203,7 @@ class DroppedItem:
 class CheckedAnswer:
     """The items of an answer that were kept, in the order of their lines, and those that were dropped.
 
-    `user_names` are the names of the user, also those that the answer says.
+    `user_names` are the names of the user, including those in the answer.
     """
 
     kept: tuple[CheckedItem, ...]
