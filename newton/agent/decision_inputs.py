@@ -52,6 +52,7 @@ class DecisionInput(ToolInput):
     context: CleanText | None = Field(None, description="The situation in which the decision is made.")
 
     def to_draft(self, now: datetime) -> DecisionDraft:
+        """Return the input as the draft of a decision made at `now`."""
         return DecisionDraft(
             description=self.description,
             confidence=self.confidence,

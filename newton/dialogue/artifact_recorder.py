@@ -372,6 +372,7 @@ def _find_files(message: Message, calls: Mapping[str, ToolCall]) -> Iterator[Wri
 
 
 def _to_artifact(item: StoredMessage, calls: Mapping[str, ToolCall]) -> NewArtifact:
+    """Return the artifact of a long message, named after its tool call or its role and position."""
     message = item.message
     call = calls.get(message.tool_call_id or "")
     kind: ArtifactKind = "output" if message.role == "tool" else "paste"

@@ -76,7 +76,7 @@ class ArtifactVersion:
 
 
 class LineSpan(NamedTuple):
-    """Consecutive lines of an artifact, from 1. `found` are those that a search found."""
+    """Consecutive lines of an artifact, counted from 1. `found` are the numbers of those that a search found."""
 
     artifact_id: UUID
     first: int
@@ -267,9 +267,9 @@ LineKey = tuple[UUID, int]
 
 
 def rank_lines(matches: Sequence[LineMatch], similar: Sequence[SimilarLine]) -> list[LineKey]:
-    """Return the found lines, best first: the ranks by words, by similarity and by contrast are fused.
+    """Return the found lines, best first, by reciprocal rank fusion of three rankings: words, similarity, contrast.
 
-    Words count as much as both ranks of vectors together.
+    Words count as much as both rankings of vectors together.
     """
     scores = _score_by_words(matches)
     by_similarity = {(one.artifact_id, one.line): one.similarity for one in similar}

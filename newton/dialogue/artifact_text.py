@@ -220,7 +220,7 @@ def is_binary(data: bytes) -> bool:
 
 
 def mask_variables(line: str) -> str:
-    """Replace numbers and ids in a line, so that lines of the same template become equal.
+    """Replace numbers and ids in a line by `#`, so that lines of the same template become equal.
 
     >>> mask_variables("GET /api/4711 took 12 ms")
     'GET /api/# took # ms'

@@ -212,6 +212,7 @@ class ArtifactWriter:
         await self.store(tx, [summary])
 
     async def _load_after(self, tx: Tx, position: int) -> list[MessageMemory]:
+        """Return the last MAX_MESSAGES messages after a position, with their memories, in order."""
         rows = await SQL["list_messages_after"].fetch_all(
             tx, agent_id=self.ctx.agent_id, session_id=self.session_id, position=position, max_rows=MAX_MESSAGES
         )
@@ -230,6 +231,7 @@ class ArtifactWriter:
         ]
 
     def _fact_artifacts(self, item: MessageMemory) -> list[Artifact]:
+        """Return the sentences of a message that are worth remembering."""
         stored, line = item.stored, item.stored.message
         return [
             Artifact(
@@ -250,6 +252,7 @@ class ArtifactWriter:
     def _tool_artifacts(
         self, stored: StoredMessage, memory_ids: Mapping[int, UUID], calls: Mapping[str, ToolCall]
     ) -> list[Artifact]:
+        """Return the chunks of a tool's output, each after the day and the call."""
         line, memory_id = stored.message, memory_ids.get(stored.position)
         call = calls.get(line.tool_call_id or "")
         tool = remove_prompt_marks(describe_call(call or ToolCall("", line.name or "no name", "")))

@@ -94,6 +94,7 @@ async def remove(tx: Tx, injection_id: UUID, *, session_id: UUID, ctx: WriteCont
 async def _insert(
     tx: Tx, known: Sequence[ContextInjection], injection: ContextInjection, session_id: UUID, ctx: WriteContext
 ) -> ContextInjection:
+    """Store an injection. Raises InputError for too many, and ConflictError if the same memory was put in meanwhile."""
     if len(known) >= MAX_INJECTIONS:
         raise InputError(
             f"The context of the session has {len(known)} injected memories and texts, which is the maximum.",

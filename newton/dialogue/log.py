@@ -142,7 +142,10 @@ class ViewSources(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedView:
-    """A view of a session, with its sources and the positions of messages that a person restored (`pinned`)."""
+    """The messages of a session for a model (its view), with the data that change whenever the view changes.
+
+    `pinned` are the positions of messages that a person restored after they had been summarized.
+    """
 
     view: Sequence[ViewMessage]
     sources: ViewSources
@@ -179,7 +182,7 @@ async def load_sources(tx: Tx, *, agent_id: UUID, session_id: UUID) -> ViewSourc
 
 
 async def _load_sources(tx: Tx, agent_id: UUID, session_id: UUID) -> tuple[Record, ViewSources]:
-    """Return whether the session has restored entries or injections, and the sources of its view."""
+    """Return whether the session has restored entries or injected messages, and the data of `load_sources`."""
     rows = await SQL["read_view_sources"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     entries = [to_entry(row) for row in rows if row["entry_id"] is not None]
     return rows[0], ViewSources(entries, rows[0]["forgotten"])

@@ -293,6 +293,7 @@ async def finish_told_episode(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> 
 
 
 def _to_line(row: Record, user_name: str, *, is_alone: bool, is_read: bool) -> NewLine:
+    """Convert a row to a line for the model that reconciles; `is_alone` means that one person speaks in the session."""
     source, kind = _find_source(row)
     trust = row["trust"] or ("agent" if row["role"] == "assistant" else "tool")
     name = row["name"] or (user_name if is_alone else "")

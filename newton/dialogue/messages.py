@@ -231,6 +231,7 @@ def to_observations(
 
 
 def _to_observation(stored: StoredMessage, memory_id: UUID, calls: Mapping[str, ToolCall]) -> NewEvent | None:
+    """Return the event for the result of a tool; None for another message, or for arguments nested too deep."""
     line = stored.message
     if line.role != "tool":
         return None

@@ -26,7 +26,7 @@ _POINT = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarySizes:
-    """Sizes of artifacts in tokens.
+    """The sizes, in tokens, of the chunks of tool output, of their overlap, and of the summary of a session.
 
     A new summary is due after `max_new_messages` messages or `max_new_tokens` tokens.
     """

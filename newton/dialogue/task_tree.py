@@ -134,6 +134,7 @@ class TaskTree:
 
     @property
     def stack(self) -> TaskStack:
+        """Return the path to the current task with the tasks shown beside it; EMPTY_STACK without a current task."""
         path = self.path
         if not path:
             return EMPTY_STACK

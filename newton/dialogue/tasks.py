@@ -257,7 +257,7 @@ async def preview_folded_view(
 async def _plan_folds(
     tx: Tx, *, session_id: UUID, agent_id: UUID, now: datetime, count_tokens: TokenCounter
 ) -> tuple[LoadedView, list[CompactionEntry]]:
-    """Return the view as it is stored, and an entry for the messages of each ended task that can be replaced now."""
+    """Return the messages for a model as they are stored, and an entry for each ended task that can be folded."""
     tree = await load_tree(tx, agent_id=agent_id, session_id=session_id)
     loaded = await log.load_view(tx, agent_id=agent_id, session_id=session_id)
     if not any(task.is_ended for task in tree.tasks):

@@ -180,7 +180,7 @@ def build_view(
 
 
 def add_memory_blocks(view: Sequence[ViewMessage], blocks: Mapping[int, MemoryBlock]) -> list[ViewMessage]:
-    """Return the view with the texts from memory that were sent before its unchanged inputs.
+    """Return the messages for a model with the texts from memory that were sent before unchanged inputs.
 
     `blocks` are these texts by the positions of the inputs.
     """
@@ -193,7 +193,7 @@ def add_memory_blocks(view: Sequence[ViewMessage], blocks: Mapping[int, MemoryBl
 
 
 def apply_entries(view: Sequence[ViewMessage], entries: Sequence[CompactionEntry]) -> list[ViewMessage]:
-    """Return the view in which the compaction entries replace further messages."""
+    """Return the messages for a model after further compaction entries have replaced some of them."""
     by_first = {entry.first: entry for entry in outermost_entries(entries)}
     applied: list[ViewMessage] = []
     last = -1
@@ -216,7 +216,7 @@ def outermost_entries(entries: Sequence[E]) -> list[E]:
 
 
 def split_turns(view: Sequence[ViewMessage]) -> list[DialogueTurn]:
-    """Split a view into turns: before each user message, and around each summary of whole turns.
+    """Split the messages for a model into turns: before each user message, and around each summary of whole turns.
 
     System messages and messages injected from other sessions belong to no turn.
     """
@@ -275,7 +275,7 @@ def count_view_tokens(view: Sequence[ViewMessage]) -> int:
 
 
 def to_view_message(line: Message, position: int, tokens: int) -> ViewMessage:
-    """Convert a message of the log to one of the view. `tokens` counts its text and calls, without overhead."""
+    """Convert a stored message to a message for a model. `tokens` counts its text and calls, without overhead."""
     return ViewMessage(
         role=line.role,
         text=line.content,

@@ -40,7 +40,7 @@ class OperationOptions(TypedDict, total=False):
     """Options of a declaration, besides route and effect.
 
     `name` is the public name, by default that of the function. `command` are the words of the command. `absent` maps a
-    door that does not offer the operation to the reason. `scope` is that of the token, if the effect does not say it.
+    door (interface) that does not offer the operation to the reason. `scope` is that of the token, if the effect does not say it.
     `text` renders the result for people, of a list each item. Of a list, `empty` is its text without items, and
     `advice` follows the items; both may name commands as `newton ...`. `table` renders the items of a list together,
     for a terminal with a number of columns. `notices` are lines on the result that a command prints on standard error.
@@ -131,7 +131,7 @@ class Operation:
         return self.options.get("searches", False)
 
     def is_at(self, door: Door) -> bool:
-        """Return whether a door offers the operation."""
+        """Return whether a door (an interface, such as MCP or the command line) offers the operation."""
         return door not in self.options.get("absent", {})
 
     @cached_property

@@ -20,7 +20,7 @@ class ItemList(BaseModel, Generic[Item]):
 
 
 class SelectedFields(BaseModel):
-    """A result with items, of each of which only some fields may be in the JSON."""
+    """A result with `items`. If `selected` is not empty, the JSON has only these fields of each item."""
 
     model_config = ConfigDict(frozen=True)
 

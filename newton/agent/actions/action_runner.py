@@ -110,9 +110,10 @@ class ActionRunner:
     is_interrupted: bool = False
 
     async def run(self, name: str, arguments: str) -> ActionReport:
-        """Check and call a tool that was offered; return its output, or why it was not called. Raises DatabaseError.
+        """Check and call a tool that was offered; return its output, or why it was not called.
 
-        A call that is cancelled while the tool runs is recorded as interrupted: it is not known what the tool did.
+        Raises DatabaseError if the call cannot be recorded. A call that is cancelled while the tool runs is recorded as
+        interrupted: it is not known what the tool did.
         """
         tool = self.tools[name]
         try:

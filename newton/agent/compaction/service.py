@@ -71,7 +71,7 @@ class _CompactionState:
     entry_count: int = 0
 
     def record(self, entries: Sequence[CompactionEntry]) -> None:
-        """Add stored summaries to the loaded view, and count them."""
+        """Note that summaries were stored, and count them."""
         sources = self.loaded.sources
         merged = outermost_entries([*sources.entries, *entries])
         self.loaded = replace(self.loaded, sources=sources._replace(entries=merged))
@@ -190,6 +190,7 @@ class CompactionService:
         return (await self._preview(session_id, max_tokens)).view
 
     async def _preview(self, session_id: UUID, max_tokens: int) -> LoadedView:
+        """Return the messages for a model after a compaction without a model and without storage."""
         service, budget = replace(await self._adapt(max_tokens), model=None), CallBudget(calls=0)
         async with self.scope.transaction() as tx:
             loaded = await tasks.preview_folded_view(
@@ -378,7 +379,7 @@ async def _fold_tasks(scope: AgentScope, session_id: UUID) -> LoadedView:
 
 
 def _drop_unstored_ids(preview: LoadedView) -> list[ViewMessage]:
-    """Return a previewed view in which only stored summaries have an `entry_id`."""
+    """Return the messages of a preview, in which only stored summaries have an `entry_id`."""
     stored = {None, *(entry.entry_id for entry in preview.sources.entries)}
     return [item if item.entry_id in stored else item._replace(entry_id=None) for item in preview.view]
 

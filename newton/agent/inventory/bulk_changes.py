@@ -53,6 +53,7 @@ class BulkPlan:
 
     @property
     def token(self) -> str:
+        """Return a hash of the change and of the present state of the memories, which confirms exactly this plan."""
         change = self.change
         wanted = f"{change.action} {change.importance} {change.core} {change.include_derived}"
         states = [
@@ -120,6 +121,7 @@ class BulkService:
         return BulkPlan(change=change, agent_id=agent_id, memories=memories, derived_ids=derived)
 
     async def _apply(self, tx: Tx, plan: BulkPlan, ctx: LifecycleContext) -> None:
+        """Make the change of a plan, and record the edits of importance and core marks."""
         change, ids = plan.change, [one.memory_id for one in plan.memories]
         match change.action:
             case "forget":

@@ -242,7 +242,7 @@ def count_separator_tokens(
     """Return the most tokens that headers and acknowledgments around quoted earlier messages may need.
 
     Summaries and injected messages are sent as quotations: each run of them may need a header, and an acknowledgment
-    before and after it; so may a notice of omitted messages at the start. A shorter view never needs more.
+    before and after it; so may a notice of omitted messages at the start. Fewer messages never need more.
     """
     if not view:
         return 0
@@ -251,9 +251,10 @@ def count_separator_tokens(
 
 
 def find_sent_messages(session_id: UUID, view: Sequence[ViewMessage], *, end: int) -> SentMessages:
-    """Return which messages of the session are sent verbatim, so that the context does not repeat them.
+    """Return which messages of the session the model is sent as they are, so that the context does not repeat them.
 
-    `view` must be the final conversation of the prompt: a message dropped from it later would be in neither part.
+    `view` must be the final messages of the prompt: one dropped later would be in neither part. `end` is the last
+    position.
     """
     # the places of notices after a message too: they have nothing that a context could show
     sent = {place for item in view if item.kind == "line" for place in range(item.first, item.last + 1)}
@@ -264,16 +265,15 @@ def find_sent_messages(session_id: UUID, view: Sequence[ViewMessage], *, end: in
 
 
 def to_chat_messages(view: Sequence[ViewMessage]) -> tuple[ChatMessage, ...]:
-    """Convert a view to chat messages, with each tool result directly after its call.
+    """Convert the messages of a session (`view`) to chat messages, with each tool result directly after its call.
 
-    Calls without a result are dropped. A result whose call is not in the view becomes a message of the user that quotes
-    it.
+    Calls without a result are dropped. A result whose call is missing becomes a message of the user that quotes it.
     """
     return tuple(one.message for one in to_prompt_messages(view))
 
 
 def to_prompt_messages(view: Sequence[ViewMessage]) -> tuple[PromptMessage, ...]:
-    """Convert a view to messages to send, each with the sources of its text, as `to_chat_messages` does."""
+    """Convert the messages of a session to messages to send, with the sources of their texts, as `to_chat_messages`."""
     return merge_messages(map(to_prompt_message, _pair_tool_results(view)))
 
 
@@ -311,9 +311,8 @@ def merge_messages(messages: Iterable[PromptMessage]) -> tuple[PromptMessage, ..
     """Merge consecutive user messages, and consecutive assistant messages, because many models reject them.
 
     Of two speakers with different names, the names are put before their texts. An assistant message with tool calls is
-    not merged with the next one. Between a user message that quotes earlier
-    conversation (`is_history`) and one that a person just sent, and before one that begins with a block of Newton, a
-    short assistant message is inserted instead.
+    not merged with the next one. Between a user message that quotes earlier conversation (`is_history`) and one that a
+    person just sent, and before one that begins with text from memory, a short assistant message is inserted instead.
     """
     merged: list[PromptMessage] = []
     for one in messages:
@@ -330,7 +329,7 @@ def merge_messages(messages: Iterable[PromptMessage]) -> tuple[PromptMessage, ..
 
 
 def to_prompt_message(item: ViewMessage, content: MessageParts | None = None) -> PromptMessage:
-    """Convert a message of a view to a message to send. `content`, if given, is sent in place of its text.
+    """Convert a message of a session to a message to send. `content`, if given, is sent in place of its text.
 
     A tool result without its call becomes a message of the user that quotes it.
     """
@@ -356,7 +355,10 @@ def find_parts(item: ViewMessage, attachments: Mapping[str, MessageParts]) -> Me
 
 
 def add_attachment_tokens(view: Sequence[ViewMessage], attachments: Mapping[str, MessageParts]) -> list[ViewMessage]:
-    """Return the view with the tokens of attachments added to the tokens of their messages."""
+    """Return the messages, with the tokens of attachments added to those of the messages that have them.
+
+    `attachments` maps the ref of a message to its content.
+    """
     if not attachments:
         return list(view)
     found = [find_parts(item, attachments) for item in view]

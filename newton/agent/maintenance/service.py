@@ -288,7 +288,9 @@ class MaintenanceService:
     ) -> ReconciliationResult:
         """Let the model read new lines of up to `limit` sessions, and apply the changes to memory that it finds.
 
-        Raises TokenQuotaError, and ProviderError if the model fails. Without a model, nothing is done.
+        With `only_due`, it reads open sessions only after a few lines or a pause; with `only_recent`, only sessions of
+        the latest memories. Raises TokenQuotaError, and ProviderError if the model fails. Without a model, nothing is
+        done.
         """
         if self.llm is None:
             return ReconciliationResult()

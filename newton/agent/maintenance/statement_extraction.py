@@ -79,6 +79,7 @@ async def find_changing_parts(
 def _choose_parts(
     spans: Mapping[str, Sequence[str]], near: Mapping[str, Sequence[_NearFact]], vectors: Mapping[str, Vector]
 ) -> dict[str, str]:
+    """Return the first part of each message that a trained model takes for an update of a fact near it."""
     pairs = {
         (fact.text, part): fact
         for message, parts in spans.items()

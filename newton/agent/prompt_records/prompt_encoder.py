@@ -148,6 +148,7 @@ class _PromptEncoder:
         self.blocks = self.origin.block_texts
 
     def encode(self, sent: SentRequest) -> EncodedPrompt:
+        """Encode the messages before the input as the edition, and the others as the tail."""
         pairs = list(zip(sent.messages, sent.spans, strict=True))
         with_input = (n for n, (_, spans) in enumerate(pairs) if any(map(self._is_input, spans)))
         start = next(with_input, len(pairs))

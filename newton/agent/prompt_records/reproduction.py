@@ -62,10 +62,7 @@ class LinePreview:
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """Consecutive messages of a session, and whether a prompt contained them. A summary may stand for them.
-
-    `compaction_id` is that summary. `messages` are previews, unless the messages were sent as they are.
-    """
+    """A range of a session's messages, and whether a prompt had them. `compaction_id` is a summary in their place."""
 
     first: int
     last: int
@@ -127,6 +124,7 @@ class _PromptDecoder:
     index: int | None = 0
 
     def decode(self) -> PromptReproduction:
+        """Rebuild the messages, tools and options, and compare their hash with that of what was sent."""
         edition = self._load_edition()
         items = [*self._close_range(edition["messages"]), *json.loads(self.record.tail)]
         messages: list[ReproducedMessage] = []

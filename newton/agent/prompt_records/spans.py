@@ -63,9 +63,10 @@ def to_spans(*parts: tuple[str, SpanKind]) -> tuple[TextSpan, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PartTokens:
-    """The local token counts of the parts of a prompt. `system` is the system message, `memories` the block that is
-    sent with the input, and `tool_work` the tool calls and results of this turn. Blocks before earlier inputs are
-    part of `conversation`.
+    """The local token counts of the parts of a prompt. `system` is the system message, `tool_work` this turn's calls.
+
+    `memories` is the text from memory that is sent with the input; such texts before earlier inputs are part of
+    `conversation`.
     """
 
     system: int = 0

@@ -134,6 +134,7 @@ class _SentState:
 
     @classmethod
     def read(cls, sent: SentContext) -> "_SentState":
+        """Read what the parts of a prompt that are sent again say, in order."""
         state = cls(day=sent.day)
         state.rules = dict.fromkeys(list_rules(sent.system))
         for block in sent.blocks:

@@ -32,7 +32,7 @@ MAX_STATEMENT = 300  # characters of a line that stands for a statement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLine:
-    """A line as it is stored now, with the facts that it states."""
+    """A message as it is stored now, with the facts that it states."""
 
     memory_id: UUID
     session_id: UUID | None
@@ -48,7 +48,7 @@ class StoredLine:
         return f"session {self.session}" if self.session else "episode"
 
     def follows(self, other: "StoredLine") -> bool:
-        """Return whether this line was said after another one in the same session, with the same authority."""
+        """Return whether this message was said after the other one in the same session, with the same authority."""
         mine, theirs = ((one.session_id, one.trust, one.origin) for one in (self, other))
         return mine == theirs and (self.position or 0) > (other.position or 0)
 
@@ -69,7 +69,7 @@ class FactChanger:
     _stored: dict[UUID, dict[str, UUID]] = field(default_factory=lambda: defaultdict[UUID, dict[str, UUID]](dict))
 
     def plan(self, items: Sequence[CheckedItem]) -> None:
-        """Find the facts in the person's words that the items are going to replace."""
+        """Find the facts in the person's words that the items are going to replace, before they are applied."""
         texts = defaultdict[UUID, list[str]](list)
         self._said = [item.text for item in items]
         for item in items:

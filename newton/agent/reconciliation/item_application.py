@@ -117,6 +117,7 @@ class _ItemApplier:
     hidden: list[LineChange] = field(default_factory=list[LineChange])  # already recorded
 
     async def apply(self, item: CheckedItem) -> None:
+        """Apply an item as its operation and the kinds of its known items require."""
         kinds = {one.kind for one in item.known}
         if item.op == "hide":
             await self._hide(item)

@@ -44,9 +44,9 @@ SEARCH_LIMITS: dict[Kind, SearchLimits] = {
 
 
 async def find_known_items(scope: AgentScope, lines: Sequence[NewLine], *, zone: tzinfo | None) -> list[KnownItem]:
-    """Return the facts, procedures, decisions, rules and wishes that lines of persons may change.
+    """Return what is known and messages of persons may change: facts, procedures, decisions, rules and wishes.
 
-    The facts that the lines themselves state are among them.
+    The facts that the messages themselves state are among them. `zone` is the time zone of days.
     """
     told = [line for line in lines if line.source == "person"]
     line_ids = [line.memory_id for line in told]
@@ -68,7 +68,8 @@ async def find_named_item(
 ) -> KnownItem:
     """Return the known item of these kinds with this id, or the end of it, or whose text has most of these words.
 
-    Raises NotFoundError if there is none, and ConflictError if several fit as well.
+    `lines` are the messages for the similarities of the item, `zone` is the time zone of days. Raises NotFoundError if
+    there is none, and ConflictError if several fit as well.
     """
     digits = name.strip().lstrip("#").lower().replace("-", "")
     has_id = is_id(digits)

@@ -134,7 +134,10 @@ class MemoryReconciler:
         return result
 
     async def _read_told_episode(self, line: NewLine) -> ReconciliationResult:
-        """Read an episode that was stored as a text, unless another worker has read it. Raises ProviderError."""
+        """Read an episode that was stored as a text, unless another worker has read it.
+
+        Raises ProviderError if the model fails.
+        """
         batches = await self._build_batches([line]) if line.source == "person" else []
         read = await self._ask(batches[0]) if batches else None
         async with self.llm.scope.write() as (tx, ctx):

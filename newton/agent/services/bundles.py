@@ -44,7 +44,7 @@ class BundleService:
             )
 
     async def explain(self, bundle_ref: str) -> BundleExplanation:
-        """Return a stored context with all memories that were considered, and their scores."""
+        """Return a stored context with all memories considered for it, their scores, and why each is in it or not."""
         async with self.scope.transaction() as tx:
             return explain_bundle(*await self._load(tx, bundle_ref))
 

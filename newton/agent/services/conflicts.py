@@ -32,7 +32,7 @@ class ConflictService:
             return await conflicts.count_conflicts(tx, agent_id=self.scope.agent_id)
 
     async def settle(self, memory_ref: str, settlement: Settlement, *, by_person: bool = True) -> Sequence[FactPair]:
-        """Settle all open conflicts of a fact as `settlement` says (the newer holds, or both); return these conflicts.
+        """Settle all open conflicts of a fact as `settlement` says (newer, older, both, same); return these conflicts.
 
         Raises NotFoundError if the fact has none, and ForbiddenError if a model tries to replace a fact that only a
         person may replace.

@@ -90,6 +90,7 @@ class ErasureService:
         return replace(plan, remains={**remains, **person_search.count_in_logs(self.logs, plan.pattern)})
 
     async def _erase(self, subject: str, *, token: str, reason: str, also: Sequence[str]) -> ErasurePlan:
+        """Erase what the present plan lists, in one transaction. Raises as `erase`."""
         async with self.scope.write() as (tx, ctx):
             plan = await self._plan(tx, subject, also)
             if token != plan.token:
@@ -124,6 +125,7 @@ class ErasureService:
             clear(agent_id=ctx.agent_id, now=ctx.now)
 
     async def _plan(self, tx: Tx, subject: str, also: Sequence[str]) -> ErasurePlan:
+        """Find all records that contain a name of the subject. Raises InputError if there are none."""
         agent_id = self.scope.agent_id
         given = [_clean_name(name) for name in (subject, *also)]
         archived = await person_search.list_archived_texts(tx, agent_id=agent_id)

@@ -61,7 +61,10 @@ class GuardrailService:
             return await guardrails.list_all(tx, self.file_guardrails, self.scope.agent_id)
 
     async def add(self, rule: GuardrailRule) -> AddStatus:
-        """Add a guardrail, or replace the one of the same name; return which. Raises InputError for an invalid rule."""
+        """Add a guardrail, or replace the one of the same name; return "added", "replaced" or "unchanged".
+
+        Raises InputError for an invalid rule.
+        """
         ctx, rule = self._edit_context(), _validate_rule(rule)
         async with self.scope.transaction() as tx:
             status = await guardrails.add(tx, rule, self.file_guardrails, ctx=ctx)

@@ -184,7 +184,7 @@ class IngestService:
     async def _ingest_file(
         self, path: Path, report: IngestReport, trust: Trust, encoding: str | None, stop: asyncio.Event
     ) -> None:
-        """Store one file. Raises DocumentError, and IngestStoppedError once `stop` is set."""
+        """Store one file. Raises DocumentError if it cannot be read, and IngestStoppedError once `stop` is set."""
         if stop.is_set():
             raise IngestStoppedError
         document, unread = await asyncio.to_thread(self._load_file, path, encoding)
@@ -201,7 +201,7 @@ class IngestService:
             report.encodings[str(read.loaded.encoding)] += 1
 
     def _load_file(self, path: Path, encoding: str | None) -> tuple[DocumentBytes, DocumentSource]:
-        """Read a file without parsing it. Raises DocumentError."""
+        """Read a file without parsing it. Raises DocumentError if it cannot be read, or its name is not UTF-8."""
         ref = str(path.resolve())
         if ref.encode(errors="ignore").decode() != ref:  # the file system allows any bytes
             name = os.fsencode(path).decode(errors="replace")

@@ -234,7 +234,7 @@ class MemoryService:
             await store.record_access(tx, memory_ids, agent_id=self.scope.agent_id, now=self.scope.now())
 
     async def record_reading(self, memory_ids: Sequence[UUID]) -> None:
-        """Record that memories were read in full. If a summary stands for one in a conversation, its cut was wrong."""
+        """Record that memories were read in full. If a summary stands for one in a session, it was a wrong cut."""
         async with self.scope.write() as (tx, ctx):
             await store.record_access(tx, memory_ids, agent_id=ctx.agent_id, now=ctx.now)
             await entry_store.record_rereads(tx, memory_ids, ctx=ctx)

@@ -64,7 +64,7 @@ class ProcedureService:
     async def dismiss(self, name: str, reason: str | None = None) -> ProcedureChange:
         """Retire a proposed procedure, so that it is not proposed again; the reason is recorded.
 
-        Nothing changes if it was not waiting for approval. Raises NotFoundError.
+        Nothing changes if it was not waiting for approval. Raises NotFoundError for an unknown name.
         """
         async with self.scope.write() as (tx, ctx):
             is_dismissed = await procedures.dismiss_procedure(tx, name, reason, ctx=ctx)

@@ -38,8 +38,8 @@ class ResponseService:
         """Return the session in which these messages continue a stored response, and the messages to append to it.
 
         It is the session of that response; or a branch of it, if the session has later messages, if another response
-        continues it already, or without a `response_id`, for which the session is reserved. Raises InputError if there
-        is no such response.
+        continues it already, or without a `response_id`. The session is reserved for the response `response_id`. Raises
+        InputError if there is no response `previous_id`.
         """
         async with self.scope.write("user") as (tx, ctx):
             previous = await self._find_previous(tx, previous_id)
@@ -80,6 +80,7 @@ class ResponseService:
     async def _continue_or_branch(
         self, tx: Tx, previous: StoredResponse, *, is_stored: bool, ctx: WriteContext
     ) -> UUID:
+        """Return the session of a response, or a new branch of it if the session cannot be continued from there."""
         session_id, position = previous.session_id, previous.position
         await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
         is_last = position == await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=session_id)

@@ -291,7 +291,10 @@ class SessionService:
 
     @asynccontextmanager
     async def _session(self, ref: str) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID]]:
-        """Open a transaction; yield it with a write context and the id of the session. Raises NotFoundError."""
+        """Open a transaction; yield it with a write context and the id of the session.
+
+        Raises NotFoundError if there is no session named `ref`.
+        """
         async with self.scope.write() as (tx, ctx):
             yield tx, ctx, await sessions.get_session_id(tx, agent_id=ctx.agent_id, ref=ref)
 

@@ -26,7 +26,7 @@ InjectionType = Literal["memory", "text", "messages"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInjection:
-    """A memory or a text that is in every context of a session, or messages of another session in its view.
+    """A memory or a text that is in every context of a session, or messages of another session that it shows.
 
     `tokens` are those of a text or of the messages, and for a memory those of its summary. `session`, `first` and
     `last` say which messages. `text` is no part of the response to a request that writes, because that is stored.

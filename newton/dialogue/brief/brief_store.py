@@ -34,7 +34,7 @@ TRUSTED: frozenset[Trust] = frozenset({"operator", "user", "agent"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BriefClosing:
-    """The end of an item: its final status, the message that ended it, and the item that replaces it, if any."""
+    """The end of an item of a brief: its final status, the message that ended it, and the item that replaces it."""
 
     item_id: UUID
     status: BriefStatus
@@ -232,7 +232,7 @@ def _to_stored_message(row: Record, session_id: UUID) -> StoredMessage:
 
 
 async def save(tx: Tx, update: BriefUpdate, *, session_id: UUID, ctx: WriteContext) -> None:
-    """Store the changes of a brief."""
+    """Store the changes of a brief that were collected in a BriefUpdate."""
     key = {"agent_id": ctx.agent_id, "session_id": session_id}
     if update.added:
         rows = [_to_row(item) for item in update.added]

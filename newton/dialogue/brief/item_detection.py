@@ -122,7 +122,7 @@ def detect_items(text: str, *, role: Role = "user") -> list[BriefDraft]:
 
 
 def find_asked_kinds(question: str) -> frozenset[BriefKind]:
-    """Return the kinds of items that a question names.
+    """Return the kinds of items of a brief (goal, deadline, rule, constraint, open item) for which a question asks.
 
     >>> sorted(find_asked_kinds("What is our first goal and its deadline?"))
     ['deadline', 'goal']

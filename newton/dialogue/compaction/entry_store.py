@@ -59,7 +59,7 @@ class CompactionStats:
 
 
 class EntryStatus(NamedTuple):
-    """A compaction entry, and the time when its messages were restored; None if it is in use."""
+    """A compaction entry, and the time when a person restored its messages; None while it is in use."""
 
     entry: CompactionEntry
     restored_at: datetime | None
@@ -120,13 +120,13 @@ async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, ctx: WriteContext
 
 
 async def record_run(tx: Tx, run: CompactionRun, *, agent_id: UUID, session_id: UUID) -> None:
-    """Store the record of a run of a strategy."""
+    """Store the record of a run of a compaction strategy."""
     key = {"agent_id": agent_id, "session_id": session_id, "run_id": new_id()}
     await SQL["record_run"].execute(tx, **key, **run._asdict())
 
 
 async def list_run_stats(tx: Tx, *, agent_id: UUID, session_id: UUID | None) -> list[CompactionStats]:
-    """Return the statistics of runs by strategy, for all sessions if `session_id` is None."""
+    """Return the statistics of the runs of each compaction strategy in a session; for None, in all sessions."""
     rows = await SQL["summarize_runs"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     factors = {one.strategy: one.factor for one in await list_feedback(tx, agent_id=agent_id)}
     return [CompactionStats(**dict(row), factor=factors.get(row["strategy"], 1.0)) for row in rows]

@@ -111,6 +111,7 @@ def find_problem(preset: CompactionPreset, *, max_tokens: int) -> PresetProblem 
 def _list_problems(
     strategy: CompactionStrategy, others: Sequence[CompactionStrategy], max_tokens: int
 ) -> Iterator[PresetProblem]:
+    """Yield why a strategy can never fire, or never ends, beside the `others`."""
     match strategy:
         case MaskOutputs():
             yield from _check_share("mask_outputs", strategy.share)
@@ -177,6 +178,7 @@ def _check_merge(
 
 
 def _parse_strategy(text: str) -> CompactionStrategy:
+    """Parse one strategy with its settings, such as `tool_calls(age=5)`. Raises InputError for an unknown one."""
     named = _STRATEGY_PATTERN.fullmatch(text)
     kind = STRATEGIES.get(named[1]) if named else None
     if named and named[1] in PRESETS:

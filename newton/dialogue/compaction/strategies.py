@@ -42,7 +42,7 @@ class ViewState(NamedTuple):
 
 
 class CompactionBlock(NamedTuple):
-    """Consecutive messages of a view that are to be replaced by a text of at most `max_tokens`."""
+    """Consecutive messages that a model is to be sent no more: a text of at most `max_tokens` replaces them."""
 
     kind: EntryKind
     items: tuple[ViewMessage, ...]
@@ -338,6 +338,7 @@ def list_obstacles(state: ViewState) -> list[CompactionObstacle]:
 
 
 def _group_messages(state: ViewState) -> Iterator[tuple[str, Sequence[ViewMessage]]]:
+    """Yield groups of messages, each with the reason why it cannot be shortened further."""
     turns = split_turns(state.view)
     yield "system messages stay as they are", [item for item in state.view if item.role == "system"]
     injected = [item for item in state.view if item.kind == "injected"]

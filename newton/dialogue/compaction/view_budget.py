@@ -32,13 +32,13 @@ def fit_to_budget(
     protected_turns: int = 1,
     overhead: int = MESSAGE_TOKENS,
 ) -> list[ViewMessage]:
-    """Return the messages of a view within `max_tokens`. Each message counts `overhead` tokens besides its text.
+    """Return the messages for a model, shortened to `max_tokens`. Each counts `overhead` tokens besides its text.
 
-    The last `protected_turns` turns are in progress. Steps, until the view fits: the memory blocks before the inputs of
-    older turns are removed; outputs and arguments of tools in older turns are shortened, the oldest first; older turns
-    are removed; tool work of the protected turns before the last step is shortened; the longest texts are truncated;
-    messages are removed, system messages last; the last input is truncated, even below MIN_INPUT_TOKENS. A tool call
-    and its results are removed together.
+    The last `protected_turns` turns are in progress. Steps, until the messages fit: the texts from memory before the
+    inputs of older turns are removed; outputs and arguments of tools in older turns are shortened, the oldest first;
+    older turns are removed; tool work of the protected turns before the last step is shortened; the longest texts are
+    truncated; messages are removed, system messages last; the last input is truncated, even below MIN_INPUT_TOKENS. A
+    tool call and its results are removed together.
     """
     if count_view_tokens(view) + (overhead - MESSAGE_TOKENS) * len(view) <= max_tokens:
         return list(view)
@@ -70,7 +70,10 @@ class _OmittedTurns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _BudgetFitter:
-    """Reduces a view to a token budget. `call_groups` maps tool calls and results to their groups, by position."""
+    """Shortens the messages for a model to a token budget.
+
+    `call_groups` maps the position of each tool call and result to those of all that belong together.
+    """
 
     max_tokens: int
     count_tokens: TokenCounter
@@ -78,6 +81,7 @@ class _BudgetFitter:
     call_groups: Mapping[int, Set[int]]
 
     def fit(self, view: Sequence[ViewMessage], protected_turns: int) -> list[ViewMessage]:
+        """Shorten and remove messages in the steps of `fit_to_budget`, and note how many turns are left out."""
         items = [item for item in view if item.kind != "left_out"]
         omitted = [_parse_note(item) for item in view if item.kind == "left_out"]
         note = self.count_tokens(_OmittedTurns(turns=10_000, at_least=True, first=0, last=0).text) + self.overhead
@@ -95,7 +99,7 @@ class _BudgetFitter:
         return self._with_note(kept, omitted) if note else kept
 
     def _without_outputs(self, view: Sequence[ViewMessage], old: Set[int]) -> list[ViewMessage]:
-        """Shorten tool calls and outputs, the first ones first, until the view fits.
+        """Shorten tool calls and outputs, the first ones first, until all messages fit.
 
         Only messages whose object id is in `old` are shortened.
         """
@@ -122,7 +126,7 @@ class _BudgetFitter:
         return self._with_content(item, text, ())
 
     def _oldest_turns(self, view: Sequence[ViewMessage], protected_turns: int) -> list[DialogueTurn]:
-        """Return the oldest turns that must be removed so that the view fits."""
+        """Return the oldest turns that must be removed so that the messages fit."""
         left = count_view_tokens(view)
         removed: list[DialogueTurn] = []
         for turn in _older_turns(view, protected_turns):
@@ -189,9 +193,9 @@ class _BudgetFitter:
 
 
 def _drop_memory_blocks(view: Sequence[ViewMessage], old: Set[int]) -> list[ViewMessage]:
-    """Return the view without the memory blocks of the messages whose object id is in `old`.
+    """Return the messages without the texts from memory before those whose object id is in `old`.
 
-    All blocks are removed at once: removing one with each turn would change every prompt, which defeats its cache.
+    All are removed at once: removing one with each turn would change every prompt, which defeats its cache.
     """
     return [
         item._replace(memory=None, tokens=item.tokens - item.memory.tokens) if item.memory and id(item) in old else item

@@ -143,6 +143,7 @@ def to_line(line: IdentityTenet | TenetRecord) -> IdentityLine:
 
 
 def to_current(tenet: IdentityTenet, *, shown: bool) -> CurrentLine:
+    """Return a line of the current identity. `shown` says whether a context has room for it."""
     return CurrentLine(
         line_id=tenet.tenet_id,
         section=tenet.part,
@@ -154,6 +155,7 @@ def to_current(tenet: IdentityTenet, *, shown: bool) -> CurrentLine:
 
 
 def to_proposed(record: TenetRecord, identity: Identity) -> ProposedLine:
+    """Return a proposed line with the lines of the identity that it contradicts."""
     return ProposedLine(
         line_id=record.tenet_id,
         section=record.part,
@@ -170,6 +172,7 @@ def to_proposed(record: TenetRecord, identity: Identity) -> ProposedLine:
 def to_version(
     version: IdentityVersion, before: Sequence[UUID], lines: Mapping[UUID, TenetRecord]
 ) -> IdentityVersionInfo:
+    """Return a version with the lines that it added and removed since the lines `before`."""
     diff = diff_tenets(before, version.standing)
     return IdentityVersionInfo(
         version=version.version,
@@ -191,6 +194,7 @@ def to_accepted(proposal: TenetProposal) -> AcceptedLine:
 
 
 def format_identity(identity: IdentityOverview) -> str:
+    """Format the lines of the identity by section, and the proposed lines."""
     lines = list(_format_lines(identity)) if identity.lines else [NO_LINES]
     if identity.proposals:
         many = pluralize(len(identity.proposals), "proposal")
@@ -220,6 +224,7 @@ def format_proposal(line: ProposedLine) -> str:
 
 
 def format_version(version: IdentityVersionInfo) -> str:
+    """Format a version: its number, time and change, and the lines added and removed."""
     change = f"rolled back to {version.restored_version}" if version.restored_version else version.change
     reason = f": {version.reason}" if version.reason else ""
     source = f"({version.trust}, {version.origin})"

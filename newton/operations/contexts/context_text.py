@@ -44,7 +44,7 @@ def format_question(report: "QuestionReport") -> str:
 
 
 def format_layer_tokens(name: str, layer: "LayerTokens") -> str:
-    """Format the tokens that a layer of a context uses, its maximum, and its share if that is not the maximum.
+    """Format the tokens that a layer (section) of a context uses, its maximum, and its share if that is another number.
 
     >>> format_layer_tokens("procedures", {"share": 253, "ceiling": 4_000, "used": 374})
     'procedures  374 of at most 4,000 tokens (share 253)'

@@ -25,7 +25,7 @@ PackName = Annotated[Name | None, Field(description="Show the frames with the ad
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackList:
-    """The packs, and why others cannot be read."""
+    """The packs (adjustments of all frames to a kind of work), and why others cannot be read."""
 
     items: list[FramePack]
     errors: list[str]

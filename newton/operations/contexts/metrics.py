@@ -17,7 +17,7 @@ COLUMN_WIDTHS = (12, 10, 10, 12)  # of the metrics of a group
 
 
 def format_report(report: QualityReport) -> str:
-    """Format the report: all metrics, tables by kind of input, profile and day, and advice."""
+    """Format a report on contexts: all metrics, tables by kind of input, profile and day, and advice."""
     return "\n".join(_list_lines(report))
 
 

@@ -20,7 +20,7 @@ COMMAND = "Run the command in a terminal beside the chat."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedCorrection:
-    """`removed` is false if no correction was in use."""
+    """The result of removing the correction of relevance. `removed` is false if none was in use."""
 
     removed: bool
 

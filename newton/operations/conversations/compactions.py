@@ -26,7 +26,7 @@ MAX_TEXT_CHARS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionInfo:
-    """A compaction: a shorter text that replaces the messages from the first to the last position in the view.
+    """A compaction: a shorter text that a model is sent in place of the messages from the first to the last position.
 
     `model` wrote the text after the named `prompt`; it is null if no model did. `restored_at` is when the messages were
     restored; null while the text is in use.
@@ -48,14 +48,14 @@ class CompactionInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionList:
-    """All compactions of a session by position, each before those of which it covers the messages."""
+    """All compactions of a session by position; one that covers messages of others comes before these."""
 
     items: Sequence[CompactionInfo]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionReport:
-    """The tokens of the view before and after a compaction, its limit, and what keeps the view above this limit.
+    """The tokens that a model is sent of a session before and after a compaction, their limit, and why they exceed it.
 
     `log_tokens` are those of all messages of the session.
     """

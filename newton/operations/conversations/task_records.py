@@ -67,6 +67,7 @@ class TaskChange:
 
 
 def to_task_infos(tree: TaskTree) -> list[TaskInfo]:
+    """Return the tasks of a tree as records of a result."""
     return [
         TaskInfo(
             task_id=task.task_id,
@@ -116,6 +117,7 @@ def list_path(tree: TaskTree) -> list[TaskInfo]:
 
 
 def to_task_change(task: Task, tree: TaskTree, lines: Iterable[str]) -> TaskChange:
+    """Return the result of a change of a task; `lines` are its text for a person."""
     return TaskChange(
         task_id=task.task_id,
         number=task.number,

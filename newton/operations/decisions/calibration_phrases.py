@@ -89,6 +89,7 @@ def describe_verdict(bias: ConfidenceBias) -> str:
 
 
 def describe_bias(bias: ConfidenceBias) -> str:
+    """Return the bias of the stated confidence with its 95 % interval, as text."""
     if bias.interval95 is None:
         return f"{format_signed_number(bias.size)}; an interval needs {MIN_REVIEWS_FOR_BIAS} reviews"
     return (
@@ -106,6 +107,7 @@ def describe_missing_trend(n: int) -> str:
 
 
 def describe_drift(drift: CalibrationDrift) -> str | None:
+    """Return how the calibration has changed lately, as a sentence; None if it has not."""
     if not drift.reasons:
         return None
     brier = f"Brier {drift.earlier_brier:.3f} to {drift.recent_brier:.3f}"
@@ -114,6 +116,7 @@ def describe_drift(drift: CalibrationDrift) -> str | None:
 
 
 def describe_recalibration(report: CalibrationReport) -> str:
+    """Return which correction of the confidence is used, and whether it helped, as a sentence."""
     result = report.recalibration
     if result is None:
         return f"A correction needs {MIN_REVIEWS} reviews; there are {report.n}."

@@ -76,7 +76,10 @@ class DraftFields(TypedDict, total=False):
 
 
 def _to_draft(caller: "OperationCaller", description: str, confidence: float, given: DraftFields) -> DecisionDraft:
-    """Return a decision; its frame gives the stakes and the category that are not given. Raises NotFoundError."""
+    """Return a decision; its frame gives the stakes and the category that are not given.
+
+    Raises NotFoundError for an unknown frame.
+    """
     fields: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     fields["reasons"] = tuple(DecisionReason(one.kind, one.text) for one in given.get("reasons") or ())
     if name := given.get("frame"):

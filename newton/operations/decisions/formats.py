@@ -34,7 +34,7 @@ def format_outcome(decision: DecisionOutcome) -> str:
 
 
 def format_check(check: DecisionCheck) -> str:
-    """Return the similar decisions, the success rate of the category, the censors and guardrails, and the quality."""
+    """Return the results of a check of a decision as text: similar decisions, success rate, rules, and quality."""
     return "\n".join(_list_checks(check))
 
 

@@ -80,6 +80,7 @@ class DecideInput(ToolInput):
     reasons: list[CleanText] = Field([], max_length=50, description="'empirical: it worked'")
 
     def to_draft(self, now: datetime) -> DecisionDraft:
+        """Return the input as the draft of a decision made at `now`."""
         return DecisionDraft(
             description=self.description,
             confidence=self.confidence,
