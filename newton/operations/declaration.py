@@ -40,21 +40,20 @@ class OperationOptions(TypedDict, total=False):
     """Options of a declaration, besides route and effect.
 
     `name` is the public name, by default that of the function. `command` are the words of the command. `absent` maps a
-    door (interface) that does not offer the operation to the reason. `scope` is that of the token, if the effect does not say it.
-    `text` renders the result for people, of a list each item. Of a list, `empty` is its text without items, and
-    `advice` follows the items; both may name commands as `newton ...`. `table` renders the items of a list together,
-    for a terminal with a number of columns. `notices` are lines on the result that a command prints on standard error.
-    `searches` says that it waits for memory until the deadline of the call, which the caller may set.
+    door (interface) that does not offer the operation to the reason. `scope` is that of the token, if the effect does
+    not say it. `text` renders the result for people, of a list each item. Of a list, `empty` is its text without items,
+    and `advice` follows the items; both may name commands as `newton ...`. `table` renders the items of a list
+    together, for a terminal with a number of columns. `notices` are lines on the result that a command prints on
+    standard error. `searches` says that it waits for memory until the deadline of the call, which the caller may set.
     `is_idempotent` says that a repeated call changes nothing more. `question` is what the command asks before it runs,
-    unless --yes is given.
-    `names_commands` says that texts in the result name commands, which each interface replaces by its own names.
-    `field_scopes` are the scopes that a token needs for some parameters, if they are given. `core` are the parameters
-    of its tool in the core set, which MCP offers by default; without it, the tool is only in the set of its group.
-    `prepare` is called with the input outside the transaction of a write, so that it may call a model; the function
-    gets its result as its second parameter. `report` is called with the result of a write after its transaction and the
-    processing of new text, and with why the text could not be embedded. It returns the result with what may not be
-    stored as the response of a request, such as text of a person. `job` is the job that the daemon queues after a write
-    in place of that which embeds new text.
+    unless --yes is given. `names_commands` says that texts in the result name commands, which each interface replaces
+    by its own names. `field_scopes` are the scopes that a token needs for some parameters, if they are given. `core`
+    are the parameters of its tool in the core set, which MCP offers by default; without it, the tool is only in the set
+    of its group. `prepare` is called with the input outside the transaction of a write, so that it may call a model;
+    the function gets its result as its second parameter. `report` is called with the result of a write after its
+    transaction and the processing of new text, and with why the text could not be embedded. It returns the result with
+    what may not be stored as the response of a request, such as text of a person. `job` is the job that the daemon
+    queues after a write in place of that which embeds new text.
     """
 
     name: str
