@@ -80,10 +80,11 @@ def load_routes() -> Mapping[str, str]:
 
 @cache
 def _load_names(interface: HintInterface) -> Mapping[str, str | None]:
-    """Return the name of an operation in an interface, or None, by its command and, for the chat, by its route.
+    """Return the names of operations in an interface, by command and, for the chat, also by route.
 
-    The names of a row are in the order of its commands. A group of commands stands for the command that lists it.
+    A name is None if the interface does not have the operation. A group of commands has that of its default command.
     """
+    # a row has its names in the order of its commands
     found: dict[str, str | None] = {}
     for row in load_verbs():
         routes = [load_routes()[operation] for operation in row.names("http")]

@@ -53,7 +53,10 @@ class VerbRow(NamedTuple):
 
 
 def load_verbs() -> list[VerbRow]:
-    """Return the rows of the table. Raises KeyError for a row without an effect or a cell for each interface."""
+    """Return the rows of the table, one for each operation (function of Newton) with its names in each interface.
+
+    Raises KeyError for a row of the file that has no effect or lacks an interface.
+    """
     return [*_load_rows(), *map(_to_row, load_operations().values())]
 
 

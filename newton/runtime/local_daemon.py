@@ -28,7 +28,7 @@ class LocalDaemon(NamedTuple):
         headers: Mapping[str, str] | None = None,
         query: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[httpx2.AsyncClient]:
-        """Yield an HTTP client for requests about an agent. Each may take at most `seconds`; None is no limit.
+        """Yield an HTTP client for requests about an agent. `seconds` limits each wait for data; None is no limit.
 
         It uses the socket of the data folder, where the user of this process is the operator. Connections are not kept,
         so that a request fails with ConnectError only if the daemon has not received it.

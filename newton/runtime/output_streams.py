@@ -103,7 +103,7 @@ def _replace_symbols(error: UnicodeError) -> tuple[str, int]:
 
 
 def flush_streams() -> None:
-    """Write what the standard streams still hold. Raises OutputError."""
+    """Write what the standard streams still hold. Raises OutputError if standard output cannot be written."""
     sys.stderr.flush()
     sys.stdout.flush()
 

@@ -218,7 +218,7 @@ class AgentServices(ScopeServices):
         )
 
     def outbox(self) -> EmbeddingOutbox | None:
-        """Return the outbox that embeds the stored texts of the agent; None without an embedding model."""
+        """Return the service that embeds the texts waiting in the agent's outbox; None without an embedding model."""
         scope = self.scope
         if scope.embedder is None:
             return None

@@ -22,7 +22,7 @@ MAX_LINKS, MAX_SESSIONS = 1_000, 1_000  # the oldest are dropped above
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInGrant:
-    """The rights of a session: the token, and the agent and the user that the requests of the session name."""
+    """The rights of a browser's session: the token, and the agent and user that its requests name; None names none."""
 
     token: str = field(repr=False)
     agent: str | None = None

@@ -240,7 +240,7 @@ async def _verify_token(agents: AgentRegistry, text: str) -> tokens.TokenClaims:
 
 
 class RequireScope:
-    """A FastAPI dependency that returns the caller. It raises ForbiddenError if the token lacks the scope."""
+    """A FastAPI dependency that returns the caller. It raises ForbiddenError if the token has not the scope."""
 
     def __init__(self, scope: TokenScope) -> None:
         self.scope: TokenScope = scope

@@ -47,7 +47,7 @@ class ContinuationView(ViewModel):
 
 
 class ContextView(ViewModel):
-    """A summary of a context.
+    """A summary of a context (the text from memory for an input): what was selected, how and why.
 
     `near_misses` are the best memories that were left out. `empty_time_ranges` are times named in the input for which
     there is no memory.
@@ -73,7 +73,7 @@ class ContextView(ViewModel):
 
 
 class ProposalView(ViewModel):
-    """A proposed identity line, and the current lines that it contradicts and would replace."""
+    """A line proposed for the identity (what always applies), and the current lines that it would replace."""
 
     line_id: UUID
     section: IdentityPart

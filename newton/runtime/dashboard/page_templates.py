@@ -135,7 +135,7 @@ def format_plural(kind: str) -> str:
 
 
 def format_setting(name: str) -> str:
-    """Return the name of a setting of a context in words; "layer" stands for the tokens of a section.
+    """Return the name of a setting of a context in words; `layer NAME` is the number of tokens of a section.
 
     >>> format_setting("layer facts"), format_setting("frame")
     ('tokens for facts', 'frame')

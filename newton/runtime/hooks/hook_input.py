@@ -137,7 +137,7 @@ def clean(text: str) -> str:
 
 
 def make_ref(*parts: str) -> str:
-    """Return an id that depends only on `parts`, so that a repeated request stores nothing twice."""
+    """Return an id of a message or event that depends only on `parts`: a repeated request then stores nothing twice."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 

@@ -92,9 +92,9 @@ class LeaseLostError(ConflictError):
 
 
 async def enqueue(tx: Tx, name: str, *, agent_id: UUID, moment: datetime | None = None) -> UUID:
-    """Request a run of the named job now and return its id. A waiting run becomes due now; a running one is kept.
+    """Queue a run of the named job, due now, and return its id. If one waits already, it becomes due now instead.
 
-    Raises ConflictError if the current run ends at the same moment.
+    If one runs, nothing is changed, and its id is returned. Raises ConflictError if it ends at the same moment.
     """
     row = await SQL["enqueue"].fetch_one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=moment)
     row = row or await SQL["run_sooner"].fetch_one(tx, agent_id=agent_id, name=name, moment=moment)

@@ -72,7 +72,7 @@ def hide_internal_details() -> Generator[None]:
 
 
 def check_result(result: ToolResult) -> ToolResult:
-    """Return the result of a tool. Raises the NewtonError that the result describes, if any."""
+    """Return the result of a tool unchanged; if it describes an error, raise this NewtonError."""
     if not result.is_error:
         return result
     fields = {name: str(value) for name, value in result.fields.items()}

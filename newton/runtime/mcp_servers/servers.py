@@ -53,7 +53,8 @@ def read_own_servers(home: Path) -> dict[str, dict[str, Any]]:
 def read_server_file(path: Path) -> dict[str, dict[str, Any]]:
     """Return the fields of each server in a JSON file of the form `{"mcpServers": {NAME: {...}}}`.
 
-    Fields that Newton does not have are ignored, as other programs write them. Raises ConfigError.
+    Fields that Newton does not have are ignored, because other programs write them. Raises ConfigError if the file
+    cannot be read or has another form.
     """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))

@@ -21,7 +21,7 @@ from newton.runtime.cli.printing import say
 
 
 def write_private_text(path: Path, text: str) -> None:
-    """Write a text to a file that only its owner can read, also if the file exists. Raises OSError."""
+    """Write a text to a file and let only its owner read it, also if it exists. Raises OSError if that fails."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
         if path.is_file():  # not a device or a pipe

@@ -27,13 +27,13 @@ async def list_agents(page: PageRequest) -> Response:
 
 
 async def create_agent(page: PageRequest) -> Response:
-    """Create an agent."""
+    """Create an agent, and redirect to the list of agents."""
     created = await page.api.post("/v1/agents", {"name": page.field("name")})
     return page.redirect(AGENTS, f"Created {created['name']}.")
 
 
 async def switch_agent(page: PageRequest) -> Response:
-    """Let the session show another agent from now on. Only the operator's token is valid for several agents."""
+    """Let the session show another agent from now on, and redirect to its overview. Needs the operator's token."""
     name = page.field("name")
     wanted = replace(page.api, session=replace(page.session, agent=name))
     await wanted.get("/v1/token")  # raises an error for an unknown agent, or one of another token
@@ -42,12 +42,12 @@ async def switch_agent(page: PageRequest) -> Response:
 
 
 async def export_agent(page: PageRequest) -> Response:
-    """Download the agent as an NDJSON file."""
+    """Return the agent as an NDJSON file to download."""
     return _ForwardedResponse(page)
 
 
 async def import_file(page: PageRequest) -> Response:
-    """Import a file with memories, the export of another program, or a whole exported agent."""
+    """Import a file with memories, the export of another program, or a whole agent; redirect to the list of agents."""
     upload = page.form.get("file")
     if not isinstance(upload, UploadFile) or not upload.filename:
         raise InputError("No file was chosen.", hint="Choose a file, such as one that Export has written.")
@@ -72,7 +72,7 @@ async def preview_deletion(page: PageRequest) -> Response:
 
 
 async def delete_agent(page: PageRequest) -> Response:
-    """Delete an agent permanently, unless it has changed since the preview; then redirect to the list."""
+    """Delete an agent permanently, unless it has changed since the preview, and redirect to the list of agents."""
     name = page.path("name")
     await page.api.delete(f"/v1/agents/{name}", token=page.field("token"))
     if page.session.agent == name:
@@ -88,7 +88,7 @@ async def preview_erasure(page: PageRequest) -> Response:
 
 
 async def erase_subject(page: PageRequest) -> Response:
-    """Erase everything about a person permanently, unless it has changed since the preview."""
+    """Erase everything about a person permanently, unless it has changed since the preview; redirect to the agents."""
     caller = await _require_person(page)
     (subject, *also), reason = _split_names(page.field("subject")), page.field("reason") or "requested"
     plan = await caller.newton.erasure(ORIGIN).erase(subject, token=page.field("token"), reason=reason, also=also)

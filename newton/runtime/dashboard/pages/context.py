@@ -32,7 +32,7 @@ async def list_contexts(page: PageRequest) -> Response:
 
 
 async def build_context(page: PageRequest) -> Response:
-    """Build and store the context for an input, and show it; beside an earlier one if the form names it."""
+    """Build and store the context for an input. Redirect to it, or to its comparison with one that the form names."""
     body: dict[str, object] = {name: page.field(name) for name in TEXT_FIELDS if page.field(name)}
     if page.field("max_tokens"):
         body["max_tokens"] = page.field("max_tokens")

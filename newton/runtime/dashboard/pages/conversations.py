@@ -73,13 +73,13 @@ async def restore_compaction(page: PageRequest) -> Response:
 
 
 async def close_session(page: PageRequest) -> Response:
-    """Close a session: it becomes an episode."""
+    """Close a session, which becomes an episode (a memory of it), and redirect to the session."""
     await page.api.post(f"/v1/sessions/{page.path('session')}/close")
     return _return(page, "Closed: the session is stored as an episode.")
 
 
 async def close_brief_item(page: PageRequest) -> Response:
-    """Mark an item of the brief as done or dropped."""
+    """Mark an item of the brief (goals, deadlines, rules) as done or dropped, and redirect to the session."""
     body = {"item_id": page.field("item_id"), "status": page.field("status")}
     await page.api.post(f"/v1/sessions/{page.path('session')}/brief", body)
     return _return(page, "The item is closed.")

@@ -51,7 +51,7 @@ async def show_form(page: PageRequest) -> Response:
 
 
 async def record_decision(page: PageRequest) -> Response:
-    """Record the decision of the form, or only check it and show the form again, as its button says."""
+    """Record the decision of the form and redirect to it; if its button says so, only check it and show the form."""
     draft = read_draft(page)
     if page.field("act") == "check":
         preview = await page.api.post("/v1/decisions/preview", draft)
@@ -83,23 +83,23 @@ async def show_decision(page: PageRequest) -> Response:
 
 
 async def review_decision(page: PageRequest) -> Response:
-    """Record the outcome of a decision."""
+    """Record the outcome of a decision, and redirect to the decision."""
     body = {"outcome": page.field("outcome"), "lesson": page.field("lesson") or None}
     return await _change(page, "review", body, "Outcome recorded.")
 
 
 async def add_thought(page: PageRequest) -> Response:
-    """Record a thought on an open decision."""
+    """Record a thought (a step of the deliberation) on an open decision, and redirect to the decision."""
     return await _change(page, "thoughts", {"text": page.field("text")}, "Thought recorded.")
 
 
 async def mark_done(page: PageRequest) -> Response:
-    """Mark a decision as carried out."""
+    """Mark a decision as carried out, and redirect to it."""
     return await _change(page, "done", None, "Marked as carried out.")
 
 
 async def link_decision(page: PageRequest) -> Response:
-    """Link a decision to another one."""
+    """Link a decision to another one, and redirect to the first."""
     body = {"other_id": page.field("other_id"), "type": page.field("type")}
     return await _change(page, "links", body, "Linked.")
 

@@ -26,7 +26,7 @@ async def show_job(page: PageRequest) -> Response:
 
 
 async def run_job(page: PageRequest) -> Response:
-    """Queue a run of a job now."""
+    """Queue a run of a job now, and redirect to the job."""
     name = page.path("name")
     await page.api.post(f"/v1/jobs/{name}/run")
     return page.redirect(f"{JOBS}/{name}", f"{name} is queued and runs now. Reload the page to see its result.")

@@ -58,7 +58,7 @@ async def show_memory(page: PageRequest) -> Response:
 
 
 async def add_fact(page: PageRequest) -> Response:
-    """Store a fact that the person states."""
+    """Store a fact that the person states, and redirect to it."""
     body = {"content": page.field("content"), **({"subject": page.field("subject")} if page.field("subject") else {})}
     result = await page.api.post("/v1/memories", body)
     return page.redirect(
@@ -68,7 +68,7 @@ async def add_fact(page: PageRequest) -> Response:
 
 
 async def confirm_memory(page: PageRequest) -> Response:
-    """Confirm a fact."""
+    """Confirm a fact, and redirect to the page that the form names, or to the fact."""
     memory_id = page.path("memory_id")
     result = await page.api.post(f"/v1/memories/{memory_id}/confirm")
     notice = "Confirmed." if result["counted"] else "The fact was confirmed today already."
@@ -76,28 +76,28 @@ async def confirm_memory(page: PageRequest) -> Response:
 
 
 async def supersede_memory(page: PageRequest) -> Response:
-    """Replace a fact by a newer one."""
+    """Replace a fact by a newer one, and redirect to the newer one."""
     body = {"content": page.field("content"), **({"at": page.field("at")} if page.field("at") else {})}
     result = await page.api.post(f"/v1/memories/{page.path('memory_id')}/supersede", body)
     return page.redirect(f"{MEMORIES}/{result['superseded_by']}", "The new fact supersedes the old one.")
 
 
 async def retract_memory(page: PageRequest) -> Response:
-    """Mark a fact as never true."""
+    """Mark a fact as never true, and redirect to it."""
     memory_id = page.path("memory_id")
     await page.api.post(f"/v1/memories/{memory_id}/retract")
     return page.redirect(f"{MEMORIES}/{memory_id}", "Retracted: the fact was never true.")
 
 
 async def set_outcome(page: PageRequest) -> Response:
-    """Record whether an episode succeeded."""
+    """Record whether an episode succeeded, and redirect to it."""
     memory_id = page.path("memory_id")
     await page.api.post(f"/v1/memories/{memory_id}/outcome", {"outcome": page.field("outcome")})
     return page.redirect(f"{MEMORIES}/{memory_id}", "Outcome recorded.")
 
 
 async def edit_memory(page: PageRequest) -> Response:
-    """Set the importance, the core mark or the subject of a memory."""
+    """Set the importance, the mark as core (established) or the subject of a memory, and redirect to it."""
     memory_id = page.path("memory_id")
     importance, subject = page.field("importance"), page.field("subject")
     body: dict[str, object] = {"importance": importance} if importance else {"derive_importance": True}
@@ -115,7 +115,7 @@ async def ask_to_forget(page: PageRequest) -> Response:
 
 
 async def forget_memory(page: PageRequest) -> Response:
-    """Delete a memory permanently."""
+    """Delete a memory permanently, and redirect to the list of memories."""
     deleted = await page.api.delete(
         f"/v1/memories/{page.path('memory_id')}",
         token=page.field("token"),
@@ -134,7 +134,7 @@ async def list_conflicts(page: PageRequest) -> Response:
 
 
 async def settle_conflict(page: PageRequest) -> Response:
-    """Settle the conflicts of a fact."""
+    """Mark the conflicts of a fact as settled, and redirect to the list of conflicts."""
     await page.api.post(f"/v1/conflicts/{page.path('memory_id')}/settle", {"keep": page.field("keep")})
     return page.redirect(f"{MEMORIES}/conflicts", "Settled.")
 

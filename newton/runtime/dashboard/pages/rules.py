@@ -46,52 +46,52 @@ async def _read_versions(page: PageRequest) -> list[Any]:
 
 
 async def add_line(page: PageRequest) -> Response:
-    """Add a line to the identity."""
+    """Add a line to the identity, and redirect to the identity."""
     body = {"section": page.field("section"), "text": page.field("text")}
     result = await page.api.post("/v1/identity/lines", body | {"allow_conflict": page.field("allow_conflict") == "on"})
     return page.redirect(RULES, "Added." if result["changed"] else "The identity has this line already.")
 
 
 async def change_line(page: PageRequest) -> Response:
-    """Change the text of a line of the identity."""
+    """Change the text of a line of the identity, and redirect to the identity."""
     result = await page.api.patch(f"/v1/identity/lines/{page.path('line_id')}", {"text": page.field("text")})
     return page.redirect(RULES, "Changed." if result["changed"] else "Nothing changed.")
 
 
 async def remove_line(page: PageRequest) -> Response:
-    """Remove a line from the identity."""
+    """Remove a line from the identity, and redirect to the identity."""
     await page.api.delete(f"/v1/identity/lines/{page.path('line_id')}")
     return page.redirect(RULES, "Removed. Earlier versions of the identity keep the line.")
 
 
 async def answer_proposal(page: PageRequest) -> Response:
-    """Accept or reject a proposed line of the identity."""
+    """Accept or reject a proposed line of the identity, and redirect to the identity."""
     answer = "accept" if page.field("answer") == "accept" else "reject"
     await page.api.post(f"/v1/identity/proposals/{page.path('line_id')}/{answer}")
     return page.redirect(RULES, "Accepted." if answer == "accept" else "Rejected.")
 
 
 async def roll_back(page: PageRequest) -> Response:
-    """Restore an earlier version of the identity."""
+    """Restore an earlier version of the identity, and redirect to the identity."""
     result = await page.api.post("/v1/identity/rollback", {"version": page.field("version")})
     return page.redirect(RULES, f"Restored version {page.field('version')}." if result["changed"] else "It is current.")
 
 
 async def list_censors(page: PageRequest) -> Response:
-    """Show the censors with their matches, and a form to try a text."""
+    """Show the censors (rules that block or warn) with their matches, and a form to try a text."""
     censors = (await page.api.get("/v1/censors"))["items"]
     return page.render("censors.html", censors=censors, check=None, text="", choices=CENSOR_CHOICES)
 
 
 async def add_censor(page: PageRequest) -> Response:
-    """Add a censor."""
+    """Add a censor (a rule that blocks or warns), and redirect to the list of censors."""
     body = {name: page.field(name) for name in ("trigger", "reason", "action", "match_mode")}
     result = await page.api.post("/v1/censors", body)
     return page.redirect(f"{RULES}/censors", f"Added. {result['note']}" if result["is_new"] else "It exists already.")
 
 
 async def check_censors(page: PageRequest) -> Response:
-    """Check a text against the censors without counting the matches."""
+    """Show which censors match a text, without counting the matches."""
     text = page.field("text")
     check = await page.api.post("/v1/censors/check", {"text": text})
     censors = (await page.api.get("/v1/censors"))["items"]
@@ -99,7 +99,7 @@ async def check_censors(page: PageRequest) -> Response:
 
 
 async def change_censor(page: PageRequest) -> Response:
-    """Approve, relax or retire a censor, or report its last match as a false positive."""
+    """Approve, relax (only warn) or retire a censor, or report a false positive; redirect to the list of censors."""
     act = page.field("act")
     notices = {
         "approve": "The censor is in force.",
@@ -115,12 +115,12 @@ async def change_censor(page: PageRequest) -> Response:
 
 
 async def list_guardrails(page: PageRequest) -> Response:
-    """Show the guardrails, and a form to try a decision."""
+    """Show the guardrails (rules on decisions), and a form to try a decision."""
     return await _render_guardrails(page, None)
 
 
 async def check_guardrails(page: PageRequest) -> Response:
-    """Check a decision against the guardrails without recording it."""
+    """Show which guardrails (rules on decisions) a decision violates, without recording it."""
     return await _render_guardrails(page, await page.api.post("/v1/guardrails/check", read_draft(page)))
 
 
@@ -142,21 +142,21 @@ async def show_procedure(page: PageRequest) -> Response:
 
 
 async def approve_procedure(page: PageRequest) -> Response:
-    """Let contexts use a procedure that was only proposed."""
+    """Let contexts use a procedure that was only proposed, and redirect to it."""
     name = page.path("name")
     await page.api.post(f"/v1/procedures/{name}/approve")
     return page.redirect(f"{RULES}/procedures/{name}", "The procedure is in use.")
 
 
 async def dismiss_procedure(page: PageRequest) -> Response:
-    """Dismiss a proposed procedure, so that it is not proposed again."""
+    """Dismiss a proposed procedure, so that it is not proposed again, and redirect to it."""
     name = page.path("name")
     await page.api.post(f"/v1/procedures/{name}/dismiss", {"reason": page.field("reason") or None})
     return page.redirect(f"{RULES}/procedures/{quote_segment(name)}", "Dismissed: it is not proposed again.")
 
 
 async def list_permissions(page: PageRequest) -> Response:
-    """Show which tools of servers the agent may call, and its latest calls."""
+    """Show which tools of MCP servers the agent may call, and its latest calls."""
     permissions, calls = await gather_json(
         page.api.get("/v1/permissions"), page.api.get("/v1/actions", limit=CALLS_SHOWN)
     )
@@ -164,13 +164,13 @@ async def list_permissions(page: PageRequest) -> Response:
 
 
 async def revoke_permission(page: PageRequest) -> Response:
-    """Revoke a permission or a prohibition."""
+    """Revoke a permission or a prohibition of a tool, and redirect to the list of permissions."""
     await page.api.delete(f"/v1/permissions/{page.path('permission_id')}")
     return page.redirect(f"{RULES}/permissions", "Revoked: the next call of the tool needs a permission again.")
 
 
 async def record_outcome(page: PageRequest) -> Response:
-    """Record the outcome of the last use of a procedure."""
+    """Record the outcome of the last use of a procedure, and redirect to the procedure."""
     name = page.path("name")
     await page.api.post(f"/v1/procedures/{name}/outcomes", {"result": page.field("result")})
     return page.redirect(f"{RULES}/procedures/{name}", "Outcome recorded.")
