@@ -198,6 +198,10 @@ def _read_secret(name: str, env: Mapping[str, str]) -> str:
 
 
 def _read_file(configured: str | None) -> tuple[Path, dict[str, Any]]:
+    """Return the path and the values of the settings file; no values if the default file does not exist.
+
+    Raises ConfigError if it is not valid TOML, or if the file that NEWTON_CONFIG names does not exist.
+    """
     path = Path(configured or SETTINGS_FILE)
     if not path.is_file():
         if configured:

@@ -127,6 +127,7 @@ class ProviderError(NewtonError):
         return self._summary or self.what
 
     def with_summary(self, summary: str) -> Self:
+        """Set the summary, and return this error."""
         self._summary = summary
         return self
 

@@ -51,6 +51,8 @@ _HINTS = {
 
 
 class CelToken(NamedTuple):
+    """A token of a CEL expression. `kind` is its kind, such as name or sign."""
+
     kind: str
     text: str
 
@@ -69,6 +71,7 @@ class AllowedNames:
 
     @property
     def functions(self) -> frozenset[str]:
+        """The functions and methods that an expression may call."""
         return self.math_functions or FUNCTIONS
 
     @property

@@ -32,6 +32,7 @@ class SkippedFiles:
     examples: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def add(self, reason: str, path: Path) -> None:
+        """Count a file, and keep it as an example if there are few."""
         self.counts[reason] += 1
         named = self.examples.setdefault(reason, [])
         if len(named) < MAX_EXAMPLES:

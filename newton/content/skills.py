@@ -46,6 +46,8 @@ class BodyItem(NamedTuple):
 
 
 class BodySection(NamedTuple):
+    """A heading of the Markdown and the blocks below it."""
+
     heading: SyntaxTreeNode
     blocks: list[SyntaxTreeNode]
 

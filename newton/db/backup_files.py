@@ -69,6 +69,7 @@ def verify_backup(folder: Path) -> BackupManifest:
 
 
 def _read(folder: Path) -> BackupManifest:
+    """Return the manifest of a backup. Raises InputError if it is missing, was changed, or has another format."""
     try:
         with (folder / FILE_NAME).open("rb") as file:
             written = file.read(MAX_BYTES)

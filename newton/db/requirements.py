@@ -34,6 +34,7 @@ class ServerInfo:
 
 
 async def read_server_info(tx: Tx) -> ServerInfo:
+    """Return the capabilities of the server of the open transaction."""
     row = await SQL["describe_server"].fetch_one(tx)
     assert row is not None
     return ServerInfo(**row)

@@ -84,6 +84,7 @@ class MemoryDetail:
 
     @property
     def is_past(self) -> bool:
+        """True if the memory is not current knowledge any more, such as a superseded fact."""
         return past_reason(self.kind, self.state) is not None
 
     @property

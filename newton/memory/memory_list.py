@@ -94,7 +94,8 @@ LOWEST_ID, HIGHEST_ID = UUID(int=0), UUID(int=2**128 - 1)
 
 STATE_GROUPS = ("current", "past", "quarantined", "all")
 STATES = frozenset(
-    {state for step in ALLOWED_TRANSITIONS for state in (step.from_state, step.to_state)} | {"ACTIVE", "RECORDED"}
+    {state for allowed in ALLOWED_TRANSITIONS for state in (allowed.from_state, allowed.to_state)}
+    | {"ACTIVE", "RECORDED"}
 )
 DEFAULT_STATES = ("current",)
 # Artifacts, entities and relations are computed from other memories, and procedures are installed with Newton.

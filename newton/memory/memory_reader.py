@@ -157,16 +157,16 @@ async def restore_as_of(
 
     Use counts have no history and become 0. `renewed_at` becomes None if the fact was stated again only later.
     """
-    past = await read_as_of(tx, agent_id=agent_id, memory_ids=[f.memory_id for f in memories], moment=moment)
+    past = await read_as_of(tx, agent_id=agent_id, memory_ids=[memory.memory_id for memory in memories], moment=moment)
     return [
-        f._replace(
-            **past[f.memory_id]._asdict(),
+        memory._replace(
+            **past[memory.memory_id]._asdict(),
             uses=0,
             accessed_at=None,
-            renewed_at=f.renewed_at if f.renewed_at and f.renewed_at <= moment else None,
+            renewed_at=memory.renewed_at if memory.renewed_at and memory.renewed_at <= moment else None,
         )
-        for f in memories
-        if f.memory_id in past
+        for memory in memories
+        if memory.memory_id in past
     ]
 
 

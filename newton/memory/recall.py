@@ -179,9 +179,13 @@ def has_too_many_duplicates(
 
     Pure.
     """
-    counts = Counter(f.kind for f in memories)
+    counts = Counter(memory.kind for memory in memories)
     full = {kind: width.kept for kind, width in limits.items() if counts[kind] >= width.kept}
-    texts = {(f.kind, f.dedup_text) for f in memories if f.kind in full and not f.repeats_query(text)}
+    texts = {
+        (memory.kind, memory.dedup_text)
+        for memory in memories
+        if memory.kind in full and not memory.repeats_query(text)
+    }
     distinct = Counter[str](kind for kind, _ in texts)
     return any(kept > 2 * distinct[kind] for kind, kept in full.items())
 
@@ -228,10 +232,15 @@ async def _rank_hits(
     found = [to_memory(row, kept.get(row[0], NO_EVIDENCE), windows.get(row[0])) for row in rows]
     if search.moment is not None:
         found = await restore_as_of(tx, found, agent_id=search.agent_id, moment=search.moment)
-    found = [f._replace(relevance=f.relevance * PAST_FACTOR) if past_reason(f.kind, f.state) else f for f in found]
-    best_first = sorted(found, key=lambda f: (-f.relevance, f.memory_id))
-    best, hidden = [f for f in best_first if f.memory_id in kept], {*kept, *search.excluded_ids}
-    return _RankedHits(best, in_range & kept.keys(), [f for f in best_first if f.memory_id not in hidden], answering)
+    found = [
+        memory._replace(relevance=memory.relevance * PAST_FACTOR) if past_reason(memory.kind, memory.state) else memory
+        for memory in found
+    ]
+    best_first = sorted(found, key=lambda memory: (-memory.relevance, memory.memory_id))
+    best, hidden = [memory for memory in best_first if memory.memory_id in kept], {*kept, *search.excluded_ids}
+    return _RankedHits(
+        best, in_range & kept.keys(), [memory for memory in best_first if memory.memory_id not in hidden], answering
+    )
 
 
 async def _score_windows(

@@ -125,13 +125,13 @@ async def apply_transitions(tx: Tx, planned: Sequence[PlannedTransition], *, ctx
     rows = await SQL["apply_transitions"].fetch_all(
         tx,
         agent_id=ctx.agent_id,
-        memory_ids=[step.memory_id for step in planned],
+        memory_ids=[transition.memory_id for transition in planned],
         transition_ids=[new_id() for _ in planned],
-        events=[step.event for step in planned],
-        from_states=[step.from_state for step in planned],
-        to_states=[step.to_state for step in planned],
-        reasons=[step.reason for step in planned],
-        releases=[step.releases for step in planned],
+        events=[transition.event for transition in planned],
+        from_states=[transition.from_state for transition in planned],
+        to_states=[transition.to_state for transition in planned],
+        reasons=[transition.reason for transition in planned],
+        releases=[transition.releases for transition in planned],
         now=ctx.now,
         origin=ctx.origin,
     )
@@ -154,7 +154,7 @@ class AppliedTransition(NamedTuple):
 async def list_applied_since(tx: Tx, moment: datetime, *, agent_id: UUID, origin: str) -> list[AppliedTransition]:
     """Return the transitions that the interface or job `origin` has applied since `moment`, the oldest first."""
     rows = await SQL["list_changed_since"].fetch_all(tx, agent_id=agent_id, origin=origin, since=moment)
-    return [AppliedTransition(PlannedTransition(*step), micro) for *step, micro in rows]
+    return [AppliedTransition(PlannedTransition(*columns), micro) for *columns, micro in rows]
 
 
 LinkType = Literal[
@@ -301,6 +301,7 @@ async def count_by_language(tx: Tx, *, agent_id: UUID) -> Mapping[str, int]:
 
 
 def _to_row(memory: NewMemory) -> dict[str, object]:
+    """Return a memory as the JSON object that the SQL statement `insert_memories` reads."""
     language = detect_language(memory.embedding_text or memory.indexed_text)
     return {
         "memory_id": str(memory.memory_id),

@@ -325,6 +325,7 @@ class EmbeddingOutbox:
         return stored
 
     async def _store_vectors(self, batch: Sequence[PendingText], vectors: "Sequence[Vector]") -> None:
+        """Store the vectors of a batch and of its windows, and mark the standing wishes in it, in one transaction."""
         own, windows = split_vectors(vectors, [len(item.windows) for item in batch])
         marks = self._find_marks(batch, own)
         async with self._db.transaction(self._agent) as tx:

@@ -51,6 +51,7 @@ class RequestOptions:
 
     @property
     def all_tools(self) -> tuple[ToolDefinition, ...]:
+        """The tools of Newton and of the caller."""
         return (*self.tools, *self.own_tools)
 
 

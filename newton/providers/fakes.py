@@ -59,6 +59,7 @@ class ScriptedChat:
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
+        """Yield the words of the next text, then the ChatReply."""
         self.received.append(messages)
         if not self._lines:
             raise ProviderError(

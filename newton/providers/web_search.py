@@ -83,6 +83,7 @@ class WebSearch:
 
     async def _fetch(self, query: str) -> bytes:
         # no proxy, netrc or redirect, so that the query goes only to the configured address
+        """Return the body of the service's response to a query. Raises ProviderError if it fails or is too large."""
         client = httpx2.AsyncClient(follow_redirects=False, timeout=self._seconds, trust_env=False, verify=self._tls)
         params = {"q": query, "format": "json"}
         try:
@@ -111,9 +112,9 @@ def parse_results(body: bytes) -> Sequence[WebResult]:
     usable = [one for one in results if one.content and _url_scheme(one.url) in ("http", "https")]
     return [
         WebResult(
-            it.title[:MAX_TITLE_CHARS], _first_sentences(it.content), it.url[:MAX_URL_CHARS], it.publishedDate[:32]
+            one.title[:MAX_TITLE_CHARS], _first_sentences(one.content), one.url[:MAX_URL_CHARS], one.publishedDate[:32]
         )
-        for it in usable[:MAX_RESULTS]
+        for one in usable[:MAX_RESULTS]
     ]
 
 

@@ -155,6 +155,10 @@ class NameIndex:
             self.add(entity)
 
     def add(self, entity: NamedEntity) -> None:
+        """Add an entity under its names.
+
+        A name that several entities have as an alias or as a part names none of them.
+        """
         self._by_id[entity.entity_id] = entity
         self._by_name.setdefault(normalize_name(entity.name), entity)
         for alias in map(normalize_name, entity.aliases):

@@ -18,6 +18,7 @@ from newton.text.stems import TERM, WORD, stem_word, strip_ending
 
 
 def split_words(text: str) -> frozenset[str]:
+    """Return the words in a text that white space separates."""
     return frozenset(text.split())
 
 

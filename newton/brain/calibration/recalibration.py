@@ -99,6 +99,7 @@ class RecalibrationResult:
     @computed_field
     @property
     def helped(self) -> bool:
+        """True if the correction lowered the Brier score (the error) of the later decisions."""
         return self.brier_corrected < self.brier_stated
 
 

@@ -78,6 +78,7 @@ class TrendSlope:
     @computed_field
     @property
     def direction(self) -> Direction:
+        """ "rising" or "falling" if 0 is outside the interval, otherwise "no clear change"."""
         lower, upper = self.interval95
         if lower > ROUNDING_TOLERANCE:
             return "rising"

@@ -229,6 +229,7 @@ class ConfidenceBias:
     @computed_field
     @property
     def verdict(self) -> BiasVerdict:
+        """The bias in words; it is stated only if 0 is outside the interval."""
         if self.interval95 is None:
             return "too few reviews to say"
         lower, upper = self.interval95

@@ -29,6 +29,7 @@ def parse_log(text: str) -> ParsedDocument:
 
 
 def _iter_days(text: str) -> Iterator[DocumentSection]:
+    """Yield a section for each day of a log. A line without a time stamp belongs to the day of the line before it."""
     lines, spans, first_time = list[str](), list[LineSpan](), None
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():

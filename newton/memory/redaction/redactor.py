@@ -139,6 +139,7 @@ def keep_household_codes(*, keep: bool) -> None:
 
 
 def are_kept() -> bool:
+    """Return whether codes of a household are stored; if not, they are redacted."""
     return _is_kept
 
 
@@ -254,7 +255,7 @@ def redact_secrets(text: str) -> str:
     lowered = lowered if cleaned is text else _lower(cleaned)
     keep_household = are_kept()
     spans = [
-        *find_checked_numbers(cleaned),  # first, because of equal spans the first one counts
+        *find_checked_numbers(cleaned),  # first: of two equal spans, the one earlier in this list is replaced
         *find_labelled_values(cleaned, lowered, hints, keep_household=keep_household),
         *find_told_secrets(cleaned, lowered, hints, keep_household=keep_household),
     ]

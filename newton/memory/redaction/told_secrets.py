@@ -56,6 +56,7 @@ def find_told_secrets(
 
 
 def _find_after(rule: ToldSecret, label: str, text: str, lowered: str, *, keep_household: bool) -> Iterator[SecretSpan]:
+    """Yield the secrets of one kind in the sentences in which a label occurs."""
     position = lowered.find(label)
     while position >= 0:
         end = position + len(label)

@@ -43,6 +43,7 @@ class OpenAIEmbedder:
         return [vector for batch in batches for vector in await self._embed_batch(batch)]
 
     async def _embed_batch(self, texts: list[str]) -> list[Vector]:
+        """Return the unit vectors of one batch, in order. Raises ProviderError if the server fails."""
         deadline = self._endpoint.deadline()
         try:
             with detached_span("embeddings", model=self._endpoint.model, texts=len(texts)):
