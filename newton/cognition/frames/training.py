@@ -106,8 +106,8 @@ def _build_examples(texts: FrameTexts) -> list[FrameExample]:
 def build_file_name(examples: Sequence[FrameExample], identity: str) -> str:
     """Return the name of the file for a classifier of these examples: a hash of all that its training depends on."""
     languages = (language.version_hash for language in load_frame_languages().values())
-    told = (f"{example.frame}\1{example.text}" for example in examples)
-    key = "\0".join([TRAINING_VERSION, identity, *list_detection_weights(), *languages, *told])
+    texts = (f"{example.frame}\1{example.text}" for example in examples)
+    key = "\0".join([TRAINING_VERSION, identity, *list_detection_weights(), *languages, *texts])
     return f"learnt-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npz"
 
 

@@ -299,9 +299,9 @@ def _judge_observations(
     verdicts = choose_observations(
         found, request.input, sent=request.sent_messages, time_ranges=gathered.time_ranges, takes_own=request.fill
     )
-    taken = {f.memory_id for f in recent[: reach.events]} if reach.sessions else set[UUID]()
-    others = {f.memory_id for f in gathered.recall_result.memories} - {f.memory.memory_id for f in found if f.is_own}
-    undecided = {f.memory.memory_id for f in found if not f.memory.quarantined} & (taken | others)
+    latest_ids = {f.memory_id for f in recent[: reach.events]} if reach.sessions else set[UUID]()
+    found_ids = {f.memory_id for f in gathered.recall_result.memories} - {f.memory.memory_id for f in found if f.is_own}
+    undecided = {f.memory.memory_id for f in found if not f.memory.quarantined} & (latest_ids | found_ids)
     return {i: verdict for i, verdict in verdicts.items() if verdict.is_chosen or i not in undecided}
 
 

@@ -224,14 +224,14 @@ def compare_lines(first: str, second: str) -> LineRelation | None:
     """
     if normalize_line(first) == normalize_line(second):
         return "same"
-    a, b = _parse_line(first), _parse_line(second)
-    if a.naming and b.naming and a.naming[0] == b.naming[0]:
-        return _compare_naming(a, b)
-    if not (a.words and b.words) or (a.owners and b.owners and a.owners.isdisjoint(b.owners)):
+    one, other = _parse_line(first), _parse_line(second)
+    if one.naming and other.naming and one.naming[0] == other.naming[0]:
+        return _compare_naming(one, other)
+    if not (one.words and other.words) or (one.owners and other.owners and one.owners.isdisjoint(other.owners)):
         return None
-    if a.words == b.words:
-        return "same" if a.forbids == b.forbids else "against"
-    return None if a.forbids or b.forbids or not _are_exclusive(a.words, b.words) else "against"
+    if one.words == other.words:
+        return "same" if one.forbids == other.forbids else "against"
+    return None if one.forbids or other.forbids or not _are_exclusive(one.words, other.words) else "against"
 
 
 def _compare_naming(first: _ParsedLine, second: _ParsedLine) -> LineRelation | None:
@@ -245,9 +245,9 @@ def _compare_naming(first: _ParsedLine, second: _ParsedLine) -> LineRelation | N
 def _are_exclusive(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
     """Return whether two lines differ only in words that exclude each other, such as "metric" and "imperial"."""
     for sides in _EXCLUSIVE_SIDES:
-        ours, theirs = ([side for side in sides if side.intersection(words)] for words in (first, second))
-        if len(ours) == len(theirs) == 1 and ours != theirs:
-            return [w for w in first if w not in ours[0]] == [w for w in second if w not in theirs[0]]
+        first_sides, second_sides = ([side for side in sides if side.intersection(words)] for words in (first, second))
+        if len(first_sides) == len(second_sides) == 1 and first_sides != second_sides:
+            return [w for w in first if w not in first_sides[0]] == [w for w in second if w not in second_sides[0]]
     return False
 
 

@@ -123,8 +123,8 @@ def says_all(text: str, other: str, *, user_names: Sequence[str]) -> bool:
     >>> says_all("Escríbeme sin listas.", "Escríbeme sin listas, vivo en Graz.", user_names=[])
     False
     """
-    mine, theirs = list_stems(text), list_stems(other) - list_stems(" . ".join(list_own_names(user_names)))
-    is_covered = len(share_stems(theirs, mine)) >= MIN_REPEATED * len(theirs) > 0
+    stems, other_stems = list_stems(text), list_stems(other) - list_stems(" . ".join(list_own_names(user_names)))
+    is_covered = len(share_stems(other_stems, stems)) >= MIN_REPEATED * len(other_stems) > 0
     return is_covered and is_denied(text) == is_denied(other) and has_details(text, other, user_names=user_names)
 
 

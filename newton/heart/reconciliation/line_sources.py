@@ -225,10 +225,10 @@ class LineSources:
         return len([form for form in self._list_shared_numbers(text, line) if len(form) >= MIN_LINKING])
 
     def _list_shared_numbers(self, text: str, line: NewLine) -> list[str]:
-        mine = collect_evidence(one.text for one in self.list_persons(line)).numbers
+        spoken = collect_evidence(one.text for one in self.list_persons(line)).numbers
         numbers = find_numbers(text, detect_language(text))
         forms = {form for number in numbers for form in number.forms} - {"0", "1"}
-        return [form for form in forms if form in mine or form.removesuffix("000") in mine]
+        return [form for form in forms if form in spoken or form.removesuffix("000") in spoken]
 
     def _without_user(self, stems: frozenset[str]) -> frozenset[str]:
         return stems - list_stems(" . ".join(list_own_names(self.batch.user_names)))

@@ -78,15 +78,15 @@ def relate(text: str, stated: str, *, user_names: Sequence[str]) -> Relation:
     >>> relate("Emil no longer lives in Linz.", "Emil lives in Linz.", user_names=[])
     'differs'
     """
-    own = list_stems(" . ".join(list_own_names(user_names)))
-    mine, theirs = list_stems(text) - own, list_stems(stated) - own
-    if not mine or not theirs or (is_denied(text) and not is_denied(stated)):
+    user_stems = list_stems(" . ".join(list_own_names(user_names)))
+    text_stems, stated_stems = list_stems(text) - user_stems, list_stems(stated) - user_stems
+    if not text_stems or not stated_stems or (is_denied(text) and not is_denied(stated)):
         return "differs"
-    says_all = len(share_stems(theirs, mine)) == len(theirs) and is_denied(text) == is_denied(stated)
+    says_all = len(share_stems(stated_stems, text_stems)) == len(stated_stems) and is_denied(text) == is_denied(stated)
     refers_back = bool(REFERENCE.search(stated)) and not REFERENCE.search(text)
-    if refers_back and mine > theirs and says_all and has_details(text, stated, user_names=user_names):
+    if refers_back and text_stems > stated_stems and says_all and has_details(text, stated, user_names=user_names):
         return "completes"
-    is_covered = len(share_stems(mine, theirs)) >= MIN_CONTAINED * len(mine)
+    is_covered = len(share_stems(text_stems, stated_stems)) >= MIN_CONTAINED * len(text_stems)
     if is_covered and has_details(stated, text, user_names=user_names):
         return "contained"
     return "contained" if say_same(text, stated, user_names=user_names) else "differs"
@@ -117,25 +117,25 @@ def find_resolved(
     stems = [_list_words(text, user_names) for text in texts]
     resolved: dict[UUID, int] = {}
     for one in stated:
-        theirs, is_short = _list_words(one.text, user_names), is_fragment(one.text)
-        shares = [len(share_stems(theirs, mine)) for mine in stems]
+        stated_stems, is_short = _list_words(one.text, user_names), is_fragment(one.text)
+        shares = [len(share_stems(stated_stems, text_stems)) for text_stems in stems]
         alike = [n for n, share in enumerate(shares) if share]
         is_named, is_risky = one.memory_id in named, concerns_safety(one.text)
-        is_free = (is_named and not is_risky) or (is_short and not theirs)
+        is_free = (is_named and not is_risky) or (is_short and not stated_stems)
         real = leave_unreal(one.text)
         real = _OPENING.sub("", real) if is_free else real
         if is_free and not alike:
             alike = [n for n, text in enumerate(texts) if is_fragment(real) or share_anchors(text, real)]
         pairs = [(texts[n], stems[n]) for n in alike]
-        if not alike or (is_same_line and _stands(one.text, pairs, theirs, user_names)):
+        if not alike or (is_same_line and _stands(one.text, pairs, stated_stems, user_names)):
             continue
-        together = share_stems(theirs, frozenset[str]().union(*(stems[n] for n in alike)))
+        together = share_stems(stated_stems, frozenset[str]().union(*(stems[n] for n in alike)))
         said = [texts[n] for n in alike]
         is_same_way = (
             is_free or not is_denied(one.text) or any(is_denied(text) or concerns_safety(text) for text in said)
         )
         share = MIN_COVERED_REFERENCE if is_named or REFERENCE.search(one.text) else MIN_COVERED
-        is_covered = is_free or len(together) >= (1 if is_short else share * len(theirs))
+        is_covered = is_free or len(together) >= (1 if is_short else share * len(stated_stems))
         if (
             is_covered
             and is_same_way

@@ -172,17 +172,17 @@ def extract_features(older: str, newer: str, *, cosine: float, vector_score: flo
 
 def _overlap_features(old: StatementOutline, new: StatementOutline) -> dict[str, float]:
     shared, union = len(old.stems & new.stems), len(old.stems | new.stems)
-    gone, added = old.stems - new.stems, new.stems - old.stems
+    removed, added = old.stems - new.stems, new.stems - old.stems
     return {
         "shared": min(5, shared),
         "jaccard": shared / max(1, union),
         "older_covered": shared / max(1, len(old.stems)),
         "newer_covered": shared / max(1, len(new.stems)),
-        "gone": min(5, len(gone)),
+        "gone": min(5, len(removed)),
         "added": min(8, len(added)),
-        "all_covered": float(not gone),
-        "one_word_each": float(len(gone) == len(added) == 1),
-        "substitution": float(0 < len(gone) <= 3 and 0 < len(added) <= 3 and shared > 0),
+        "all_covered": float(not removed),
+        "one_word_each": float(len(removed) == len(added) == 1),
+        "substitution": float(0 < len(removed) <= 3 and 0 < len(added) <= 3 and shared > 0),
         "newer_length": min(25, len(new.stems)),
     }
 
@@ -233,7 +233,7 @@ def _cue_features(old: StatementOutline, new: StatementOutline) -> dict[str, flo
 
 
 def _value_features(old: StatementOutline, new: StatementOutline) -> dict[str, float]:
-    gone, added = old.stems - new.stems, new.stems - old.stems
+    removed, added = old.stems - new.stems, new.stems - old.stems
     same_names = old.names <= new.stems and new.names <= old.stems
     return {
         "name_kept": float(bool(old.names & new.stems)),
@@ -243,8 +243,8 @@ def _value_features(old: StatementOutline, new: StatementOutline) -> dict[str, f
         "number_differs": float(bool(old.numbers and new.numbers and not old.numbers & new.numbers)),
         "number_added": float(bool(new.numbers - old.numbers)),
         "number_shared": float(bool(old.numbers & new.numbers)),
-        "only_numbers_differ": float(bool(gone and added) and gone <= old.numbers and added <= new.numbers),
-        "only_scopes_differ": float(bool(gone and added) and gone <= old.scopes and added <= new.scopes),
+        "only_numbers_differ": float(bool(removed and added) and removed <= old.numbers and added <= new.numbers),
+        "only_scopes_differ": float(bool(removed and added) and removed <= old.scopes and added <= new.scopes),
         "same_values": float(same_names and old.numbers == new.numbers),
         "period_differs": float(bool(old.periods and new.periods and not old.periods & new.periods)),
         "same_pair_of_names": float(len(old.names) > 1 and same_names and old.numbers == new.numbers),

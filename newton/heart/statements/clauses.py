@@ -228,12 +228,12 @@ def list_untouched(older: str, newer: str, besides: Sequence[str] = ()) -> list[
     outlines = [outline(f"{part.text} {part.about}") for part in parts]
     counts = Counter(topic for one in outlines for topic in _list_topics(one))
     topics = [{topic for topic in _list_topics(one) if counts[topic] == 1} for one in outlines]
-    told = [_list_topics(outline(text)) for text in _PART.split(newer) if text.strip()]
+    newer_topics = [_list_topics(outline(text)) for text in _PART.split(newer) if text.strip()]
     # numbers, days and relations alone do not show what a text is about
     main = [own & one.stems - one.numbers - one.scopes for own, one in zip(topics, outlines, strict=True)]
-    if not all(any(text & own for own in main) for text in told):
+    if not all(any(text & own for own in main) for text in newer_topics):
         return []
-    said = frozenset[str]().union(*told, *(_list_topics(outline(text)) for text in besides))
+    said = frozenset[str]().union(*newer_topics, *(_list_topics(outline(text)) for text in besides))
     return [
         f"{part.text[:1].upper()}{part.text[1:]}."
         for part, own in zip(parts, topics, strict=True)

@@ -126,10 +126,12 @@ def list_spans(message: str) -> list[str]:
         return []
     message = _straighten(message)
     clauses = split_message(message)
-    told = [one.form in (ClauseForm.STATEMENT, ClauseForm.FRAGMENT) for one in clauses]
+    is_stated = [one.form in (ClauseForm.STATEMENT, ClauseForm.FRAGMENT) for one in clauses]
     ends = [(n, last) for n in range(len(clauses)) for last in (n, n + 1) if last < len(clauses)]
     ends += [(0, len(clauses) - 1)] if clauses else []
-    spans = {message[clauses[first].start : clauses[last].end] for first, last in ends if all(told[first : last + 1])}
+    spans = {
+        message[clauses[first].start : clauses[last].end] for first, last in ends if all(is_stated[first : last + 1])
+    }
     return sorted((one for one in spans if len(one) <= MAX_CLAUSE_CHARACTERS), key=lambda one: (len(one), one))
 
 
