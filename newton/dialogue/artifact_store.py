@@ -309,14 +309,14 @@ def group_lines(ranked: Iterable[LineKey], line_counts: Mapping[UUID, int]) -> l
     ranges: list[LineSpan] = []
     for rank, (artifact_id, line) in enumerate(ranked):
         around = CONTEXT_LINES if rank < LINES_WITH_CONTEXT else 0
-        own = LineSpan(artifact_id, max(line - around, 1), min(line + around, line_counts[artifact_id]), (line,))
-        near = [n for n, one in enumerate(ranges) if _adjoin(one, own)]
+        new_range = LineSpan(artifact_id, max(line - around, 1), min(line + around, line_counts[artifact_id]), (line,))
+        near = [n for n, known_range in enumerate(ranges) if _adjoin(known_range, new_range)]
         for number in near:
-            if merged := _merge(ranges[number], own):
+            if merged := _merge(ranges[number], new_range):
                 ranges[number] = merged
                 break
         else:
-            ranges.append(own._replace(first=line, last=line) if near else own)
+            ranges.append(new_range._replace(first=line, last=line) if near else new_range)
     return ranges
 
 

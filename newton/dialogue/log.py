@@ -210,13 +210,13 @@ async def find_quarantined_trust(
 
     Quarantined messages are not found by searches of other sessions.
     """
-    own = [item for item in view if item.kind != "injected"]
+    session_items = [item for item in view if item.kind != "injected"]
     rows = await SQL["list_quarantined_trusts"].fetch_all(
         tx,
         agent_id=agent_id,
         session_id=session_id,
-        firsts=[item.first for item in own],
-        lasts=[item.last for item in own],
+        firsts=[item.first for item in session_items],
+        lasts=[item.last for item in session_items],
         positions=[item.first for item in view if item.kind == "injected"],
     )
     return {row["trust"] for row in rows}

@@ -58,8 +58,8 @@ class Message:
     @property
     def trust(self) -> Trust:
         """Return the trust of the message: the trust of its role, or `min_trust` if that is lower."""
-        own = TRUST_OF_ROLE[self.role]
-        return lowest_trust([own, self.min_trust]) if self.min_trust else own
+        role_trust = TRUST_OF_ROLE[self.role]
+        return lowest_trust([role_trust, self.min_trust]) if self.min_trust else role_trust
 
     @property
     def speaker(self) -> str:

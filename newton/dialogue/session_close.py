@@ -65,8 +65,8 @@ def _is_episode(uncovered: Sequence[UncoveredMessage]) -> bool:
     messages = [item for item in _spoken(uncovered) if not is_only_question(item.message.content)]
     if len(uncovered) >= MIN_MESSAGES:
         return bool(messages)
-    own = [item.message.content for item in messages if item.message.role == "user" and item.memory_id]
-    return any(len(content.split()) >= MIN_STATEMENT_WORDS for content in own)
+    user_texts = [item.message.content for item in messages if item.message.role == "user" and item.memory_id]
+    return any(len(content.split()) >= MIN_STATEMENT_WORDS for content in user_texts)
 
 
 def _spoken(uncovered: Sequence[UncoveredMessage]) -> Sequence[UncoveredMessage]:

@@ -48,12 +48,12 @@ def judge(permissions: Sequence[ToolPermission], fingerprint: bytes, *, session_
     A prohibition comes before any permission. `changed` means that the tool had another description, schema or server
     when it was allowed; `fingerprint` is the hash of these now.
     """
-    own = [one for one in permissions if one.session_id in (None, session_id)]
-    if any(one.verdict == "deny" for one in own):
+    applicable = [one for one in permissions if one.session_id in (None, session_id)]
+    if any(one.verdict == "deny" for one in applicable):
         return "denied"
-    if any(one.fingerprint == fingerprint for one in own):
+    if any(one.fingerprint == fingerprint for one in applicable):
         return "allowed"
-    return "changed" if own else "unknown"
+    return "changed" if applicable else "unknown"
 
 
 async def list_permissions(tx: Tx, *, agent_id: UUID) -> list[ToolPermission]:

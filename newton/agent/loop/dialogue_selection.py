@@ -33,16 +33,18 @@ def select_for_caller(
     stay.
     """
     kept: list[ViewMessage] = []
-    said = ""
+    sent_before = ""
     for item in view:
         if item.role == "system" or not (item.text or item.calls) or (item.is_own_work and not keeps_work):
             continue
         if item.is_own_work:
-            said += f"{item.text}{SEPARATOR}" if item.calls and item.text else ""
+            sent_before += f"{item.text}{SEPARATOR}" if item.calls and item.text else ""
         elif item.is_input:
-            said = ""
-        elif item.role == "assistant" and said and item.text.startswith(said):
-            rest = item._replace(text=item.text.removeprefix(said), tokens=item.tokens - count_tokens(said))
+            sent_before = ""
+        elif item.role == "assistant" and sent_before and item.text.startswith(sent_before):
+            rest = item._replace(
+                text=item.text.removeprefix(sent_before), tokens=item.tokens - count_tokens(sent_before)
+            )
             kept.append(rest)
             continue
         kept.append(item)

@@ -184,10 +184,10 @@ async def _embed_texts(
     """
     if embedder is None or embedder.identity != load_model().vector_model:
         return None
-    said = [message.content for message in messages if message.role == "user"]
-    spans = {content: parts for content in said if (parts := list_spans(content))}
+    user_texts = [message.content for message in messages if message.role == "user"]
+    spans = {content: parts for content in user_texts if (parts := list_spans(content))}
     of_spans = [text for content, parts in spans.items() for text in (content, *parts)]
-    texts = list(dict.fromkeys([*(text for content in said for text in list_texts(content)), *of_spans]))
+    texts = list(dict.fromkeys([*(text for content in user_texts for text in list_texts(content)), *of_spans]))
     vectors = dict(zip(texts, await embedder.embed(texts), strict=True)) if texts else {}
     model_id = derive_model_id(embedder.identity)
     return StatementEvidence(vectors, await find_changing_parts(db, ctx, spans, vectors, model_id=model_id))
@@ -209,8 +209,8 @@ async def store_statements(
     count = 0
     for message in conversation.messages:
         if not message.is_parsed and (facts := _select_facts(message, requests, evidence, source=conversation.source)):
-            own_ctx = replace(ctx, trust=message.trust, origin=message.origin)
-            count += await store_facts(tx, facts, conversation.memory_id, ctx=own_ctx)
+            message_ctx = replace(ctx, trust=message.trust, origin=message.origin)
+            count += await store_facts(tx, facts, conversation.memory_id, ctx=message_ctx)
     return count
 
 
@@ -221,8 +221,8 @@ async def _store_open_statements(
     count = 0
     for message in lines.messages:
         if facts := _select_facts(message, requests, evidence, source=lines.source):
-            own_ctx = replace(ctx, trust=message.trust, origin=message.origin)
-            count += await store_facts(tx, facts, None, ctx=own_ctx)
+            message_ctx = replace(ctx, trust=message.trust, origin=message.origin)
+            count += await store_facts(tx, facts, None, ctx=message_ctx)
     return count
 
 

@@ -116,9 +116,9 @@ def _find_instructions(sent: SentRequest) -> str:
     """Return the part of the system message that is the caller's."""
     if not sent.messages or not any(span.kind == "instructions" for span in sent.spans[0]):
         return ""
-    own = sum(span.chars for span in sent.spans[0] if span.kind == "system")
+    system_chars = sum(span.chars for span in sent.spans[0] if span.kind == "system")
     text = sent.messages[0].text
-    return text[: len(text) - own]
+    return text[: len(text) - system_chars]
 
 
 def _hash(text: str) -> bytes:

@@ -60,8 +60,8 @@ class ReplacedFact(NamedTuple):
     def successor(self) -> str | None:
         """Return the latest successor that shares a word with the fact and says something else."""
         words = extract_content_words(self.text)
-        said = {one: extract_content_words(one) for one in self.successors}
-        return next((one for one, new in said.items() if words & new and new - words), None)
+        words_of = {one: extract_content_words(one) for one in self.successors}
+        return next((one for one, new in words_of.items() if words & new and new - words), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,35 +84,37 @@ class FactChanger:
         for line in self.lines.values():
             resolved, stored = self._find_resolved(line, self._stored), self._stored[line.memory_id].values()
             ids = sorted((resolved.keys() & self._resolved) - set(stored))
-            own = replace(self.ctx, trust=line.trust, origin=line.origin)
+            line_ctx = replace(self.ctx, trust=line.trust, origin=line.origin)
             for row in await lock_facts(self.tx, ids, agent_id=self.ctx.agent_id):
                 told, text = resolved[row.memory_id]
                 if not row.is_open or row.state == "CORE" or row.is_vouched:
                     continue
                 if told == line.memory_id:
                     by, besides = self._stored[told][text], [one.text for one in line.stated]
-                    await fact_store.supersede(self.tx, row.memory_id, by_fact=by, ctx=own, besides=besides)
+                    await fact_store.supersede(self.tx, row.memory_id, by_fact=by, ctx=line_ctx, besides=besides)
                 else:  # nothing that the line says has changed
-                    await merge_duplicates(self.tx, [(row.memory_id, self._stored[told][text])], ctx=own)
+                    await merge_duplicates(self.tx, [(row.memory_id, self._stored[told][text])], ctx=line_ctx)
 
     def _find_resolved(self, line: StoredLine, texts: Mapping[UUID, Iterable[str]]) -> Mapping[UUID, tuple[UUID, str]]:
         """Return the facts of a line that the items on it say together, or that one on a later line says alone.
 
         `texts` are those of the items by line. Each fact has the line and the text that say most of it.
         """
-        own = [(line.memory_id, text) for text in texts.get(line.memory_id, ())]
+        line_texts = [(line.memory_id, text) for text in texts.get(line.memory_id, ())]
         later = [
             (one.memory_id, text)
             for one in self.lines.values()
             for text in texts.get(one.memory_id, ())
             if one.follows(line)
         ]
-        said = find_resolved(line.stated, [text for _, text in own], named=self._named, user_names=self.user_names)
-        found = {one: own[n] for one, n in said.items()}
-        for told in later:
+        resolved = find_resolved(
+            line.stated, [text for _, text in line_texts], named=self._named, user_names=self.user_names
+        )
+        found = {one: line_texts[n] for one, n in resolved.items()}
+        for later_text in later:
             rest = [one for one in line.stated if one.memory_id not in found and not is_fragment(one.text)]
-            said = find_resolved(rest, [told[1]], named=(), user_names=self.user_names, is_same_line=False)
-            found |= dict.fromkeys(said, told)
+            resolved = find_resolved(rest, [later_text[1]], named=(), user_names=self.user_names, is_same_line=False)
+            found |= dict.fromkeys(resolved, later_text)
         return found
 
     async def apply(self, item: CheckedItem) -> None:
@@ -131,15 +133,15 @@ class FactChanger:
         is_own = {one.item_id for one in item.known} <= {one.memory_id for one in line.stated}
         if item.known and not targets and not (is_own and item.op in _STORED):
             raise ConflictError("What the item concerns has changed meanwhile.", hint="Nothing is to be done.")
-        own = replace(self.ctx, trust=line.trust, origin=line.origin)
+        line_ctx = replace(self.ctx, trust=line.trust, origin=line.origin)
         if item.op in ("add", "decision") or (item.op == "update" and not self._contests(item, targets, line)):
-            await self._replace(item, line, targets, own)
+            await self._replace(item, line, targets, line_ctx)
         elif item.op == "confirm":
-            await self._confirm(line, targets, own)
+            await self._confirm(line, targets, line_ctx)
         elif item.op in ("end", "retract") and not self._contests(item, targets, line):
-            await self._end(item, line, targets, own)
+            await self._end(item, line, targets, line_ctx)
         else:
-            await self._contest(item, line, targets, own)
+            await self._contest(item, line, targets, line_ctx)
 
     def find_line(self, item: CheckedItem) -> StoredLine:
         """Return the stored message of an item. Raises ConflictError if it was deleted meanwhile."""
@@ -168,7 +170,7 @@ class FactChanger:
         )
 
     async def _replace(
-        self, item: CheckedItem, line: StoredLine, targets: Sequence[KnownState], own: LifecycleContext
+        self, item: CheckedItem, line: StoredLine, targets: Sequence[KnownState], line_ctx: LifecycleContext
     ) -> None:
         """Store the statement, and let it supersede the known facts at once.
 
@@ -176,21 +178,21 @@ class FactChanger:
         """
         standing = [one for one in line.stated if one.memory_id not in self._resolved]
         statement = find_containing(item.text, standing, user_names=self.user_names)
-        new_id = await self._keep(statement, item, own) if statement else await self._store(item, line, own)
+        new_id = await self._keep(statement, item, line_ctx) if statement else await self._store(item, line, line_ctx)
         for row in targets:
             if row.memory_id != new_id:
                 besides = [*self._said, item.line.text if item.line else ""]
-                await fact_store.supersede(self.tx, row.memory_id, by_fact=new_id, ctx=own, besides=besides)
+                await fact_store.supersede(self.tx, row.memory_id, by_fact=new_id, ctx=line_ctx, besides=besides)
                 self._note("replaced", row.memory_id, line)
         self._stored[line.memory_id][item.text] = new_id
 
-    async def _keep(self, statement: LineStatement, item: CheckedItem, own: LifecycleContext) -> UUID:
+    async def _keep(self, statement: LineStatement, item: CheckedItem, line_ctx: LifecycleContext) -> UUID:
         """Keep the fact in the person's words, and add the subject if it has none."""
         if item.subject and not statement.subject:
-            await fact_edits.set_subject(self.tx, statement.memory_id, item.subject, ctx=own)
+            await fact_edits.set_subject(self.tx, statement.memory_id, item.subject, ctx=line_ctx)
         return statement.memory_id
 
-    async def _store(self, item: CheckedItem, line: StoredLine, own: LifecycleContext) -> UUID:
+    async def _store(self, item: CheckedItem, line: StoredLine, line_ctx: LifecycleContext) -> UUID:
         """Store a new fact; return its id."""
         fact = NewFact(
             ref=f"told:{line.memory_id}:{digest(item.text).hex()[:16]}",
@@ -202,14 +204,14 @@ class FactChanger:
             sources=(line.memory_id,),
             tags=("decision",) if item.op == "decision" else (),
         )
-        (outcome,) = await fact_store.add_facts(self.tx, [fact], ctx=own)
-        new_id = await fact_store.find_fact_id(self.tx, fact, agent_id=own.agent_id)
-        await fact_store.ensure_not_inactive(self.tx, new_id, ctx=own)
+        (outcome,) = await fact_store.add_facts(self.tx, [fact], ctx=line_ctx)
+        new_id = await fact_store.find_fact_id(self.tx, fact, agent_id=line_ctx.agent_id)
+        await fact_store.ensure_not_inactive(self.tx, new_id, ctx=line_ctx)
         if outcome != "unchanged":
             self._note("learnt" if outcome == "new" else "confirmed", new_id, line)
         return new_id
 
-    async def _confirm(self, line: StoredLine, targets: Sequence[KnownState], own: LifecycleContext) -> None:
+    async def _confirm(self, line: StoredLine, targets: Sequence[KnownState], line_ctx: LifecycleContext) -> None:
         """Count the line as evidence of known facts, once. A fact of the line that says the same is merged."""
         stated = {one.memory_id: one for one in line.stated}
         for row in targets:
@@ -217,49 +219,53 @@ class FactChanger:
                 continue
             same = find_containing(row.text, line.stated, user_names=self.user_names)
             if same:
-                await merge_duplicates(self.tx, [(same.memory_id, row.memory_id)], ctx=own)
+                await merge_duplicates(self.tx, [(same.memory_id, row.memory_id)], ctx=line_ctx)
             else:
                 ref, day = f"told:{line.memory_id}:confirmed", f"{line.said_at.astimezone(self.zone):%Y-%m-%d}"
-                source, at_line = f"{line.origin} {day}", replace(own, now=line.said_at)
+                source, at_line = f"{line.origin} {day}", replace(line_ctx, now=line.said_at)
                 await fact_store.confirm(self.tx, row.memory_id, ref=ref, source=source, ctx=at_line)
             self._note("confirmed", row.memory_id, line)
 
     async def _end(
-        self, item: CheckedItem, line: StoredLine, targets: Sequence[KnownState], own: LifecycleContext
+        self, item: CheckedItem, line: StoredLine, targets: Sequence[KnownState], line_ctx: LifecycleContext
     ) -> None:
         """End or retract the known facts; retract also a fact that would end before it begins."""
         for row in targets:
             # what ends before it begins never held
             is_void = line.said_at < row.valid_from >= self._find_end(item, line)
             if item.op == "retract" or is_void:
-                await fact_store.retract(self.tx, row.memory_id, ctx=own)
+                await fact_store.retract(self.tx, row.memory_id, ctx=line_ctx)
                 self._note("retracted", row.memory_id, line)
             else:
-                said = item.line.text if item.line else ""
-                await fact_store.keep_rest(self.tx, [(None, row.memory_id)], ctx=own, besides=[said])
-                await self._set_end(row, self._find_end(item, line), line, own)
+                line_text = item.line.text if item.line else ""
+                await fact_store.keep_rest(self.tx, [(None, row.memory_id)], ctx=line_ctx, besides=[line_text])
+                await self._set_end(row, self._find_end(item, line), line, line_ctx)
 
-    async def _set_end(self, row: KnownState, ended: datetime, line: StoredLine, own: LifecycleContext) -> None:
+    async def _set_end(self, row: KnownState, ended: datetime, line: StoredLine, line_ctx: LifecycleContext) -> None:
         """End a fact, and those that it superseded, which would otherwise hold again."""
         at = max(ended, row.valid_from, row.stated_at)
-        earlier = await SQL["list_predecessors"].fetch_all(self.tx, agent_id=own.agent_id, memory_id=row.memory_id)
+        earlier = await SQL["list_predecessors"].fetch_all(self.tx, agent_id=line_ctx.agent_id, memory_id=row.memory_id)
         for one in earlier:
-            await fact_edits.set_end(self.tx, one["memory_id"], max(at, one["valid_from"]), ctx=own)
-        await fact_edits.set_end(self.tx, row.memory_id, at, ctx=own)
+            await fact_edits.set_end(self.tx, one["memory_id"], max(at, one["valid_from"]), ctx=line_ctx)
+        await fact_edits.set_end(self.tx, row.memory_id, at, ctx=line_ctx)
         self._note("ended", row.memory_id, line, former_end=row.valid_to)
 
     async def _contest(
-        self, item: CheckedItem, line: StoredLine, targets: Sequence[KnownState], own: LifecycleContext
+        self, item: CheckedItem, line: StoredLine, targets: Sequence[KnownState], line_ctx: LifecycleContext
     ) -> None:
         """Store the line's statement as contradicting the known facts, which are unsettled until a person decides."""
         assert item.line is not None
         text = item.text or " ".join(item.line.text.split())[:MAX_STATEMENT]
         statement = find_containing(text, line.stated, user_names=self.user_names)
-        told = replace(item, op="add", text=text)
-        new_id = await self._keep(statement, told, own) if statement else await self._store(told, line, own)
+        added_item = replace(item, op="add", text=text)
+        new_id = (
+            await self._keep(statement, added_item, line_ctx)
+            if statement
+            else await self._store(added_item, line, line_ctx)
+        )
         pairs = [(new_id, row.memory_id) for row in targets if row.memory_id != new_id]
-        await store.add_links(self.tx, "contradicts", pairs, ctx=own)
-        await review(self.tx, own, "fact", [new_id, *(known for _, known in pairs)])
+        await store.add_links(self.tx, "contradicts", pairs, ctx=line_ctx)
+        await review(self.tx, line_ctx, "fact", [new_id, *(known for _, known in pairs)])
         for _, known in pairs:
             self._note("unsettled", known, line)
 

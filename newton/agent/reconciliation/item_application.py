@@ -86,12 +86,12 @@ async def list_drafts(tx: Tx, lines: Sequence[NewLine], *, agent_id: UUID) -> Ma
 
 async def _load_lines(tx: Tx, items: Sequence[CheckedItem], ctx: LifecycleContext) -> Mapping[UUID, StoredLine]:
     """Return the stored messages of the items, each with the facts that it states, by memory id."""
-    said = {item.line.memory_id: item.line.text for item in items if item.line}
+    texts = {item.line.memory_id: item.line.text for item in items if item.line}
     stated = defaultdict[UUID, list[LineStatement]](list)
-    for row in await SQL["list_stated"].fetch_all(tx, agent_id=ctx.agent_id, line_ids=list(said)):
-        text = restore_case(row["text"], said[row["line_id"]])
+    for row in await SQL["list_stated"].fetch_all(tx, agent_id=ctx.agent_id, line_ids=list(texts)):
+        text = restore_case(row["text"], texts[row["line_id"]])
         stated[row["line_id"]].append(LineStatement(row["memory_id"], text, row["subject"]))
-    rows = await SQL["list_lines"].fetch_all(tx, agent_id=ctx.agent_id, line_ids=list(said))
+    rows = await SQL["list_lines"].fetch_all(tx, agent_id=ctx.agent_id, line_ids=list(texts))
     return {
         row["memory_id"]: StoredLine(
             memory_id=row["memory_id"],
@@ -142,10 +142,10 @@ class _ItemApplier:
 
     async def _apply_rule(self, item: CheckedItem) -> None:
         """Lift, change or lay down a rule or wish of the user. Raises InputError for a line outside of a session."""
-        line, own = self._find_line(item)
+        line, line_ctx = self._find_line(item)
         if line.session_id is None or line.position is None:
             raise InputError("A told episode lays down no rules.", hint="Say the rule in a session.")
-        message, edit = MessageRef(line.session_id, line.position), IdentityEdit(ctx=own)
+        message, edit = MessageRef(line.session_id, line.position), IdentityEdit(ctx=line_ctx)
         source = RuleSource(message=message, said_at=line.said_at)
         ids = [one.item_id for one in item.known if one.kind in ("rule", "wish")]
         if ids and (item.op in _ENDS or item.op == "update") and not item.needs_approval and not item.contests:
@@ -163,9 +163,11 @@ class _ItemApplier:
         line, _ = self._find_line(item)
         known = await identity_store.list_tenets(self.tx, agent_id=edit.agent_id)
         message = source.message
-        heard = [one for one in known if (one.session_id, one.position) == (message.session_id, message.position)]
+        same_message = [
+            one for one in known if (one.session_id, one.position) == (message.session_id, message.position)
+        ]
         names = self.context.user_names
-        if any(relate(rule.text, one.words or "", user_names=names) != "differs" for one in heard):
+        if any(relate(rule.text, one.words or "", user_names=names) != "differs" for one in same_message):
             return
         proposed: list[IdentityTenet] = []
         try:
@@ -181,17 +183,17 @@ class _ItemApplier:
 
     async def _apply_procedure(self, item: CheckedItem) -> None:
         """Retire, change or add the procedure that an item concerns."""
-        line, own = self._find_line(item)
+        line, line_ctx = self._find_line(item)
         names = await self._find_procedure_names(item)
         if item.op in _ENDS and not item.contests:
             for name in names:
-                await procedures.retire_procedure(self.tx, name, ctx=own)
+                await procedures.retire_procedure(self.tx, name, ctx=line_ctx)
             self._note("ended", [one.item_id for one in item.known], line)
         elif item.op == "update" and names and not item.contests:
-            await procedures.put_procedure(self.tx, _to_skill(item.text, name=names[0]), ctx=own)
+            await procedures.put_procedure(self.tx, _to_skill(item.text, name=names[0]), ctx=line_ctx)
             self._note("replaced", [one.item_id for one in item.known], line)
         elif item.op == "procedure":
-            memory_id = await procedures.add_procedure(self.tx, _to_skill(item.text), ctx=own)
+            memory_id = await procedures.add_procedure(self.tx, _to_skill(item.text), ctx=line_ctx)
             self._note("learnt", [memory_id] if memory_id else [], line)
 
     async def _find_procedure_names(self, item: CheckedItem) -> list[str]:
@@ -203,30 +205,30 @@ class _ItemApplier:
 
     async def _apply_episode(self, item: CheckedItem) -> None:
         """Set the summary of a conversation that has ended; an open session has no episode yet."""
-        line, own = self._find_line(item)
+        line, line_ctx = self._find_line(item)
         if line.session_id is None or line.position is None:
             return
-        found = await message_queues.find_episode(self.tx, line.session_id, line.position, agent_id=own.agent_id)
+        found = await message_queues.find_episode(self.tx, line.session_id, line.position, agent_id=line_ctx.agent_id)
         if found:
             title = one_line(item.text)[:MAX_TITLE].rstrip(" .")
             summary = EpisodeSummary(title=title, summary=item.text, outcome=None)
-            await episodes.set_summary(self.tx, found, summary, ctx=own)
+            await episodes.set_summary(self.tx, found, summary, ctx=line_ctx)
 
     async def _amend_decisions(self, item: CheckedItem) -> bool:
         """Add the text of a line to decisions; return False if the known items are facts about a decision.
 
         Their confidence and their outcome stay as they are, so that the calibration does not change.
         """
-        line, own = self._find_line(item)
+        line, line_ctx = self._find_line(item)
         ids = [one.item_id for one in item.known]
-        rows = await SQL["list_decisions"].fetch_all(self.tx, agent_id=own.agent_id, memory_ids=ids)
+        rows = await SQL["list_decisions"].fetch_all(self.tx, agent_id=line_ctx.agent_id, memory_ids=ids)
         if not rows:
             return False
         day = f"{line.said_at.astimezone(self.context.zone):%Y-%m-%d}"
         texts = {"update": f"Changed on {day}: {item.text}", **dict.fromkeys(_ENDS, f"No longer holds since {day}.")}
         if text := texts.get(item.op) if not item.contests else f"In doubt since {day}: {item.text}":
             for row in rows:
-                await decisions.amend(self.tx, row["memory_id"], DecisionAmendment(text=text), ctx=own)
+                await decisions.amend(self.tx, row["memory_id"], DecisionAmendment(text=text), ctx=line_ctx)
             self._note("replaced" if item.op == "update" else "ended", [row["memory_id"] for row in rows], line)
         return True
 

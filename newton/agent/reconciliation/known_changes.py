@@ -107,7 +107,7 @@ class KnownChanger:
         if not is_free or len(rows) < len(item.known):
             raise ConflictError("What the item concerns has changed meanwhile.", hint="Nothing is to be done.")
         newest, ids = max(rows, key=lambda row: (row.stated_at, row.memory_id)), [row.memory_id for row in rows]
-        own = replace(self.ctx, trust=trust, origin=newest.origin)
+        fact_ctx = replace(self.ctx, trust=trust, origin=newest.origin)
         fact = NewFact(
             ref=f"merged:{newest.memory_id}:{digest(item.text).hex()[:16]}",
             content=item.text,
@@ -118,16 +118,16 @@ class KnownChanger:
         )
         doubtful = set[UUID]()
         for one in ids:
-            pairs = await conflicts.list_conflicts(self.tx, agent_id=own.agent_id, memory_id=one)
+            pairs = await conflicts.list_conflicts(self.tx, agent_id=fact_ctx.agent_id, memory_id=one)
             doubtful |= {end for pair in pairs for end in (pair.first_id, pair.second_id)}
-        if await fact_store.add_facts(self.tx, [fact], ctx=own) != ["new"]:
+        if await fact_store.add_facts(self.tx, [fact], ctx=fact_ctx) != ["new"]:
             raise ConflictError("The statement is known already.", hint="Nothing is to be done.")
-        new_id = await fact_store.find_fact_id(self.tx, fact, agent_id=own.agent_id)
+        new_id = await fact_store.find_fact_id(self.tx, fact, agent_id=fact_ctx.agent_id)
         for one in ids:
-            await fact_store.supersede(self.tx, one, by_fact=new_id, ctx=own)
+            await fact_store.supersede(self.tx, one, by_fact=new_id, ctx=fact_ctx)
         others = sorted(doubtful - {*ids})
-        await store.add_links(self.tx, "contradicts", [(new_id, one) for one in others], ctx=own)
-        await review(self.tx, own, "fact", [new_id, *others])
+        await store.add_links(self.tx, "contradicts", [(new_id, one) for one in others], ctx=fact_ctx)
+        await review(self.tx, fact_ctx, "fact", [new_id, *others])
         self.changes.extend([LineChange("learnt", new_id, None), *(LineChange("replaced", one, None) for one in ids)])
 
     async def _drop_raw(self, item: CheckedItem) -> None:

@@ -48,10 +48,10 @@ async def find_known_items(scope: AgentScope, lines: Sequence[NewLine], *, zone:
 
     The facts that the messages themselves state are among them. `zone` is the time zone of days.
     """
-    told = [line for line in lines if line.source == "person"]
-    line_ids = [line.memory_id for line in told]
-    found = await _search(scope, "\n".join(line.text for line in told))
-    vectors = await _embed(scope, [line.text for line in told if not line.is_read])
+    person_lines = [line for line in lines if line.source == "person"]
+    line_ids = [line.memory_id for line in person_lines]
+    found = await _search(scope, "\n".join(line.text for line in person_lines))
+    vectors = await _embed(scope, [line.text for line in person_lines if not line.is_read])
     async with scope.transaction() as tx:
         linked = await SQL["find_linked_facts"].fetch_all(
             tx, agent_id=scope.agent_id, line_ids=line_ids, max_rows=MAX_LINKED, now=scope.now()

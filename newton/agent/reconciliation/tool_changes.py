@@ -180,10 +180,10 @@ class ToolChanger:
         )
         unread = await queue.load_lines(tx, start, user_name=user_name, agent_id=self.scope.agent_id)
         lines = [one for one in unread.lines if one.is_read]
-        said = next((one for one in unread.lines if not one.is_read), None)
-        if said is None:
+        user_line = next((one for one in unread.lines if not one.is_read), None)
+        if user_line is None:
             raise ForbiddenError("There is no message of the user.", hint=ASK_USER)
-        return (*lines, said)
+        return (*lines, user_line)
 
     async def _apply(self, batch: ReconcilingInput, change: ToolChange) -> Mapping[str, object]:
         """Check the change as if a model had proposed it for the user's message, and apply it; return its effects."""

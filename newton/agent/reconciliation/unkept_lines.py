@@ -73,8 +73,8 @@ async def hide_unkept(tx: Tx, stored: Sequence[StoredMessage], *, ctx: Lifecycle
                 found = await find_messages(tx, wanted, agent_id=ctx.agent_id)
                 await hide_messages(tx, found, request_id=line.memory_id, ctx=ctx)
     unkept |= {line.number for line in lines if line.source == "assistant" and _find_asker(lines, line).has_hidden}
-    own = [line.memory_id for line in lines if line.number in unkept and line.memory_id and not line.is_hidden]
-    await hide_messages(tx, own, request_id=request_id, ctx=ctx)
+    unkept_ids = [line.memory_id for line in lines if line.number in unkept and line.memory_id and not line.is_hidden]
+    await hide_messages(tx, unkept_ids, request_id=request_id, ctx=ctx)
 
 
 def _find_asker(lines: Sequence[_Line], reply: _Line) -> _Line:
@@ -101,8 +101,8 @@ async def find_messages(tx: Tx, topic: MessageTopic, *, agent_id: UUID) -> list[
     )
     requests = {"user": topic.request, "assistant": ""}
     found = [row for row in rows if is_about(row["content"], topic.text, requests[row["role"]])]
-    said = [row["memory_id"] for row in found if row["role"] == "user"]
-    return [*said[:MAX_HIDDEN], *(row["memory_id"] for row in found if row["role"] == "assistant")]
+    user_ids = [row["memory_id"] for row in found if row["role"] == "user"]
+    return [*user_ids[:MAX_HIDDEN], *(row["memory_id"] for row in found if row["role"] == "assistant")]
 
 
 async def hide_messages(

@@ -170,12 +170,12 @@ class ErasureService:
         names = set(given)
         while True:
             folded = set(map(fold_name, names))
-            own = [one for one in entities if not folded.isdisjoint(map(fold_name, one))]
-            names = names.union(*own)
+            subject_entities = [one for one in entities if not folded.isdisjoint(map(fold_name, one))]
+            names = names.union(*subject_entities)
             texts = await SQL["list_texts_with"].fetch_all(tx, agent_id=agent_id, pattern=build_name_pattern(names))
-            told = [*((text, speaker) for text, speaker in texts), *((text, "") for text in archived)]
-            stated = await asyncio.to_thread(_find_stated, told, names)
-            others = [one for one in entities if one not in own and any(" " in name for name in one)]
+            spoken_texts = [*((text, speaker) for text, speaker in texts), *((text, "") for text in archived)]
+            stated = await asyncio.to_thread(_find_stated, spoken_texts, names)
+            others = [one for one in entities if one not in subject_entities and any(" " in name for name in one)]
             shared = {name for name in stated if _is_name_of(others, name)}
             if stated == shared:
                 return names, shared

@@ -134,11 +134,11 @@ class SessionService:
         await self.scope.reserve_storage(*(str(one.event.payload) for one in kept))
         async with self._new_session_hooks(ref), self.scope.write("agent") as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
-            own = [replace(one, ref=f"{session_id} {one.ref}", session_id=session_id) for one in kept]
-            recorded = await event_store.record_events(tx, own, ctx=ctx)
+            session_events = [replace(one, ref=f"{session_id} {one.ref}", session_id=session_id) for one in kept]
+            recorded = await event_store.record_events(tx, session_events, ctx=ctx)
             if recorded:
                 self._publish("events_recorded", session_id, events=recorded)
-        await self._event_hooks.run_after_record(own)
+        await self._event_hooks.run_after_record(session_events)
         return recorded
 
     @asynccontextmanager

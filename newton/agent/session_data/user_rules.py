@@ -77,9 +77,9 @@ async def hear_rules(
     Return these changes. `write` opens the transaction. A line with text of a tool or the web changes nothing, and none
     that only asks not to keep something. With `has_reader`, a model reads the line too.
     """
-    own = [line for line in lines if line.trust not in UNTRUSTED_TIERS and not is_only_request(line.text)]
+    trusted_lines = [line for line in lines if line.trust not in UNTRUSTED_TIERS and not is_only_request(line.text)]
     heard = NOTHING_HEARD
-    for line in own:
+    for line in trusted_lines:
         plan = await _plan(scope, line, has_reader=has_reader)
         heard = replace(heard, is_unsure=heard.is_unsure or plan.is_unsure)
         if plan.stated or plan.lifted:

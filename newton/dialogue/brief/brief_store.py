@@ -75,10 +75,10 @@ class BriefUpdate:
         is_said = len(quote.split()) >= MIN_WORDS and quote in one_line(stored.message.content)
         if not is_said or quote.endswith("?") or not concerns_brief(stored) or stored.message.role != "user":
             return None
-        said = draft._replace(text=quote)
-        if is_repeated(said, [*self.items, *self.closed]):
+        quoted_draft = draft._replace(text=quote)
+        if is_repeated(quoted_draft, [*self.items, *self.closed]):
             return None
-        item = self._create(said, stored, memory_id, source="model")
+        item = self._create(quoted_draft, stored, memory_id, source="model")
         later = [one for one in self.items if one.position > stored.position]
         if any(find_replaced(BriefDraft(one.kind, one.text), [item]) for one in later):
             return None

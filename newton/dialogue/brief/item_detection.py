@@ -300,8 +300,8 @@ def find_replaced(draft: BriefDraft, items: Sequence[BriefItem]) -> BriefItem | 
 
 def is_repeated(draft: BriefDraft, items: Sequence[BriefItem]) -> bool:
     """Return whether one of `items` is of the same kind and has the same content words in the same order."""
-    said = _list_stems(draft.text), _is_negated(draft.text)
-    return any(item.kind == draft.kind and (_list_stems(item.text), _is_negated(item.text)) == said for item in items)
+    key = _list_stems(draft.text), _is_negated(draft.text)
+    return any(item.kind == draft.kind and (_list_stems(item.text), _is_negated(item.text)) == key for item in items)
 
 
 def extract_stems(text: str) -> frozenset[str]:

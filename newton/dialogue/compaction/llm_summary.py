@@ -26,8 +26,8 @@ def remove_brief_items(summary: BlockSummary, items: Sequence[BriefItem]) -> Non
     known = [stems for item in items if (stems := extract_stems(item.text))]
     for part in _PARTS:
         for text in summary.items(part):
-            said = extract_stems(text)
-            if any(stems <= said and len(said - stems) <= MAX_FURTHER_STEMS for stems in known):
+            item_stems = extract_stems(text)
+            if any(stems <= item_stems and len(item_stems - stems) <= MAX_FURTHER_STEMS for stems in known):
                 summary.remove(part, text)
 
 

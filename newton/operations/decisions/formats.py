@@ -86,9 +86,9 @@ def _list_lines(decision: Fields) -> Iterator[str]:
         yield "Links"
         yield from draw_links(decision_id, links)
     yield "History"
-    for step in decision["history"]:
-        state = ": ".join(filter(None, (step["state"], step["reason"])))
-        yield f"  {_to_minute(step['at'])}  {state} ({step['origin']})"
+    for change in decision["history"]:
+        state = ": ".join(filter(None, (change["state"], change["reason"])))
+        yield f"  {_to_minute(change['at'])}  {state} ({change['origin']})"
 
 
 def _to_minute(at: str) -> str:
@@ -123,14 +123,14 @@ def draw_links(
 ) -> list[str]:
     """Draw the decisions linked to `decision_id` as lines of a tree, `depth` levels deep, without `visited` ones."""
     lines: list[str] = []
-    around = [edge for edge in links if decision_id in (edge.memory_id, edge.other_id)]
-    near = [edge for edge in around if not {edge.memory_id, edge.other_id} - {decision_id} & visited]
+    incident = [edge for edge in links if decision_id in (edge.memory_id, edge.other_id)]
+    near = [edge for edge in incident if not {edge.memory_id, edge.other_id} - {decision_id} & visited]
     for edge in near:
         last = edge is near[-1]
         outward = edge.memory_id == decision_id
-        other, micro = (edge.other_id, edge.other_micro) if outward else (edge.memory_id, edge.micro)
+        other, text = (edge.other_id, edge.other_micro) if outward else (edge.memory_id, edge.micro)
         arrow = f"─{edge.link}→" if outward else f"←{edge.link}─"
-        lines.append(f"  {'└' if last else '├'}{arrow} {short_id(other)}  {micro}")
+        lines.append(f"  {'└' if last else '├'}{arrow} {short_id(other)}  {text}")
         if depth > 1:
             below = draw_links(other, links, depth=depth - 1, visited=visited | {decision_id})
             lines += [f"  {' ' if last else '│'} {line}" for line in below]
