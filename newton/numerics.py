@@ -53,7 +53,7 @@ def _solve_damped(hessian: Floats, gradient: Floats) -> Floats:
 def _search_line(
     objective: Objective, point: Floats, direction: Floats, bounds: tuple[Floats, Floats]
 ) -> tuple[Floats, float, Floats, Floats] | None:
-    """Halve the step until the function decreases enough; return the new point. Return None if no step does."""
+    """Halve the step until the function decreases by Armijo's rule; return the new point, None if no step does."""
     value, gradient, _ = objective(point)
     step = 1.0
     while step > MIN_STEP:

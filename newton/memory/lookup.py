@@ -128,7 +128,7 @@ def short_id(memory_id: UUID) -> str:
 
 
 def item_id(memory_id: UUID) -> str:
-    """Return the id by which a context names a memory: the end of the memory id as nine decimal digits.
+    """Return the id by which a context (text for a model) names a memory: the end of its id as nine decimal digits.
 
     Tokenizers split digits into groups of three, so every such id costs the same number of tokens.
 

@@ -76,7 +76,7 @@ NO_PREFERENCE = PreferredMemories()
 class SearchHit(NamedTuple):
     """A memory found by a search, with its place in a thread, its cosine similarity, and its lexical evidence.
 
-    `lexical` is its BM25 score as a share of the best possible one. A memory that `is_long` has windows.
+    `lexical` is its BM25 score as a share of the best possible one. `is_long` is True for a text longer than a summary.
     """
 
     memory_id: UUID

@@ -88,12 +88,13 @@ def make_short_forms(
 
 
 def make_long_forms(text: str, *, count_tokens: TokenCounter, prefix: str = "") -> LongForms | None:
-    """Return the windows and the size of a text that is longer than a summary; None for a shorter text."""
+    """Return the windows (groups of sentences) and the size of a text longer than a summary; None for a shorter one."""
     full_tokens = count_tokens(to_bullet(prefix + one_line(text)))
     if full_tokens <= SUMMARY_TOKENS:
         return None
     pieces = [piece for line in text.splitlines() for piece in _split_sentences(one_line(line))]
     sizes = [count_tokens(f" {piece}") for piece in pieces]
+    # larger windows (the quotient is rounded up) for a text that would have more than MAX_WINDOWS
     groups = _group_pieces(pieces, sizes, max_tokens=max(WINDOW_TOKENS, -(-sum(sizes) // MAX_WINDOWS)))
     last = len(groups) - 1
     lines = [f"{'… ' * (n > 0)}{' '.join(group)}{ELLIPSIS * (n < last)}" for n, group in enumerate(groups)]

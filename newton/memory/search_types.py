@@ -119,7 +119,7 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def is_long(self) -> bool:
-        """True if the text is longer than a summary may be, so that it has windows."""
+        """True if the text is longer than a summary, so that windows of it (groups of sentences) are searched too."""
         return self.full_tokens is not None
 
     @property

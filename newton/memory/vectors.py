@@ -190,7 +190,7 @@ class StandingFinder(Protocol):
 
 
 class PendingText(NamedTuple):
-    """A memory that has no vector yet, the text to embed, and its windows if it is long.
+    """A memory that has no vector yet, the text to embed, and the windows (groups of sentences) of a long text.
 
     `is_personal` is True for a message or a fact of a person.
     """

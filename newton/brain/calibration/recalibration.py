@@ -136,7 +136,7 @@ def fit_platt(pairs: ForecastSeries) -> PlattScaling:
         """Return the penalized negative log likelihood at (intercept, slope), its gradient and its Hessian."""
         logits = inputs @ point
         expected = 1 / (1 + np.exp(-logits))
-        offset = point - (0.0, 1.0)
+        offset = point - (0.0, 1.0)  # from no correction: intercept 0, slope 1
         total = float((np.logaddexp(0, logits) - pairs.outcome * logits).sum() + offset @ offset / 2)
         hessian = inputs.T @ (inputs * (expected * (1 - expected))[:, None]) + np.eye(2)
         return total, inputs.T @ (expected - pairs.outcome) + offset, hessian
@@ -150,6 +150,7 @@ def fit_isotonic(pairs: ForecastSeries) -> IsotonicMap:
     stated, which, counts = np.unique(pairs.stated, return_inverse=True, return_counts=True)
     means = np.bincount(which, weights=pairs.outcome) / counts
     levels: FloatArray = fit_isotonic_levels(means, counts.astype(np.float64))
+    # a point between two of the same level is on the line through them
     corner = np.ones(len(levels), dtype=bool)
     corner[1:-1] = (levels[1:-1] != levels[:-2]) | (levels[1:-1] != levels[2:])
     return IsotonicMap(stated=tuple(stated[corner].tolist()), observed=tuple(np.clip(levels[corner], 0, 1).tolist()))

@@ -251,6 +251,7 @@ def compute_bias(pairs: ForecastSeries) -> ConfidenceBias | None:
 
 
 def _interval(pairs: ForecastSeries) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the bias; it covers at least the noise of a calibrated agent."""
     order = np.lexsort((pairs.outcome, pairs.stated))  # makes the result independent of input order
     stated, gap = pairs.stated[order].astype(np.float32), pairs.gap[order].astype(np.float32)
     sample_size = min(len(pairs), MAX_RESAMPLE_SIZE)
