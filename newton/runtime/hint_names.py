@@ -42,9 +42,9 @@ def rename_commands(text: str, interface: HintInterface) -> str:
 
 
 def rename_in_error(error: NewtonError, interface: HintInterface) -> NewtonError:
-    """Return a copy of an error whose texts name operations of an interface.
+    """Return a copy of an error whose texts name the operations of an interface in place of commands.
 
-    What a caller without a token or with too few rights can do is a command of another person, so it stays.
+    An error on missing rights is returned unchanged: its commands are for a person who has them.
     """
     if isinstance(error, (UnauthorizedError, ForbiddenError)):
         return error

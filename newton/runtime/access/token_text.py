@@ -8,7 +8,7 @@ _DIGITS = {character: value for value, character in enumerate(ALPHABET)}
 
 
 def encode(data: bytes) -> str:
-    """Return bytes in base 62. All texts of as many bytes have the same length.
+    """Return bytes as base 62 text. Its length depends only on the number of bytes.
 
     >>> encode(bytes(3) + b"ok")
     '00007q3'

@@ -82,13 +82,13 @@ def create_app(
 
 
 def stop_turns(app: FastAPI) -> None:
-    """End all running turns with an error for their clients, because the daemon shuts down."""
+    """End all running turns (messages being answered) with an error for their clients, because the daemon stops."""
     for turn in tuple(app.state.running_turns):
         turn.stop()
 
 
 async def wait_for_turns(app: FastAPI, *, seconds: float) -> None:
-    """Wait until all running turns have stored their replies, but at most so many seconds."""
+    """Wait until all running turns (messages being answered) have stored their replies, but at most `seconds`."""
     with suppress(TimeoutError):
         await with_timeout(asyncio.gather(*(turn.wait() for turn in app.state.running_turns)), seconds=seconds)
 

@@ -24,9 +24,9 @@ RETENTION = timedelta(hours=24)
 
 
 class IdempotentResponse(NamedTuple):
-    """A stored response: HTTP status and JSON text.
+    """A stored response: HTTP status and JSON text. The erasure of a person does not delete it.
 
-    It must not contain user text, because erasure does not delete it.
+    So it must not contain text of users.
     """
 
     status: int

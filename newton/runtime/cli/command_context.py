@@ -53,7 +53,7 @@ class CommandTerminal(Protocol):
         ...
 
     def style(self) -> TerminalStyle:
-        """Return what standard output can show."""
+        """Return what standard output can show: only text, also styles such as bold, or also colors."""
         ...
 
     def ask(self, question: str) -> str:

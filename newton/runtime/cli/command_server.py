@@ -74,7 +74,7 @@ class CallerTerminal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonHost:
-    """Access to the daemon's agents for one caller, whose settings must equal those of the daemon."""
+    """Access to the daemon's agents for the command of one caller, whose settings must equal those of the daemon."""
 
     agents: AgentRegistry
     state: DaemonState

@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class HealthFinding:
-    """The result of one check: its state, what was found, and a remedy or an empty text."""
+    """The result of one check: its state, what was found (`detail`), and a remedy or an empty text (`hint`)."""
 
     state: Literal["ok", "note", "wrong"]
     detail: str

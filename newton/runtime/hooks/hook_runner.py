@@ -118,7 +118,7 @@ def submit_prompt(hook: HookInput, delivery: HookDelivery) -> str:
 
 
 def check_tool_call(hook: HookInput, delivery: HookDelivery) -> str:
-    """Check a tool call against the censors, and return the output that blocks it or warns; "" if none matches."""
+    """Check a tool call against the censors (rules that block or warn); return the hook output, "" if none matches."""
     text = tool_events.find_checked_text(hook.text("tool_name"), hook.fields.get("tool_input"))
     check = delivery.check_censors(text) if text.strip() else None
     matches = as_list(check.get("matches")) if check else []
@@ -246,7 +246,7 @@ def format_context(event: str, text: str) -> str:
 
 
 def format_denial(event: str, matches: Sequence[Mapping[str, Any]]) -> str:
-    """Return the hook output that blocks a tool call, with the blocking censors as the reason."""
+    """Return the hook output that blocks a tool call, with the blocking censors (rules) as the reason."""
     reason = "Newton: a censor forbids this tool call. " + _describe([one for one in matches if one.get("blocks")])
     return _format(event, permissionDecision="deny", permissionDecisionReason=reason)
 

@@ -49,7 +49,7 @@ def to_tool_events(tool: str, tool_input: object, response: object, error: str) 
 
 
 def find_checked_text(tool: str, tool_input: object) -> str:
-    """Return the text of a tool call that censors check: the tool's name and all input values, one per line.
+    """Return the text of a tool call that is checked for forbidden actions: its name and input values, one per line.
 
     Text that the call would only remove is left out.
     """

@@ -151,7 +151,7 @@ def _to_event(run: ToolRunInput, *, at: datetime) -> NewEvent:
 
 
 async def _check_exchange(caller: OperationCaller, args: NoteExchangeInput) -> str | None:
-    """Return the warning of a censor that matches the reply or the user's message; None if none matches."""
+    """Return the warning of a censor (rule) that matches the reply or the user's message; None if none matches."""
     gate = caller.newton.action_gate(caller.origin)
     checks = [await gate.check(args.assistant, "action")] if args.assistant else []
     checks.append(await gate.check(args.user, "input"))

@@ -125,7 +125,7 @@ def _writer(
     *,
     is_idempotent: bool = False,
 ) -> McpTool:
-    """Return a tool that stores something, unless a censor blocks it."""
+    """Return a tool that stores something, unless a censor (a rule that blocks or warns) forbids the text."""
 
     async def run_checked(caller: OperationCaller, tool_input: ToolInput) -> ToolResult:
         gate = caller.newton.action_gate(caller.origin)

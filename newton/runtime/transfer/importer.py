@@ -147,7 +147,8 @@ class EmbedSignal:
 class MemoryImporter:
     """An importer for one agent. Each batch is one transaction, so a repeated import completes an interrupted one.
 
-    `domains` are the subject domains that the frames define; a censor with another domain is rejected.
+    `outbox` embeds the memories; None without an embedding model. `domains` are the subject domains that the frames
+    (kinds of input) define; a censor (a rule that blocks or warns) for another domain is rejected.
     """
 
     scope: AgentScope

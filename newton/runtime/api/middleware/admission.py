@@ -99,9 +99,9 @@ STALLED_ERROR = TimeoutExceededError(f"The request made no progress for {RESPONS
 
 @asynccontextmanager
 async def stall_timeout() -> AsyncGenerator[Callable[[object], None]]:
-    """Yield a callback that reports progress and ignores its argument.
+    """Limit the time without progress in the block. Yield a callback that reports progress and ignores its argument.
 
-    Raises TimeoutExceededError if it is not called for `RESPONSE_SECONDS`.
+    Raises TimeoutExceededError if the callback is not called for `RESPONSE_SECONDS`.
     """
     try:
         async with idle_timeout(seconds=RESPONSE_SECONDS) as on_progress:

@@ -77,7 +77,7 @@ async def erase_subject_or_agent(
 def _check_target(
     subject: str | None, *, everything: bool, agent: str | None, scrub: bool, skips_preview: bool
 ) -> None:
-    """Raise InputError unless one thing to erase is given, with a preview before a person's data is erased."""
+    """Raise InputError unless exactly one thing to erase is given, or if a person's data has no preview before."""
     if [subject is not None, everything, scrub].count(True) != 1 or (everything and agent is None):
         raise InputError(
             "Either a person, an agent or --scrub must be given.",

@@ -159,7 +159,7 @@ def _is_below(folder: Path, name: str) -> bool:
 
 
 def refuse_links(folder: Path, names: Iterable[str]) -> None:
-    """Raise ConflictError if a file, or a folder on the way to it, is a symbolic link that may lead elsewhere."""
+    """Raise ConflictError if one of the files `names`, or a folder on the way to it, is a symbolic link."""
     for name in names:
         for path in (Path(name), *Path(name).parents[:-1]):
             if (folder / path).is_symlink():

@@ -24,7 +24,7 @@ async def list_models(request: Request, caller: ReadAccess) -> dict[str, object]
     """List the accepted values of `model`.
 
     They are `newton`, the agents that the token can use, the models of the model servers, and the embedding model. A
-    chat model has its context window in tokens if that is known, and where it is known from.
+    chat model has its context window in tokens, and the source of this number, if it is known.
     """
     owners = await list_model_names(caller, request.app.state.agents)
     data = [await _chat_model_object(name, owner, caller) for name, owner in owners.items()]
