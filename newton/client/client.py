@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 import httpx2
 
-from .context import ContextResponse
 from .http_messages import (
     connection_lost_error,
     error_from_problem,
@@ -34,19 +33,6 @@ class Client(AgentOperations):
     Times are timezone-aware datetimes in arguments, and ISO 8601 text in results. The daemon counts tokens. Calls with
     the same `idempotency_key` take effect only once: the daemon answers each of them with its first response.
     """
-
-    async def context(
-        self, input: str, *, max_tokens: int | None = None, timeout_seconds: float | None = None, **fields: object
-    ) -> ContextResponse:
-        """Build the context for an input: a `text` from memory to put into the prompt of a model.
-
-        The text has at most `max_tokens` tokens; without it, the size adapts to the input. `fields` are the other
-        fields of `POST /v1/context`: `session`, `frame`, `profile`, `kinds`, `since`, `until`, `as_of`, `fill` and
-        more. The context is stored under its `bundle_id`; the input does not become a memory. Raises ApiError `timeout`
-        if something was not searched after `timeout_seconds` (default: 30), unless `allow_partial` is true.
-        """
-        body = {"input": input, "max_tokens": max_tokens, **fields}
-        return await self.post("/v1/context", body, timeout_seconds=timeout_seconds)
 
     async def append_messages(
         self,

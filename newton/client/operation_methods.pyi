@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from .connection import DaemonConnection
+from .context import ContextResponse
 from .response_types import IdLike, JsonDict
 
 class OperationMethods(DaemonConnection):
@@ -73,6 +74,47 @@ class OperationMethods(DaemonConnection):
         "Rebuild a stored context and compare it with the original."
     async def diff(self, bundle_id: IdLike, other_id: IdLike) -> JsonDict:
         "Compare two stored contexts and explain the differences; without arguments, the last two."
+    async def context(
+        self,
+        input: str,
+        *,
+        max_tokens: int | None = None,
+        frame: str | None = None,
+        fill: bool = False,
+        session: str | None = None,
+        omit_session_messages: bool = False,
+        task: int | Literal["current"] | None = None,
+        profile: str | None = None,
+        overrides: JsonDict | None = None,
+        as_of: datetime | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        kinds: Sequence[
+            Literal[
+                "exchange",
+                "episode",
+                "fact",
+                "procedure",
+                "censor",
+                "event",
+                "entity",
+                "relation",
+                "passage",
+                "decision",
+                "artifact",
+                "item",
+            ]
+        ] = [],
+        event_types: Sequence[str] = [],
+        entity_types: Sequence[str] = [],
+        exclude: Sequence[str] = [],
+        additional: str | None = None,
+        allow_partial: bool = False,
+        item_ids: bool = False,
+        timeout_seconds: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> ContextResponse:
+        "Build the context for an input: the relevant memories, selected and ordered within a token budget."
     async def frames(self, *, pack: str | None = None) -> JsonDict:
         "List the frames (kinds of input) with their questions, priorities and token shares."
     async def packs(self) -> JsonDict:

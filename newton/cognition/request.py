@@ -1,12 +1,13 @@
 """Requests for contexts: filters, messages already sent, options, and values in place of those of frame and profile."""
 
-from collections.abc import Mapping, Sequence, Set
+import json
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from newton.content.frames import BudgetSplit, LayerShares
 from newton.content.profiles import FeatureWeights, GatherOptions, ItemOrder, Profile, Weight
@@ -58,6 +59,12 @@ class ContextOverrides(StrictModel):
         description="Percent of the flexible tokens for `recent`, `semantic`, `entity` and `patterns`, 100 in total.",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_assignments(cls, value: object) -> object:
+        """Read a list of assignments such as `reach.depth=3`, as a command has them."""
+        return _group_assignments(cast("Sequence[str]", value)) if isinstance(value, list | tuple) else value
+
     def apply_to_profile(self, profile: Profile) -> Profile:
         """Return the profile with the values of the overrides.
 
@@ -88,6 +95,27 @@ class ContextOverrides(StrictModel):
     def as_json(self) -> dict[str, dict[str, float]]:
         """Return the values that are set, as JSON."""
         return self.model_dump(exclude_none=True)
+
+
+def _group_assignments(assignments: Iterable[str]) -> dict[str, dict[str, object]]:
+    """Return the values of assignments by group and field.
+
+    >>> _group_assignments(["reach.depth=3", "weights.recency=0.4", "reach.failures=false"])
+    {'reach': {'depth': 3, 'failures': False}, 'weights': {'recency': 0.4}}
+    """
+    groups: dict[str, dict[str, object]] = {}
+    for assignment in assignments:
+        name, _, value = str(assignment).partition("=")
+        group, _, field = name.strip().partition(".")
+        groups.setdefault(group, {})[field] = _parse_value(value.strip())
+    return groups
+
+
+def _parse_value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 NO_OVERRIDES = ContextOverrides.model_validate({})

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, cast
 from uuid import UUID
@@ -40,8 +40,10 @@ from tests.stored_rows import Rows
 # What differs because the doors are different processes, or is no state of the agent.
 UNCOMPARED = {"runtime.idempotency_keys", "runtime.jobs", "runtime.tokens", "runtime.agents", "sequences"}
 UNCOMPARED_FIELDS = {"duration_ms", "hours_since_added", "hours_since_accessed"}  # they are others at each call
+# Of a context, these are others each time it is built.
+BUILT_FIELDS = UNCOMPARED_FIELDS | {"timings_ms", "score", "features"}
 _ID = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32}|\b[0-9a-f]{8}\b|\b[0-9a-f]{16}\b"
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32}|\b[0-9a-f]{8}\b|\b[0-9a-f]{16}\b|(?<=#)[0-9a-f]+\b"
 )
 _ORIGIN = re.compile(r"^(?:http|cli|mcp|chat)(?= \d|$)")  # of a row, and of a confirmation with its day
 _AUTHOR = re.compile(r"^(?:the user|token .*)$")  # of an edit
@@ -167,7 +169,7 @@ async def _decide(person: OperationCaller) -> tuple[str, str]:
     return decision_id, other_id
 
 
-def to_comparable(value: Any) -> Any:
+def to_comparable(value: Any, leave_out: Set[str] = UNCOMPARED_FIELDS) -> Any:
     """The value with a mark for each id, time and origin."""
     match value:
         case str():
@@ -175,9 +177,9 @@ def to_comparable(value: Any) -> Any:
             return _AUTHOR.sub("<author>", _ORIGIN.sub("<door>", text))
         case dict():
             fields = cast("Mapping[str, Any]", value)
-            return {name: to_comparable(one) for name, one in fields.items() if name not in UNCOMPARED_FIELDS}
+            return {name: to_comparable(one, leave_out) for name, one in fields.items() if name not in leave_out}
         case list():
-            return [to_comparable(one) for one in cast("list[Any]", value)]
+            return [to_comparable(one, leave_out) for one in cast("list[Any]", value)]
         case _:
             return value
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from newton.client import Client
+from newton.client import Client, ContextResponse
 from newton.client.operation_table import load_client_operations
 from newton.operations.declaration import Operation, load_operations
 
@@ -20,6 +20,7 @@ IMPORTS = (
     "from datetime import datetime\n"
     "from typing import Any, Literal\n\n"
     "from .connection import DaemonConnection\n"
+    "from .context import ContextResponse\n"
     "from .response_types import IdLike, JsonDict\n"
 )
 SYNC_STUB = """
@@ -101,7 +102,7 @@ def build_stub(methods: list[Operation]) -> str:
         "class OperationMethods(DaemonConnection):",
         "    async def run_operation(self, name: str, arguments: Mapping[str, Any]) -> Any: ...",
         *(
-            f"    async def {one.name}({', '.join(list_parameters(one))}) -> JsonDict:\n"
+            f"    async def {one.name}({', '.join(list_parameters(one))}) -> {describe_result(one)}:\n"
             f"        {json.dumps(one.summary, ensure_ascii=False)}"
             for one in methods
         ),
@@ -122,6 +123,12 @@ def format_stub(source: str) -> str:
     ruff, place = str(Path(sys.executable).with_name("ruff")), str(CLIENT / "stub.pyi")
     command = [ruff, "format", "--quiet", "--stdin-filename", place, "-"]
     return subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout
+
+
+def describe_result(operation: Operation) -> str:
+    """Return the type of a result: that of a context is one of the client."""
+    hint = operation.hints["return"]
+    return "ContextResponse" if ContextResponse in get_args(hint) else "JsonDict"
 
 
 def list_parameters(operation: Operation) -> Iterator[str]:

@@ -7,7 +7,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from newton.agent.context_inputs import FilteredContextInput
 from newton.agent.loop.prompt import INPUT_HEADER
 from newton.agent.prompting.memory_delta import MEMORY_HEADER
 from newton.agent.services.censors import CensorService
@@ -16,8 +15,9 @@ from newton.cognition.sources.session_state import RETELLING_INTERVAL
 from newton.heart.censors import CensorRule
 from newton.ids import new_id
 from newton.memory.memory import Trust
+from newton.operations.caller import OperationCaller
+from newton.operations.contexts.context_request import ContextCall, ContextInput
 from newton.providers.fakes import HashEmbedder
-from newton.runtime.tools.context_request import ContextCall
 from newton.runtime.tools.tool_registry import run_tool
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_superset import Rubbish, Told, told
@@ -137,8 +137,8 @@ async def test_what_the_web_proposes_lowers_the_trust_of_what_follows(mind: Mind
     async with told(mind, None, HashEmbedder()) as agent:
         for trust, lowest in expected.items():
             await propose(agent, f"trigger of {trust}", trust)
-            call = ContextCall(newton=agent.own, origin="http", item_ids=False)
-            bundle = await call.build(FilteredContextInput.model_validate({"input": f"What is a {trust}?"}))
+            call = ContextCall(caller=OperationCaller(newton=agent.own, origin="http"), item_ids=False)
+            bundle = await call.build(ContextInput.model_validate({"input": f"What is a {trust}?"}))
             assert bundle.min_external_trust == lowest
 
 

@@ -7,7 +7,8 @@ from newton.content.frames import LayerShares
 from newton.content.profiles import load_profiles
 from newton.errors import InputError
 from newton.memory.search_types import MAX_QUERY_CHARS
-from newton.runtime.cli.talk.override_options import parse_overrides
+from newton.operations.declaration import load_operations
+from newton.operations.runner import parse_arguments
 from tests.support import ANA
 
 PROFILES = load_profiles()
@@ -71,7 +72,7 @@ def test_weights_that_cannot_hold_are_refused(profile: str, weights: dict[str, f
 )
 def test_a_wrong_assignment_on_the_command_line_is_named(assignment: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
-        parse_overrides([assignment])
+        parse_arguments(load_operations()["context"], {"input": "Where?", "overrides": [assignment]})
 
 
 def test_of_a_long_input_both_ends_are_searched_for() -> None:

@@ -71,7 +71,7 @@ def test_no_cell_is_empty_without_a_reason() -> None:
 
 def test_what_every_interface_must_have() -> None:
     wanted = {
-        *("remember", "recall", "expand", "forget", "supersede", "confirm", "retract", "context", "create_context"),
+        *("remember", "recall", "expand", "forget", "supersede", "confirm", "retract", "create_context"),
         *("decide", "think", "done", "review", "outcomes", "decisions", "calibration", "bundles", "why", "sessions"),
         *("tasks", "procedures", "procedure_outcome", "censors", "add_censor", "retire_censor", "false_positive"),
         *("metrics", "identity", "propose_identity"),
@@ -80,6 +80,9 @@ def test_what_every_interface_must_have() -> None:
     assert {
         name for name in wanted if any(isinstance(cell, AbsenceReason) for cell in rows[name].cells.values())
     } == set()
+    # in the chat, each answer has built one
+    assert [door for door, cell in rows["context"].cells.items() if isinstance(cell, AbsenceReason)] == ["chat"]
+    assert rows["last_context"].names("chat") == ("/context",)
 
 
 def test_tools_and_slash_commands_describe_themselves() -> None:

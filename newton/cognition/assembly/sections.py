@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
@@ -377,3 +377,10 @@ def describe_omissions(extra: ExtraSection, tasks: TaskSection, brief: BriefSect
 def _render_note(text: str, count_tokens: TokenCounter) -> TextBlock:
     line = to_bullet(text)
     return TextBlock(line, count_tokens(line))
+
+
+def format_missing(sources: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each part of a search that was not available, with the reason and its effect."""
+    for source, reason in sources.items():
+        effect = f"; {MISSING_SOURCES[source].effect}" if source in MISSING_SOURCES else ""
+        yield f"({source} not available: {reason}{effect})"

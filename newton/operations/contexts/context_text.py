@@ -3,7 +3,10 @@
 It loads nothing slow.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
+
+from newton.operations.text_format import pluralize
 
 if TYPE_CHECKING:
     from newton.client.context import FrameSelection, LayerTokens, QuestionReport
@@ -51,3 +54,35 @@ def format_layer_tokens(name: str, layer: "LayerTokens") -> str:
     """
     share = "" if layer["share"] == layer["ceiling"] else f" (share {layer['share']:,})"
     return f"{name}  {layer['used']:,} of at most {layer['ceiling']:,} tokens{share}"
+
+
+def format_context_line(
+    frame: "FrameSelection",
+    profile: str,
+    tokens: str,
+    *,
+    best: float | None,
+    sufficiency: float | None,
+    has_nothing_relevant: bool,
+) -> str:
+    """Format one line on a context: its frame (kind of input), scoring profile, tokens and best evidence."""
+    found = "" if best is None else f" · best evidence {best:.2f}"
+    found = " · no memories" if has_nothing_relevant else found
+    found += "" if sufficiency is None else f" · sufficient with probability {sufficiency:.2f}"
+    return f"{format_frame(frame)} · profile {profile} · {tokens}{found}"
+
+
+def format_hidden_lines(lines: int, *, budget: int | None = None) -> Iterator[str]:
+    """Yield that `lines` lines of the identity did not fit into a context; nothing for 0.
+
+    `budget` is the token budget of the context, or None for the setting `context_tokens`.
+    """
+    if lines:
+        command = f"newton identity --max-tokens {budget}" if budget else "newton identity"
+        yield f"({pluralize(lines, 'line')} of the identity did not fit into the context; `{command}` shows which)"
+
+
+def format_unknown_times(times: Sequence[str]) -> Iterator[str]:
+    """Yield the times named in an input at which no memory occurred, if there are any."""
+    if times:
+        yield f"(No memory of the requested time: {', '.join(times)})"

@@ -1,6 +1,6 @@
 """The operation that searches the memory."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,7 @@ from newton.agent.field_types import CleanText, Timestamp
 from newton.cognition.assembly.fact_labels import render_found
 from newton.cognition.assembly.relevance_floor import format_probability
 from newton.cognition.assembly.scored_candidate import format_list_line
-from newton.cognition.assembly.sections import MISSING_SOURCES
+from newton.cognition.assembly.sections import format_missing
 from newton.memory.lookup import short_id
 from newton.memory.memory import PERSON_TIERS, Kind, Trust
 from newton.memory.search_types import RecallResult, RetrievedMemory
@@ -77,13 +77,6 @@ def _to_found(found: RetrievedMemory, result: RecallResult, now: datetime) -> Re
         trust=found.trust,
         ref=found.ref,
     )
-
-
-def format_missing(sources: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each part of a search that was not available, with the reason and its effect."""
-    for source, reason in sources.items():
-        effect = f"; {MISSING_SOURCES[source].effect}" if source in MISSING_SOURCES else ""
-        yield f"({source} not available: {reason}{effect})"
 
 
 def _format_found(found: RecalledMemories) -> str:

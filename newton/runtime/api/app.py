@@ -22,7 +22,6 @@ from newton.runtime.api.operation_routes import build_operation_router
 from newton.runtime.api.prometheus import PrometheusMetrics
 from newton.runtime.api.routes import (
     agents,
-    context,
     daemon,
     dashboard,
     events,
@@ -42,7 +41,7 @@ from newton.runtime.api.routes.openai import chat_completions, embeddings, model
 from newton.runtime.daemon_state import DaemonState
 
 ROUTE_MODULES = (
-    *(health, agents, tokens, context, documents),
+    *(health, agents, tokens, documents),
     *(erasures, turns, sessions),
     *(transfer, jobs, events, dashboard),
     *(daemon, models, chat_completions, responses, embeddings),

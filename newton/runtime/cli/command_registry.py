@@ -35,12 +35,6 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "artifacts save": ("transfer.artifacts:save_artifact", "Write the text of an artifact to a file."),
         "artifacts add": ("transfer.artifacts:add_artifact", "Store a file as an artifact of a session."),
     },
-    "contexts": {
-        "context": (
-            "talk.ask:show_context",
-            "Show the context (the text from memory) that a model would get for an input.",
-        ),
-    },
     "rules": {
         "guard add": ("judgement.guard:add_guardrail", "Add or replace a guardrail."),
         "guard retire": ("judgement.guard:retire_guardrail", "Disable a guardrail."),

@@ -1,19 +1,16 @@
 """Formatting of results as plain text for terminals and pipes."""
 
 import shlex
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from newton.cognition.assembly.sections import MISSING_SOURCES
 from newton.memory.lookup import short_id
-from newton.operations.contexts.context_text import format_frame, format_layer_tokens, format_question
-from newton.operations.text_format import format_replaced, pluralize
+from newton.operations.contexts.context_text import format_context_line, format_layer_tokens, format_question
+from newton.operations.text_format import format_replaced
 from newton.runtime.cli.printing import print_notice, say, to_json
 from newton.settings import DEFAULT_AGENT
 
 if TYPE_CHECKING:  # the modules of these types load slowly
-    from newton.cognition.bundles.bundle import Bundle
     from newton.memory.store import PlannedTransition
     from newton.runtime.chat_backend.view_models import (
         ContextView,
@@ -38,12 +35,6 @@ def transition_to_json(transition: "PlannedTransition") -> dict[str, object]:
     }
 
 
-def print_debug_lines(lines: Sequence[str]) -> None:
-    """Print the debug lines of a turn on standard error."""
-    for line in lines:
-        print_notice(line)
-
-
 def print_new_agent(name: str) -> None:
     """Print that the agent `name` was created, unless it is the default agent."""
     if name != DEFAULT_AGENT:
@@ -51,22 +42,10 @@ def print_new_agent(name: str) -> None:
         print_notice(f"  If the name is a typing error, `newton agents delete {shlex.quote(name)}` deletes it.")
 
 
-def print_missing_sources(sources: Mapping[str, str]) -> None:
-    for source, reason in sources.items():
-        effect = f"; {MISSING_SOURCES[source].effect}" if source in MISSING_SOURCES else ""
-        print_notice(f"({source} not available: {reason}{effect})")
-
-
-def print_hidden_identity_lines(lines: int, *, budget: int | None = None) -> None:
-    """Print that `lines` lines of the identity did not fit into a context; print nothing for 0.
-
-    `budget` is the token budget of the context, or None for the setting `context_tokens`.
-    """
-    if lines:
-        command = f"newton identity --max-tokens {budget}" if budget else "newton identity"
-        print_notice(
-            f"({pluralize(lines, 'line')} of the identity did not fit into the context; `{command}` shows which)"
-        )
+def print_notices(lines: Iterable[str]) -> None:
+    """Print each line on standard error."""
+    for line in lines:
+        print_notice(line)
 
 
 def print_receipt(turn: "TurnView", *, undo: str) -> None:
@@ -126,37 +105,17 @@ def format_pending_proposals(proposals: "Sequence[ProposalView]") -> str:
     return "\n  ".join(["Identity lines proposed in earlier conversations, and the commands that accept them:", *lines])
 
 
-def format_bundle_line(context: "ContextView") -> str:
-    """Format one line on a context: its frame (kind of input), scoring profile, tokens and best match."""
-    best = "" if context.best_evidence is None else f" · best evidence {context.best_evidence:.2f}"
-    best = " · no memories" if context.has_nothing_relevant else best
-    best += "" if context.sufficiency is None else f" · sufficient with probability {context.sufficiency:.2f}"
-    tokens = f"{context.tokens} of {context.budget} tokens"
-    return f"{format_frame(context.frame)} · profile {context.profile} · {tokens}{best}"
-
-
-def print_empty_filters(bundle: "Bundle") -> None:
-    """Print the filters of a context that no memory matches; print nothing if there are none."""
-    if filters := [_format_filter(name, values) for name, values in bundle.unmatched_filters.items()]:
-        print_notice(f"(No memory matches these filters: {'; '.join(filters)})")
-
-
-def _format_filter(name: str, values: Sequence[str]) -> str:
-    if name in ("since", "until"):
-        values = [f"{datetime.fromisoformat(value):%Y-%m-%d %H:%M}" for value in values]
-    return f"{name} {', '.join(values)}"
-
-
-def print_unknown_times(times: Sequence[str]) -> None:
-    """Print the times named in an input at which no memory occurred; print nothing if there are none."""
-    if times:
-        print_notice(f"(No memory of the requested time: {', '.join(times)})")
-
-
 def format_bundle(context: "ContextView") -> str:
     """Format a context by layer (section), with the score and evidence of each item and the best items left out."""
     lines = [
-        format_bundle_line(context),
+        format_context_line(
+            context.frame,
+            context.profile,
+            f"{context.tokens} of {context.budget} tokens",
+            best=context.best_evidence,
+            sufficiency=context.sufficiency,
+            has_nothing_relevant=context.has_nothing_relevant,
+        ),
         f"reason: {context.frame['reason']}",
         format_question(context.question),
         f"bundle {context.bundle_id}",

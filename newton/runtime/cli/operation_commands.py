@@ -176,13 +176,19 @@ def unwrap(hint: Any) -> Any:
     """
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return unwrap(parts[0])
+        plain = unwrap(parts[0])
+        return list[str] | None if _find_own_name(parts) and _reads_text(plain) else plain
     if origin in (Union, UnionType):
         return reduce(lambda left, right: left | right, map(unwrap, parts))
     if origin not in (tuple, list, Sequence):
         return hint
     item = unwrap(parts[0])
     return GenericAlias(list, (str if hasattr(item, "model_fields") else item,))  # a model reads its text
+
+
+def _reads_text(plain: Any) -> bool:
+    """Return whether a type is a model, which may be left out: with an option of its own, it reads a list of texts."""
+    return any(hasattr(one, "model_fields") for one in (plain, *get_args(plain)))
 
 
 async def _run(operation: "Operation", arguments: Mapping[str, object], options: CommandOptions) -> int:

@@ -11,7 +11,6 @@ from newton.clock import SystemClock
 from newton.deadline import DEFAULT_TIMEOUT_SECONDS, RequestDeadline, check_timeout
 from newton.errors import InputError
 from newton.memory import hygiene
-from newton.memory.memory import Kind
 from newton.runtime.cli.command_context import current_context, current_terminal
 from newton.runtime.cli.printing import visible
 from newton.settings import Settings, load
@@ -34,9 +33,6 @@ FrameOption = Annotated[
     str | None,
     Parameter("--frame", help="Frame (kind of input, such as debug) to use; if omitted, the input selects it."),
 ]
-ProfileOption = Annotated[
-    str | None, Parameter("--profile", help="Profile (way of scoring memories) to use; `newton profiles` lists them.")
-]
 ModelOption = Annotated[
     str | None, Parameter("--model", help="Name of the chat model to use; `/model` in `newton chat` lists the names.")
 ]
@@ -46,9 +42,6 @@ StrategyOption = Annotated[
 ]
 MaxTokensOption = Annotated[int | None, Parameter("--max-tokens", help="Maximum tokens of the context.")]
 LimitOption = Annotated[int, Parameter("--limit", help="Maximum number of results.")]
-KindsOption = Annotated[
-    list[Kind] | None, Parameter("--kind", negative=(), help="Only memories of this kind; repeatable.")
-]
 TimeoutOption = Annotated[
     float | None,
     Parameter(

@@ -1,4 +1,4 @@
-"""The tools that no operation declares: they store documents and exchanges, and build contexts."""
+"""The tools that no operation declares: they store documents and exchanges."""
 
 import json
 from datetime import datetime
@@ -6,7 +6,6 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, JsonValue
 
-from newton.agent import context_inputs
 from newton.agent.document_inputs import IngestDocumentInput
 from newton.agent.field_types import MessageContent, Name, Ref
 from newton.agent.inputs import ToolInput
@@ -22,7 +21,6 @@ from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS
 from newton.memory.memory import Trust, lowest_trust
 from newton.memory.redaction.tally import count_redactions
 from newton.operations.caller import OperationCaller
-from newton.runtime.tools.context_request import ContextCall
 
 EMBEDDED_AT_ONCE = 16  # passages, while the caller waits
 
@@ -45,35 +43,6 @@ async def ingest_document(caller: OperationCaller, args: IngestDocumentInput) ->
             "redacted": stored.redacted,
         }
     )
-
-
-async def build_context(caller: OperationCaller, args: context_inputs.HostContextInput) -> ToolResult:
-    """Build a context (text from memory for an input), and return it with its id, its frame and its size."""
-    call = ContextCall(
-        newton=caller.newton,
-        origin=caller.origin,
-        item_ids=True,
-        requires_session=False,
-        deadline=caller.deadline,
-    )
-    bundle = await call.build(args)
-    fields = {
-        "bundle_id": str(bundle.bundle_id),
-        "frame": bundle.frame_choice.frame,
-        "profile": bundle.profile.name,
-        "tokens": bundle.tokens,
-        "truncated": bundle.is_truncated,
-        "nothing_relevant": bundle.has_nothing_relevant,
-        "sufficiency": None if bundle.sufficiency is None else round(bundle.sufficiency, 2),
-    }
-    optional = {
-        "truncated": bundle.is_truncated,
-        "overrides": bundle.overrides.as_json(),
-        "missing": dict(bundle.missing),
-        "task": bundle.task_json,
-        "left_nothing": dict(bundle.unmatched_filters) if bundle.filters.as_json() else None,
-    }
-    return ToolResult({**fields, "text": bundle.text, **{name: value for name, value in optional.items() if value}})
 
 
 class ToolRunInput(ToolInput):

@@ -4,7 +4,6 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from newton.agent import context_inputs
 from newton.agent.document_inputs import IngestDocumentInput
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
@@ -114,11 +113,6 @@ def to_error_result(error: NewtonError) -> ToolResult:
     return ToolResult({"error": error.what, "hint": error.hint, "code": error.code}, is_error=True)
 
 
-def _reader(input_model: type[ToolInput], run: Callable[[OperationCaller, Any], Awaitable[ToolResult]]) -> McpTool:
-    """Return a tool that changes nothing."""
-    return McpTool(input_model, "reads", run, is_idempotent=True)
-
-
 def _writer(
     input_model: type[ToolInput],
     run: Callable[[OperationCaller, Any], Awaitable[ToolResult]],
@@ -152,19 +146,12 @@ def _operation_tool(operation: Operation) -> McpTool:
 
 
 OWN_TOOLS: Mapping[str, McpTool] = {
-    "context": _reader(context_inputs.HostContextInput, handwritten_tools.build_context),
     "ingest_document": _writer(IngestDocumentInput, handwritten_tools.ingest_document, is_idempotent=True),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
     "note_exchange": McpTool(NoteExchangeInput, "adds", handwritten_tools.note_exchange),
 }
-OWN_GROUPS = {
-    **dict.fromkeys(("note_exchange",), "sessions"),
-    **dict.fromkeys(("context", "metrics"), "contexts"),
-}
-OWN_CORE = {
-    "context": ("input", "session", "max_tokens"),
-    "note_exchange": ("user", "assistant", "tools", "session"),
-}
+OWN_GROUPS = {"note_exchange": "sessions"}
+OWN_CORE = {"note_exchange": ("user", "assistant", "tools", "session")}
 TOOLS: Mapping[str, McpTool] = {
     **{
         name: one._replace(group=OWN_GROUPS.get(name, "memory"), core=OWN_CORE.get(name, ()))

@@ -16,7 +16,7 @@ from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.table import Table
 from rich.text import Text
 
-from newton.runtime.cli.formatting import pluralize
+from newton.operations.text_format import pluralize
 from newton.runtime.cli.printing import visible
 
 MAX_RULE_COLUMNS = 60

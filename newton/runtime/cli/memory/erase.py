@@ -9,8 +9,9 @@ from cyclopts import Parameter
 from newton.agent.services.erasure import ErasurePlan
 from newton.db import scrub as database_scrub
 from newton.errors import InputError
+from newton.operations.text_format import pluralize
 from newton.runtime.cli.command_agent import open_agent
-from newton.runtime.cli.formatting import pluralize, print_json
+from newton.runtime.cli.formatting import print_json
 from newton.runtime.cli.options import AgentOption, JsonOption, ReasonOption, YesOption, load_settings, require_yes
 from newton.runtime.cli.printing import say
 

@@ -13,6 +13,7 @@ from newton.db.distribution import is_distributed
 from newton.db.pool import Tx
 from newton.errors import ConflictError
 from newton.ids import derive_agent_id
+from newton.operations.text_format import pluralize
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
@@ -66,5 +67,5 @@ def _print_place(name: str, place: AgentPlace, *, json: bool) -> None:
     if json:
         formatting.print_json({"name": name, **place._asdict()})
         return
-    others = formatting.pluralize(place.neighbours, "other agent")
+    others = pluralize(place.neighbours, "other agent")
     say(f"{name} is on {place.node}, in shard {place.shard} with {others}.")

@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.inventory.agent_overview import AgentInventory, AgentOverview, StateCount
+from newton.operations.text_format import pluralize
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
@@ -25,9 +26,9 @@ async def list_agents(*, json: JsonOption = False) -> None:
     async with open_agent(load_settings()) as newton:
         agents = await list_agent_queues(newton.scope.db)
     for one in () if json else agents:
-        dead = f" · {formatting.pluralize(one.dead, 'dead run')}" if one.dead else ""
+        dead = f" · {pluralize(one.dead, 'dead run')}" if one.dead else ""
         owner = f" · memory of the user {one.user} of {one.parent}" if one.user else ""
-        runs = formatting.pluralize(one.live, "queued run")
+        runs = pluralize(one.live, "queued run")
         model = f" · model {one.model}" if one.model else ""
         say(f"{one.name}  since {one.created_at:%Y-%m-%d}{owner}{model} · {runs}{dead}")
     if json:
@@ -135,7 +136,7 @@ async def delete_agent(
     if json:
         formatting.print_json({**_overview_to_json(overview), "is_deleted": True})
     else:
-        say(f"Deleted the agent {name} with {formatting.pluralize(overview.memories, 'memory', 'memories')}.")
+        say(f"Deleted the agent {name} with {pluralize(overview.memories, 'memory', 'memories')}.")
 
 
 def _print_preview(overview: AgentOverview, *, json: bool) -> None:
@@ -148,12 +149,12 @@ def _print_preview(overview: AgentOverview, *, json: bool) -> None:
 
 def _format_overview(overview: AgentOverview) -> str:
     last = f"{overview.last_activity_at:%Y-%m-%d %H:%M}" if overview.last_activity_at else "never"
-    sessions = formatting.pluralize(overview.sessions, "session")
-    users = f" · {formatting.pluralize(len(overview.user_agents), 'user')} with a memory of their own"
+    sessions = pluralize(overview.sessions, "session")
+    users = f" · {pluralize(len(overview.user_agents), 'user')} with a memory of their own"
     lines = [
         f"{overview.name}  since {overview.created_at:%Y-%m-%d} · last active {last}",
-        f"{formatting.pluralize(overview.memories, 'memory', 'memories')} · {sessions} · "
-        f"{formatting.pluralize(overview.messages, 'message')} · {_format_size(overview.size_bytes)}"
+        f"{pluralize(overview.memories, 'memory', 'memories')} · {sessions} · "
+        f"{pluralize(overview.messages, 'message')} · {_format_size(overview.size_bytes)}"
         f"{users if overview.user_agents else ''}",
     ]
     return "\n".join([*lines, *map(_format_count, overview.states)])

@@ -11,6 +11,7 @@ from newton.clock import SystemClock
 from newton.content.package_data import data_folder
 from newton.db import backup as backups
 from newton.db.backup_files import count_kinds
+from newton.operations.text_format import pluralize
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
@@ -40,7 +41,7 @@ async def create_backup(
         formatting.print_json(manifest.model_dump(mode="json", exclude={"files"}) | {"kinds": dict(kinds)})
         return
     say(f"Backed up {_format_contents(manifest.rows, kinds)}.")
-    rows, tables = formatting.pluralize(sum(manifest.rows.values()), "row"), len(manifest.rows)
+    rows, tables = pluralize(sum(manifest.rows.values()), "row"), len(manifest.rows)
     say(f"Read back and verified {rows} of {tables} tables. Restore: `newton restore {shlex.quote(str(folder))}`")
 
 
@@ -83,7 +84,7 @@ async def restore_backup(
     say(f"Restored as of {result.manifest.made_at:%Y-%m-%d %H:%M}: {contents}.")
     if result.revoked:
         formatting.print_notice(
-            f"Revoked {formatting.pluralize(result.revoked, 'token')} of the backup, because some may have been revoked"
+            f"Revoked {pluralize(result.revoked, 'token')} of the backup, because some may have been revoked"
             " after it was made. `newton tokens create NAME` creates a new one."
         )
     formatting.print_notice(
@@ -103,6 +104,6 @@ def _format_contents(rows: Mapping[str, int], kinds: Mapping[str, int]) -> str:
     """
     counts = {kind: kinds.get(kind, 0) for kind in COUNTED_KINDS}
     counts |= {noun: rows.get(table, 0) for noun, table in COUNTED_TABLES.items()}
-    parts = [formatting.pluralize(number, noun) for noun, number in counts.items() if number]
+    parts = [pluralize(number, noun) for noun, number in counts.items() if number]
     listed = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) or "nothing stored yet"
-    return f"{formatting.pluralize(rows.get('runtime.agents', 0), 'agent')} with {listed}"
+    return f"{pluralize(rows.get('runtime.agents', 0), 'agent')} with {listed}"

@@ -12,6 +12,7 @@ from newton.db.distribution import DEFAULT_SHARDS, DistributionPlan, describe_pl
 from newton.db.migrations import find_new_migrations, migrate, read_migrations
 from newton.db.requirements import MissingRequirement, find_missing, list_statements
 from newton.errors import InputError
+from newton.operations.text_format import pluralize
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
@@ -122,10 +123,10 @@ def _print_plan(plan: DistributionPlan, *, migrations: list[str], is_done: bool,
         return
     if not is_done:
         if migrations:
-            say(f"Apply {formatting.pluralize(len(migrations), 'migration')}: {', '.join(migrations)}.")
+            say(f"Apply {pluralize(len(migrations), 'migration')}: {', '.join(migrations)}.")
         say("\n".join(describe_plan(plan)))
         say("Nothing was changed.")
         return
-    tables = formatting.pluralize(len(plan.tables), "table")
-    nodes = formatting.pluralize(len(plan.workers), "node")
+    tables = pluralize(len(plan.tables), "table")
+    nodes = pluralize(len(plan.workers), "node")
     say(f"Distributed {tables} over {nodes}. `newton doctor` checks the result.")

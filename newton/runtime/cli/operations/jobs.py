@@ -10,6 +10,7 @@ from newton.agent.maintenance.service import LifecycleReport
 from newton.agent.reconciliation.proposal_log import list_records
 from newton.errors import InputError
 from newton.memory.lookup import short_id
+from newton.operations.text_format import pluralize
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
@@ -77,7 +78,7 @@ def _format_last_run(last: JobRun | None) -> str:
     if last is None:
         return "not run yet"
     if last.state == "queued":
-        attempts = formatting.pluralize(last.attempts, "attempt")
+        attempts = pluralize(last.attempts, "attempt")
         return f"queued, after {attempts}: {last.error}" if last.error else "queued"
     if last.state == "running" or last.started_at is None or last.duration is None:
         return "running"
@@ -199,7 +200,7 @@ def _print_lifecycle_report(report: LifecycleReport, *, dry_run: bool, json: boo
     done = ", ".join(f"{count} {event}" for event, count in Counter(one.event for one in transitions).most_common())
     say(f"{'Due' if dry_run else 'Done'}: {done or 'nothing'}.")
     if report.expired_contexts:
-        many = formatting.pluralize(report.expired_contexts, "context")
+        many = pluralize(report.expired_contexts, "context")
         say(f"{many} deleted: older than NEWTON_BUNDLE_RETENTION_DAYS.")
 
 
@@ -216,7 +217,7 @@ async def list_dead_runs(*, agent: AgentOption = None, json: JsonOption = False)
         formatting.print_json([{"name": one.name, "slot": one.slot.isoformat(), "error": one.error} for one in runs])
         return
     for one in runs:
-        attempts = formatting.pluralize(one.attempts, "attempt")
+        attempts = pluralize(one.attempts, "attempt")
         say(f"{one.name:<20} due {one.slot:%Y-%m-%d %H:%M}, {attempts}: {one.error}")
     if not runs:
         say("No dead runs.")

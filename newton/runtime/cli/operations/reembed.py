@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from newton.errors import ConfigError
 from newton.memory.vectors import ReembedResult, reembed
+from newton.operations.text_format import pluralize
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_own_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
@@ -30,7 +31,7 @@ async def reembed_memories(*, agent: AgentOption = None, json: JsonOption = Fals
         )
     else:
         end = "Search uses the configured model now." if result.is_active else f"Stopped: {result.stopped_by}"
-        say(f"Embedded {formatting.pluralize(result.embedded, 'memory', 'memories')}. {end}")
+        say(f"Embedded {pluralize(result.embedded, 'memory', 'memories')}. {end}")
         if not result.is_active:
             formatting.print_notice("Search still uses the old model. Run the command again to continue.")
     return 0 if result.is_active else 1

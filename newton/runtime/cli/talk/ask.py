@@ -1,50 +1,41 @@
-"""Commands `newton ask` and `newton context`: answer one question, or only build the context for it."""
+"""The command `newton ask`, which answers one question."""
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from datetime import datetime
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.agent.context_inputs import FilteredContextInput
 from newton.agent.loop.fallback import NOTHING_FOUND
+from newton.cognition.assembly.sections import format_missing
 from newton.errors import InputError, ProviderError
 from newton.ids import new_id
 from newton.memory.hygiene import clean_text
 from newton.memory.lookup import short_id
+from newton.operations.contexts.context_text import format_hidden_lines, format_unknown_times
 from newton.operations.text_format import format_redactions
 from newton.runtime.chat_backend.protocol import DebugLines, run_named
-from newton.runtime.chat_backend.view_models import TurnView, to_context_view
+from newton.runtime.chat_backend.view_models import TurnView
 from newton.runtime.cli import formatting
-from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.connection import open_chat_backend
 from newton.runtime.cli.daemon_access import DaemonOption, TokenFileOption
 from newton.runtime.cli.options import (
     AgentOption,
     DebugOption,
-    EndTime,
     FrameOption,
     JsonOption,
-    KindsOption,
     ModelOption,
-    ProfileOption,
-    StartTime,
     StrategyOption,
-    TimeoutOption,
     check_session_name,
     check_strategy,
     load_settings,
-    start_deadline,
 )
-from newton.runtime.cli.printing import print_error, say
+from newton.runtime.cli.printing import print_error
 from newton.runtime.cli.status_line import clear_status
-from newton.runtime.cli.talk.override_options import OverridesOption, parse_overrides
 from newton.runtime.cli.talk.reply_printer import ReplyPrinter
 from newton.runtime.error_status import EXIT_FAILED, EXIT_OK, EXIT_REFUSED
-from newton.runtime.tools.context_request import ContextCall
 
 
 async def ask(
@@ -106,105 +97,6 @@ async def _read_pipe() -> str:
     return (await asyncio.to_thread(current_terminal().read_input)).strip()
 
 
-async def show_context(
-    input: Annotated[str, Parameter(help="Question or instruction for which the context is built.")],
-    *,
-    max_tokens: Annotated[
-        int | None,
-        Parameter(
-            help="Maximum tokens (default: a size that suits the input). Only relevant memories are included, see"
-            " --fill."
-        ),
-    ] = None,
-    fill: Annotated[
-        bool,
-        Parameter(
-            negative=(), help="Use all tokens of the context: include less relevant memories as far as they fit."
-        ),
-    ] = False,
-    frame: FrameOption = None,
-    profile: ProfileOption = None,
-    override: OverridesOption = None,
-    session: Annotated[str | None, Parameter(help="Session to which the input belongs.")] = None,
-    task: Annotated[
-        str | None, Parameter(help="Only memories of this task of the session: its number, or `current`.")
-    ] = None,
-    as_of: Annotated[
-        datetime | None,
-        StartTime,
-        Parameter(help="Build the context as of this time: a day, a time with its zone, or words."),
-    ] = None,
-    since: Annotated[
-        datetime | None, StartTime, Parameter(help="Only memories from this time on, such as 'last week'.")
-    ] = None,
-    until: Annotated[datetime | None, EndTime, Parameter(help="Only memories up to the end of this time.")] = None,
-    kind: KindsOption = None,
-    event_type: Annotated[
-        list[str] | None,
-        Parameter(negative=(), help="Only events of this type; other kinds of memories are not affected; repeatable."),
-    ] = None,
-    entity_type: Annotated[
-        list[str] | None,
-        Parameter(
-            negative=(), help="Only entities of this type; other kinds of memories are not affected; repeatable."
-        ),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None, Parameter(negative=(), help="Memory to leave out: its id or the end of the id; repeatable.")
-    ] = None,
-    additional: Annotated[str | None, Parameter(help="Additional text to put into the context.")] = None,
-    timeout: TimeoutOption = None,
-    agent: AgentOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Build, store and print a context: the text from memory that a model would get for an input.
-
-    The input does not become a memory.
-
-    Example: newton context "Should we use Redis for caching?" --since 2026-05-01 --kind fact --kind decision
-    """
-    settings, text = load_settings(agent), clean_text(input, what="input")
-    async with open_agent(settings) as newton:
-        _ensure_past(as_of, newton.scope.now())
-        query = FilteredContextInput.model_construct(
-            input=text,
-            max_tokens=max_tokens,
-            fill=fill,
-            frame=frame,
-            profile=profile,
-            overrides=parse_overrides(override or []),
-            session=check_session_name(session),
-            task=int(task) if task and task.isdecimal() else task,
-            as_of=as_of,
-            since=since,
-            until=until,
-            kinds=kind or [],
-            event_types=event_type or [],
-            entity_types=entity_type or [],
-            exclude=exclude or [],
-            additional=additional and clean_text(additional, what="text"),
-        )
-        deadline = start_deadline(timeout)
-        bundle = await ContextCall(newton=newton, origin="cli", item_ids=False, deadline=deadline).build(query)
-    if json:
-        formatting.print_json(bundle.as_json())
-    else:
-        say(bundle.text, end="")
-        formatting.print_missing_sources(bundle.missing)
-        formatting.print_hidden_identity_lines(len(bundle.identity.omitted), budget=max_tokens)
-        if bundle.has_nothing_relevant:
-            too_small = f"(No memory fits into {bundle.budget} tokens.)"
-            formatting.print_notice(too_small if bundle.is_truncated else "(No relevant memory was found.)")
-        formatting.print_empty_filters(bundle)
-        formatting.print_unknown_times(bundle.empty_time_ranges)
-        formatting.print_notice(f"\n{formatting.format_bundle_line(to_context_view(bundle))}")
-
-
-def _ensure_past(moment: datetime | None, now: datetime) -> None:
-    if moment is not None and moment > now:
-        raise InputError(f"{moment:%Y-%m-%d %H:%M} is in the future.", hint="Omit --as-of for the present.")
-
-
 async def _print_debug_lines(
     stream: AsyncGenerator[str | DebugLines | TurnView], *, debug: bool
 ) -> AsyncGenerator[str | TurnView]:
@@ -214,7 +106,7 @@ async def _print_debug_lines(
             if not isinstance(piece, DebugLines):
                 yield piece
             elif debug:
-                formatting.print_debug_lines(piece.lines)
+                formatting.print_notices(piece.lines)
 
 
 async def _print_answer(stream: AsyncGenerator[str | TurnView], *, has_model: bool) -> TurnView:
@@ -248,11 +140,11 @@ async def _print_answer(stream: AsyncGenerator[str | TurnView], *, has_model: bo
 
 
 def _print_context_notices(answer: TurnView) -> None:
-    formatting.print_missing_sources(answer.missing)
+    formatting.print_notices(format_missing(answer.missing))
     if context := answer.context_summary:
         if not answer.from_memory:  # a quoting answer contains it
-            formatting.print_unknown_times(context.empty_time_ranges)
-        formatting.print_hidden_identity_lines(context.identity.omitted)
+            formatting.print_notices(format_unknown_times(context.empty_time_ranges))
+        formatting.print_notices(format_hidden_lines(context.identity.omitted))
 
 
 async def _collect_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:

@@ -10,8 +10,10 @@ from typing import Any
 
 from newton.client import ApiError
 from newton.clock import SystemClock
+from newton.cognition.assembly.sections import format_missing
 from newton.errors import InputError, NewtonError, NotFoundError
 from newton.memory.redaction.tally import redaction_tally
+from newton.operations.contexts.context_text import format_hidden_lines
 from newton.operations.text_format import format_redactions
 from newton.runtime.chat_backend.protocol import ChatBackend, DebugLines, ImageInput, PrivateMessage, run_named
 from newton.runtime.chat_backend.view_models import ContextView, ProposalView, RuleChangeView, TurnView
@@ -176,7 +178,7 @@ class ChatConversation:
             async with aclosing(clear_status(turn)) as pieces:  # closing it stores the reply so far
                 async for piece in pieces:
                     if isinstance(piece, DebugLines):
-                        formatting.print_debug_lines(piece.lines)
+                        formatting.print_notices(piece.lines)
                     elif isinstance(piece, TurnView):
                         printer.finish()
                         self._end_turn(text, piece)
@@ -204,9 +206,9 @@ class ChatConversation:
         """Print what did not fit into the context and what is missing, unless the last turn had the same."""
         last, context = self.last_context, turn.context_summary
         if context and (last is None or last.identity != context.identity):
-            formatting.print_hidden_identity_lines(context.identity.omitted)
+            formatting.print_notices(format_hidden_lines(context.identity.omitted))
         if self.last_turn is None or self.last_turn.missing != turn.missing:
-            formatting.print_missing_sources(turn.missing)
+            formatting.print_notices(format_missing(turn.missing))
 
     @property
     def status(self) -> str:

@@ -12,7 +12,7 @@ from newton.dialogue.artifact_store import MAX_UPLOAD_CHARS
 from newton.dialogue.artifact_text import is_binary
 from newton.errors import ConflictError, InputError
 from newton.operations.conversations.artifacts import describe_size
-from newton.operations.text_format import format_redactions
+from newton.operations.text_format import format_redactions, pluralize
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.command_context import require_own_process
@@ -59,7 +59,7 @@ async def save_artifact(
         write_private_text(file, text)
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}.", hint="Give another file.") from None
-    say(f"Wrote {formatting.pluralize(artifact.line_count, 'line')} of {name}, version {artifact.version}, to {file}.")
+    say(f"Wrote {pluralize(artifact.line_count, 'line')} of {name}, version {artifact.version}, to {file}.")
 
 
 async def add_artifact(

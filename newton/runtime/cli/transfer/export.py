@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from newton.errors import ConflictError, InputError
+from newton.operations.text_format import pluralize
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_own_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
@@ -65,7 +66,7 @@ async def _export_markdown(folder: Path, *, agent: str | None, json: bool) -> No
     if json:
         formatting.print_json({"agent": manifest.agent, "files": manifest.files, "lines": len(manifest.lines)})
     else:
-        many = formatting.pluralize(len(manifest.files), "file")
+        many = pluralize(len(manifest.files), "file")
         say(f"Wrote {many} of the agent {manifest.agent} to {folder}. Edit them, then run `newton import {folder}`.")
 
 

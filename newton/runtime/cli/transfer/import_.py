@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from newton.errors import InputError
+from newton.operations.text_format import pluralize
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_own_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, YesOption, load_settings, require_yes
@@ -59,7 +60,7 @@ def _has_work(plan: "MirrorPlan", *, retract: bool) -> bool:
 
 def _print_result(plan: "MirrorPlan", errors: Sequence[str], folder: Path, *, retract: bool) -> None:
     total = len(plan.added) + len(plan.changed) + (len(plan.removed) if retract else 0)
-    say(f"{total - len(errors)} of {formatting.pluralize(total, 'edit')} taken over.")
+    say(f"{total - len(errors)} of {pluralize(total, 'edit')} taken over.")
     for error in errors:
         formatting.print_notice(error)
     if errors:

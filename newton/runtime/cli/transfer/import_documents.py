@@ -7,7 +7,8 @@ from pathlib import Path
 
 from newton.content.document_folders import find_documents
 from newton.content.documents import DocumentError, load_bytes, parse_document
-from newton.runtime.cli.formatting import pluralize, print_json, print_notice
+from newton.operations.text_format import pluralize
+from newton.runtime.cli.formatting import print_json, print_notice
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.transfer.import_report import print_left_out, rejections_to_json, run_import
 from newton.runtime.cli.transfer.ingest import (

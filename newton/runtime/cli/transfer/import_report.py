@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from newton.operations.text_format import format_redactions
+from newton.operations.text_format import format_redactions, pluralize
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_own_agent
 from newton.runtime.cli.command_context import current_terminal
@@ -67,12 +67,12 @@ def print_summary(summary: SourceSummary, source: ImportSource, path: Path, *, p
 
 def _format_counts(summary: SourceSummary) -> str:
     counts = [
-        formatting.pluralize(summary.sessions, "conversation"),
-        formatting.pluralize(summary.messages, "message"),
-        formatting.pluralize(summary.facts, "fact"),
-        formatting.pluralize(summary.documents, "document"),
-        formatting.pluralize(summary.decisions, "decision"),
-        formatting.pluralize(summary.others, "other item"),
+        pluralize(summary.sessions, "conversation"),
+        pluralize(summary.messages, "message"),
+        pluralize(summary.facts, "fact"),
+        pluralize(summary.documents, "document"),
+        pluralize(summary.decisions, "decision"),
+        pluralize(summary.others, "other item"),
         f"{summary.rejected:,} that cannot be read",
     ]
     period = f", {summary.first:%Y-%m-%d} to {summary.last:%Y-%m-%d}" if summary.first and summary.last else ""
@@ -95,7 +95,7 @@ def print_report(report: ImportReport, source: ImportSource, *, json: bool) -> N
             }
         )
         return
-    episodes = f", {formatting.pluralize(report.episodes, 'episode')} created from sessions" if report.episodes else ""
+    episodes = f", {pluralize(report.episodes, 'episode')} created from sessions" if report.episodes else ""
     say(f"{report.new} new, {report.unchanged} unchanged{episodes}.")
     if report.redacted:
         say(format_redactions(report.redacted))
@@ -106,7 +106,7 @@ def print_report(report: ImportReport, source: ImportSource, *, json: bool) -> N
         )
     if report.rejections:
         print_rejections(report.rejections)
-        many = formatting.pluralize(len(report.rejections), "entry", "entries")
+        many = pluralize(len(report.rejections), "entry", "entries")
         formatting.print_notice(f"{many} rejected. Correct them and import the file again.")
 
 

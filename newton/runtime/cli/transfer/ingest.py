@@ -19,9 +19,9 @@ from newton.content.file_formats import check_encoding
 from newton.errors import InputError
 from newton.memory.memory import Trust
 from newton.memory.vectors import DrainControl, DrainResult, read_backlog
-from newton.operations.text_format import format_redactions
+from newton.operations.text_format import format_redactions, pluralize
 from newton.runtime.cli.command_agent import open_own_agent
-from newton.runtime.cli.formatting import pluralize, print_json, print_new_agent, print_notice
+from newton.runtime.cli.formatting import print_json, print_new_agent, print_notice
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.transfer.import_report import progress_bar, rejections_to_json
