@@ -11,11 +11,11 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 107_200,
-    "modules of newton": 600,
-    "classes that only carry data": 840,
-    "lines of tests": 79_800,
-    "lines of docs": 7_100,
+    "lines of newton": 108_100,
+    "modules of newton": 590,
+    "classes that only carry data": 832,
+    "lines of tests": 79_900,
+    "lines of docs": 7_200,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help
