@@ -343,8 +343,8 @@ def test_doctor_warns_of_a_database_that_knows_only_ascii(home: Path) -> None:
     assert done.returncode == 1
     assert "✗ the database locale supports only ASCII" in done.stdout
     assert "locale 'C.UTF-8'" in done.stdout
-    listed = dict(line.split(maxsplit=1) for line in done.stdout.partition("Settings (")[2].splitlines()[1:])
-    assert (listed["rag_similarity_threshold"], listed["agent"]) == ("0.25", "default")
+    words = [line.split() for line in done.stdout.partition("Settings (")[2].splitlines()]
+    assert ["agent", "default"] in [line[:2] for line in words]
 
 
 def test_doctor_says_that_settings_contradict_each_other(home: Path) -> None:
