@@ -118,7 +118,7 @@ def test_a_view_is_made_shorter_and_taken_back(home: Path) -> None:
     assert sum(one["restored"] for one in stats["compactions"]) == 1
     said = ok(typed(home, "sessions", "stats", "shorter"))
     assert "48 messages, " in said and "mask_outputs" in said and "1 undone" in said
-    assert "mask_outputs  " in ok(typed(home, "sessions", "stats"))
+    assert "mask_outputs  " in ok(typed(home, "sessions", "compaction-stats"))
     assert view(home, "work") == other, "the other is as it was"
     for one in entries[1:]:
         ok(typed(home, "sessions", "expand", "shorter", one["compaction_id"]))
