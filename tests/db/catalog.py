@@ -45,6 +45,7 @@ APPEND_ONLY = {
     "brain.guardrails",
     "runtime.usage",
     "runtime.tool_actions",
+    "runtime.tool_contracts",
     "brain.decision_records",
     "brain.calibration_snapshots",
     "brain.decision_texts",

@@ -6,7 +6,9 @@ from uuid import UUID
 
 from newton.agent.actions import action_store, permissions
 from newton.agent.actions.action_store import ToolAction
+from newton.agent.actions.external_tools import ExternalTool
 from newton.agent.actions.permissions import ToolPermission
+from newton.agent.actions.tool_contracts import keep_contracts
 from newton.agent.events import publish
 from newton.agent.llm import failing_models, usage
 from newton.agent.llm.usage import UsageRecord
@@ -81,7 +83,7 @@ from newton.memory import agents, memory_list, store
 from newton.memory.forgetting import forget
 from newton.memory.memory import WriteContext
 from newton.memory.vectors import EmbeddingOutbox
-from newton.providers.chat import ChatMessage, ChatReply, RequestOptions
+from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, ToolDefinition
 from newton.providers.fakes import HashEmbedder
 from newton.runtime.access import tokens
 from newton.runtime.access.tokens import TokenDraft
@@ -184,6 +186,7 @@ async def a_daemon(tx: Tx, agent_id: UUID) -> None:
     """What a daemon keeps: who may call it, what it answered, what it told, what is due, and what a model used."""
     await permissions.set_permission(tx, _permission(agent_id), agent_id=agent_id)
     await action_store.insert_action(tx, _action(agent_id), agent_id=agent_id)
+    await keep_contracts(tx, [TOOL], agent_id=agent_id, now=NOON)
     await tokens.create_token(tx, TokenDraft("laptop"), agent_id=agent_id, now=NOON)
     await kept.save_response(tx, IdempotentRequest(agent_id, "k1", bytes(32)), IdempotentResponse(201, "{}"), now=NOON)
     publish("memory.remembered", {"status": "new"}, agent_id=agent_id, now=NOON)
@@ -363,6 +366,12 @@ def contexts(db: Database) -> ContextBuilder:
         classifier=None,
         header_tokens=count_header_tokens(count),
     )
+
+
+TOOL = ExternalTool(
+    server="files", name="write", description="Write.", definition=ToolDefinition("files__write", {}),
+    required=frozenset(), fingerprint=bytes(32),
+)  # fmt: skip
 
 
 def _permission(agent_id: UUID) -> ToolPermission:

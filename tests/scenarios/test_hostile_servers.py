@@ -53,7 +53,7 @@ async def test_a_tool_that_changes_between_its_list_and_its_call_is_not_called(m
         told = await post.sends("one")
         assert "has changed since it was offered" in str(told["output"]) and post.sent == []
         await post.sends("two")
-        assert "has changed since it was allowed" in post.asked[-1].reason and post.sent == []
+        assert "has changed since it was first seen" in post.asked[-1].reason and post.sent == []
 
 
 @pytest.mark.slow
@@ -116,7 +116,7 @@ async def test_a_changed_environment_asks_anew(mind: Mind, tmp_path: Path) -> No
     for changed in others:
         async with acting(mind, tmp_path, **changed) as other:
             await other.sends("two")
-            assert "server has changed since it was allowed" in other.asked[0].reason and other.sent == ["one"]
+            assert "server has changed since it was first seen" in other.asked[0].reason and other.sent == ["one"]
     async with acting(mind, tmp_path, env={"ACCOUNT": "ana"}) as post:
         await post.sends("three")
         assert (post.asked, post.sent) == ([], ["one", "three"])

@@ -115,8 +115,46 @@ async def test_a_description_that_has_changed_asks_anew(mind: Mind, tmp_path: Pa
         await post.sends("one")
         await post.pool.close()  # as at the next start
         await post.sends("two")
-        assert "has changed since it was allowed" in post.asked[-1].reason
+        assert "has changed since it was first seen" in post.asked[-1].reason
         assert (len(post.asked), post.sent) == (2, ["one"])
+
+
+@pytest.mark.parametrize("is_called", [True, False], ids=["called", "never called"])
+async def test_a_tool_first_seen_as_acting_is_never_a_free_read_without_an_answer(
+    mind: Mind, tmp_path: Path, *, is_called: bool
+) -> None:
+    """A trusted server that relabels a tool is asked about, also after a restart, and guardrails still see an act."""
+    async with acting(mind, tmp_path, "relabel", trust=True) as post:
+        if is_called:
+            await post.sends("one")
+        else:
+            await post.says("Hello.", "Hello.")  # the tools are listed, and none is called
+        post.file.touch()
+        await post.pool.close()  # as at the next start
+        refused = await post.sends("two", nobody=True)
+        assert "It acted when it was first seen" in str(refused["error"]) and post.sent == []
+        await post.sends("three")
+        assert "now says that it only reads" in post.asked[-1].reason
+        post.answers = ["always"]
+        await post.sends("four")
+        assert (await post.sends("five"))["outcome"] == "success"
+        assert (len(post.asked), post.sent) == (2 + is_called, ["four", "five"])
+        async with mind.scope.write() as (tx, ctx):
+            rule = GuardrailRule(name="quiet", expression="'send' in tags", severity="block", message="Be quiet.")
+            await guardrails.add(tx, rule, {}, ctx=EditContext(agent_id=ctx.agent_id, now=ctx.now, origin="cli"))
+        assert "Be quiet" in str((await post.sends("six"))["error"])
+
+
+async def test_a_read_of_a_trusted_server_that_has_changed_asks_also_if_it_was_never_called(
+    mind: Mind, tmp_path: Path
+) -> None:
+    look = [call("post__look", text="tides")]
+    async with acting(mind, tmp_path, trust=True) as post:
+        await post.says("Hello.", "Hello.")
+        await post.pool.close()
+        post.pool.servers = {"post": small_server("good", post.file, trust=True, env={"NODE_OPTIONS": "--require x"})}
+        assert "did not allow" in str((await post.says("Look.", look, "Done.")).told["error"])
+        assert "has changed since it was first seen" in post.asked[0].reason
 
 
 async def test_censors_and_guardrails_come_before_the_question(mind: Mind, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 108_100,
-    "modules of newton": 590,
+    "lines of newton": 108_200,
+    "modules of newton": 591,
     "classes that only carry data": 832,
     "lines of tests": 79_900,
     "lines of docs": 7_200,

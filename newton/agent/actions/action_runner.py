@@ -195,7 +195,7 @@ class ActionRunner:
         if judgement == "denied":
             raise ActionRefusedError(f"A person has forbidden {tool.full_name}.", "Do without it.", "denied")
         changed = "Its description, its schema or its server has changed since it was allowed."
-        reason = changed if judgement == "changed" else ""
+        reason = tool.change or changed if judgement == "changed" else ""
         if self.approve is None:
             hint = (
                 f"Tell the person that `newton permissions allow {tool.server} {tool.name}` allows it, and go on"

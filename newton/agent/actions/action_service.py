@@ -9,6 +9,7 @@ from newton.agent.actions.action_runner import ActionRunner, GuardrailCheck
 from newton.agent.actions.action_store import ToolAction
 from newton.agent.actions.external_tools import ApprovalCallback, ExternalTool, ExternalToolSource
 from newton.agent.actions.permissions import PermissionService
+from newton.agent.actions.tool_contracts import keep_contracts
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.prompt import count_tool_tokens
 from newton.agent.loop.turn_status import ProgressCallback
@@ -37,8 +38,12 @@ class ActionService:
         return PermissionService(scope=self.scope)
 
     async def list_tools(self) -> Sequence[ExternalTool]:
-        """Return the tools of all servers that the agent may use."""
-        return await self.source.list_tools(self.agent, is_user_memory=self.is_user_memory)
+        """Return the tools of all servers that the agent may use, and keep how each was when it was first seen."""
+        listed = await self.source.list_tools(self.agent, is_user_memory=self.is_user_memory)
+        if not listed:
+            return listed
+        async with self.scope.transaction() as tx:
+            return await keep_contracts(tx, listed, agent_id=self.scope.agent_id, now=self.scope.now())
 
     async def select_tools(self, taken: frozenset[str], *, max_tokens: int) -> Sequence[ExternalTool]:
         """Return the first tools whose definitions together fit into `max_tokens`, without names in `taken`.

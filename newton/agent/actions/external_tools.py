@@ -15,7 +15,8 @@ class ExternalTool:
 
     `name` is its name at the server, `full_name` the name under which a model calls it. It `is_read` if the server
     says that it changes nothing, and `is_trusted` if the user trusts the server in this. `fingerprint` is a hash of the
-    server's address, and of the tool's description, schema and annotations.
+    server's address, and of the tool's description, schema and annotations. `change` says how it differs from the tool
+    that the agent first saw under its name; it is empty if it does not.
     """
 
     server: str
@@ -27,6 +28,7 @@ class ExternalTool:
     is_read: bool = False
     is_trusted: bool = False
     is_destructive: bool = True
+    change: str = ""
 
     @property
     def full_name(self) -> str:
@@ -34,8 +36,8 @@ class ExternalTool:
 
     @property
     def runs_freely(self) -> bool:
-        """Return whether the tool needs no permission: it only reads, according to a server that the user trusts."""
-        return self.is_read and self.is_trusted
+        """Return whether the tool needs no permission: it only reads, as it did at first, and its server is trusted."""
+        return self.is_read and self.is_trusted and not self.change
 
 
 class ExternalResult(NamedTuple):

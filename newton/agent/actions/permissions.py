@@ -105,8 +105,7 @@ class PermissionService:
     async def judge(self, tool: ExternalTool, *, session_id: UUID | None) -> Judgement:
         """Return whether a call is permitted: allowed, denied, changed (the allowed tool was another) or unknown.
 
-        A read of a trusted server is permitted. Its fingerprint is stored at the first call, so that a tool that is
-        changed later needs the permission of a person.
+        A read of a trusted server is permitted if it is as the agent first saw it; its first call stores that.
         """
         async with self.scope.transaction() as tx:
             known = await find_permissions(tx, tool.server, tool.name, agent_id=self.scope.agent_id)
@@ -114,7 +113,7 @@ class PermissionService:
             if judgement == "unknown" and tool.runs_freely and not known:
                 await self._allow_in(tx, tool, session_id=None, source="trust")
                 return "allowed"
-            return judgement
+            return "changed" if judgement == "unknown" and tool.change else judgement
 
     async def allow(self, tool: ExternalTool, *, session_id: UUID | None = None) -> UUID:
         """Permit calls of a tool as it is now, in a session or, without one, in all; return the permission's id."""

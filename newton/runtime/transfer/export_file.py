@@ -40,6 +40,7 @@ EXCLUDED_TABLES = {
     *("runtime.agents", "runtime.tokens", "runtime.jobs", "runtime.events", "runtime.idempotency_keys"),
     *(
         "runtime.tool_permissions",
+        "runtime.tool_contracts",
         "runtime.tool_actions",
         "runtime.failing_models",
         "heart.proposed_items",

@@ -1,0 +1,45 @@
+"""Contracts of tools: each tool of a server as the agent first saw it. For one that has changed a person is asked."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.agent.actions.external_tools import ExternalTool
+from newton.db.pool import Tx
+from newton.db.queries import load
+
+SQL = load("newton.agent.actions", "tool_contracts.sql")
+
+CHANGED = "Its description, its schema or its server has changed since it was first seen."
+RELABELLED = "It acted when it was first seen, and now says that it only reads."
+
+
+class ToolContract(NamedTuple):
+    """The fingerprint and the class (whether it only reads) of a tool at first sight."""
+
+    fingerprint: bytes
+    is_read: bool
+
+    def compare(self, tool: ExternalTool) -> ExternalTool:
+        """Return a tool with its `change` since first sight. One that acted then is no read, whatever it says now."""
+        if tool.fingerprint == self.fingerprint:
+            return tool
+        change = RELABELLED if tool.is_read and not self.is_read else CHANGED
+        return replace(tool, is_read=tool.is_read and self.is_read, change=change)
+
+
+async def keep_contracts(
+    tx: Tx, tools: Sequence[ExternalTool], *, agent_id: UUID, now: datetime
+) -> Sequence[ExternalTool]:
+    """Store the contracts of tools that are new to the agent; return all tools, compared with their contracts."""
+    names = {"servers": [one.server for one in tools], "tools": [one.name for one in tools]}
+    rows = await SQL["list_contracts"].fetch_all(tx, agent_id=agent_id, **names)
+    known = {(row["server"], row["tool"]): ToolContract(row["fingerprint"], row["is_read"]) for row in rows}
+    for tool in tools:
+        if (tool.server, tool.name) not in known:
+            contract = {"fingerprint": tool.fingerprint, "is_read": tool.is_read, "now": now}
+            key = {"agent_id": agent_id, "server": tool.server, "tool": tool.name}
+            await SQL["insert_contract"].execute(tx, **key, **contract)
+    return [known[key].compare(tool) if (key := (tool.server, tool.name)) in known else tool for tool in tools]
