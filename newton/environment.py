@@ -58,6 +58,9 @@ FILE_SUFFIX = "_FILE"
 # Variables that libraries read, which select another database or account although all settings are the same.
 LIBRARY_CHOICES = ("PGHOST", "PGPORT", "PGDATABASE", "PGUSER", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")
 
+# The end of the name of a variable, a field or a header that has a secret.
+SECRET_NAME = re.compile(r"(?:key|token|secret|password|passwd|passphrase|authorization|database_url)$", re.IGNORECASE)
+
 _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 
 
@@ -133,6 +136,28 @@ def expand_variables(text: str, env: Mapping[str, str] | None = None) -> str:
         return value
 
     return _VARIABLE.sub(find, text)
+
+
+def read_secret_variables(env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment variables whose names end as those of secrets do, such as `_KEY`."""
+    environment = os.environ if env is None else env
+    return {name: value for name, value in environment.items() if value and SECRET_NAME.search(name)}
+
+
+def read_referenced_variables(text: str, env: Mapping[str, str] | None = None) -> list[str]:
+    """Return the values of the environment variables that a text names by `${NAME}`, those that are set."""
+    environment = os.environ if env is None else env
+    return [environment[name] for name, _ in _VARIABLE.findall(text) if name in environment]
+
+
+def list_secret_files(env: Mapping[str, str] | None = None) -> list[Path]:
+    """Return the files that variables with FILE_SUFFIX after the name of a secret name."""
+    environment = os.environ if env is None else env
+    return [
+        Path(value)
+        for name, value in environment.items()
+        if value and name.endswith(FILE_SUFFIX) and SECRET_NAME.search(name.removesuffix(FILE_SUFFIX))
+    ]
 
 
 def quieten_libraries() -> None:

@@ -1,7 +1,7 @@
 """Selection of the documents in a folder, and the reasons why other files are skipped."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -21,7 +21,10 @@ MAX_EXAMPLES = 3  # of the files that are passed over for one reason
 
 OUTSIDE_LINK = "link out of the folder"
 IGNORED = "named in a .gitignore file"
+SECRET = "file that has a secret of Newton"
 IGNORE_FILE = ".gitignore"
+
+PathTest = Callable[[Path], bool]
 
 
 @dataclass(slots=True)
@@ -50,16 +53,23 @@ class FoundDocuments:
     skipped: SkippedFiles = field(default_factory=SkippedFiles)
 
 
-def find_documents(path: Path, *, follow: bool = False) -> FoundDocuments:
+def is_never_secret(path: Path) -> bool:
+    """Return False for any file."""
+    return False
+
+
+def find_documents(path: Path, *, follow: bool = False, is_secret: PathTest = is_never_secret) -> FoundDocuments:
     """Return the text-like files in a folder and those inside it, or the path itself if it is a file.
 
-    Hidden, generated, binary, empty and too large files are skipped, and those that a `.gitignore` file in these
-    folders names. Links inside the folder are followed; other links only with `follow`. Raises DocumentError if the
-    path does not exist or cannot be listed.
+    Hidden, generated, binary, empty and too large files are skipped, those that a `.gitignore` file in these folders
+    names, and those of which `is_secret` returns true. Links inside the folder are followed; other links only with
+    `follow`. Raises DocumentError if the path does not exist or cannot be listed.
     """
     found = FoundDocuments()
     if S_ISDIR(read_status(path).st_mode):
-        _FolderSearch(found, within=None if follow else path.resolve()).collect(path)
+        _FolderSearch(found, within=None if follow else path.resolve(), is_secret=is_secret).collect(path)
+    elif is_secret(path):
+        found.skipped.add(SECRET, path)
     else:
         found.documents.append(path)
     return found
@@ -74,6 +84,7 @@ class _FolderSearch:
 
     found: FoundDocuments
     within: Path | None
+    is_secret: PathTest
     visited: set[Path] = field(default_factory=set[Path])
     patterns: dict[Path, GitIgnoreSpec] = field(default_factory=dict[Path, GitIgnoreSpec])  # by folder
 
@@ -137,7 +148,7 @@ class _FolderSearch:
             return OUTSIDE_LINK
         if S_ISDIR(mode):
             return "folder of generated files" if path.name in GENERATED_FOLDERS else None
-        return _find_file_reason(path, mode)
+        return _find_file_reason(path, mode) or (SECRET if self.is_secret(path) else None)
 
 
 def _find_file_reason(path: Path, mode: int) -> str | None:

@@ -34,6 +34,7 @@ from newton.memory import agents, vectors
 from newton.memory.memory import TokenCounter
 from newton.memory.redaction.redactor import keep_household_codes
 from newton.providers.embedding_providers import embedder_for
+from newton.runtime.access.secret_values import register_secrets
 from newton.runtime.mcp_servers.servers import McpServerPool, load_servers
 from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.model_factory import build_structured_llm, build_web_source, load_models
@@ -73,6 +74,7 @@ async def open_newton(
     earlier_folder = _apply_settings(settings)
     frame_set = _load_frame_set(settings)
     servers = load_servers(settings)
+    register_secrets(settings, servers)
     skills, clock = load_skills(settings.procedures_dir), SystemClock()
     async with AsyncExitStack() as stack:
         async with task_group() as tasks:

@@ -191,7 +191,7 @@ async def serve(
     """
     logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # a lost database is reported by each request that needs it
     settings, bound, stop = state.settings, bind_socket(listen.validate()), _create_stop_event()
-    token = operator_token.load_or_create_token(settings.home)
+    token = operator_token.load_or_create_token(settings.home)  # before the secrets in files are read
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(export_traces(enabled=export_spans))
         newton = await _open_with_retry(stack, settings, stop, on_message)

@@ -42,6 +42,7 @@ from newton.memory.memory import Trust
 from newton.memory.vectors import EmbeddingOutbox
 from newton.providers.context_windows import get_known_window
 from newton.runtime import settings_mapping as options
+from newton.runtime.access.secret_values import SecretFiles
 from newton.runtime.mcp_servers.servers import McpServerPool
 from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.model_factory import build_structured_llm
@@ -138,7 +139,8 @@ class AgentServices(ScopeServices):
 
     def ingest(self, origin: str) -> "IngestService":
         module = import_module("newton.agent.services.ingest")
-        return module.IngestService(scope=self.scope.at(origin), sizes=options.build_summary_sizes(self.settings))
+        sizes, is_secret = options.build_summary_sizes(self.settings), SecretFiles(self.settings).contains
+        return module.IngestService(scope=self.scope.at(origin), sizes=sizes, is_secret=is_secret)
 
     def maintenance(self, origin: str) -> MaintenanceService:
         return MaintenanceService(

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.content import sandbox
-from newton.content.document_folders import FoundDocuments, find_documents
+from newton.content.document_folders import FoundDocuments, PathTest, find_documents, is_never_secret
 from newton.content.documents import DocumentBytes, DocumentError, LoadedDocument, identify, load_bytes, parse_document
 from newton.content.file_formats import check_encoding
 from newton.content.sections import DocumentSection
@@ -92,17 +92,21 @@ class UploadResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestService:
-    """Reads documents, splits them into passages and stores these, for one agent."""
+    """Reads documents, splits them into passages and stores these, for one agent.
+
+    Files of which `is_secret` returns true, because they have secrets of Newton, are passed over.
+    """
 
     scope: AgentScope
     sizes: SummarySizes = DEFAULT_SIZES
+    is_secret: PathTest = is_never_secret
 
     async def find_documents(self, path: Path, *, follow: bool = False) -> FoundDocuments:
         """Return the documents under a path, and the files that are passed over.
 
         Raises InputError if there are neither.
         """
-        found = await asyncio.to_thread(find_documents, path, follow=follow)
+        found = await asyncio.to_thread(find_documents, path, follow=follow, is_secret=self.is_secret)
         if not found.documents and not found.skipped:
             raise InputError(f"{path} contains no documents.", hint="Give a folder that contains documents.")
         return found

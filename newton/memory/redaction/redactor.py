@@ -11,6 +11,7 @@ from typing import NamedTuple
 import re2
 
 from newton.memory.redaction.labelled_values import LABELLED_VALUES, SecretSpan, find_labelled_values, looks_random
+from newton.memory.redaction.own_secrets import redact_own_secrets
 from newton.memory.redaction.tally import current_tally
 from newton.memory.redaction.told_secrets import TOLD_SECRETS, find_told_secrets
 
@@ -83,7 +84,7 @@ SECRET_PATTERNS: tuple[SecretPattern, ...] = (
     _secret("twilio-key", "sk", r"SK(?<!\wSK)[0-9a-f]{32}\b"),
     _secret("grafana-token", "glsa_", r"\bglsa_[A-Za-z0-9]{32}_[0-9a-f]{8}\b"),
     _secret("sentry-token", "sntry", r"\bsntry[us]_[A-Za-z0-9+/=_-]{40,}+"),
-    _secret("newton-token", "nwt_", r"\bnwt_[A-Za-z0-9_-]{80,}+={0,2}"),
+    _secret("newton-token", "nwt_ nwo_", r"\bnw(?:t_[A-Za-z0-9_-]{80,}|o_[A-Za-z0-9]{40,})={0,2}"),
     _secret("stripe-secret", "whsec_", r"\bwhsec_[A-Za-z0-9+/=]{24,}+"),
     _secret("mailgun-key", "key-", r"(?<![\w-])key-[0-9a-f]{32}\b"),
     _secret("mailchimp-key", "-us1 -us2 -us3 -us4 -us5 -us6 -us7 -us8 -us9", r"\b[0-9a-f]{32}-us\d{1,2}\b"),
@@ -246,6 +247,7 @@ def redact_secrets(text: str) -> str:
     >>> redact_secrets("use postgres://ana:hunter2@db/x, or my password hunter2")
     'use postgres://[REDACTED:url-password]@db/x, or my password [REDACTED:password]'
     """
+    text = redact_own_secrets(text)
     lowered = _lower(text)
     hints = _find_hints(lowered)
     cleaned = text

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from newton.clock import monotonic_ms
+from newton.memory.redaction.own_secrets import OWN_SECRETS
 from newton.runtime.access.token_text import encode
 
 Entry = TypeVar("Entry")
@@ -53,6 +54,7 @@ class BrowserSessions:
     def create_code(self, grant: SignInGrant) -> str:
         """Return a code that opens one session within `LINK_SECONDS`."""
         code = encode(secrets.token_bytes(32))
+        OWN_SECRETS.add("sign-in", code)
         self._links[_hash(code)] = (monotonic_ms(), grant)
         _drop_oldest(self._links, MAX_LINKS)
         return code
@@ -63,6 +65,7 @@ class BrowserSessions:
         if grant is None or monotonic_ms() - created_at_ms > LINK_SECONDS * 1_000:
             return None
         session_id = secrets.token_urlsafe(32)
+        OWN_SECRETS.add("sign-in", session_id)
         self._sessions[_hash(session_id)] = BrowserSession(grant=grant, agent=grant.agent)
         _drop_oldest(self._sessions, MAX_SESSIONS)
         return session_id
