@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
+from newton.memory.redaction.rule_files import load_rules
+
 _ALTERNATION = re.compile(r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]")
 _MIN_ALTERNATIONS = 2
 _SHORT_LABEL_CHARS = 4
@@ -211,183 +213,25 @@ def _always(match: re.Match[str]) -> bool:
     return True
 
 
-def _rule(kind: str, labels: str, pattern: str, is_secret: Callable[[re.Match[str]], bool]) -> LabelledValue:
-    return LabelledValue(kind, tuple(labels.split("|")), re.compile(pattern, re.IGNORECASE), is_secret)
+_TESTS: dict[str, Callable[[re.Match[str]], bool]] = {
+    "always": _always,
+    "bare_token": _is_bare_token,
+    "basic": _is_basic,
+    "login": _is_login,
+    "mixed_value": _is_mixed_value,
+    "of_environment": _is_of_environment,
+    "password": _is_password,
+    "phrase_password": _is_phrase_password,
+    "session": _is_session,
+    "token": _is_token,
+}
 
-
-# After a label: the rest of the identifier, "is" in several languages or an operator, and the opening quotation mark.
-_REST = r"(?:[A-Za-z0-9_.\]-]{0,30})"
-_OPERATOR = r"(?:\\{0,3}[\"'`]?\]?\s{0,4}(?:=>|:=|==?|:|：)\s{0,4})"
-_IS = (
-    r"(?:[ \t]{0,4}(?:=|:|：|\b(?:is|was|to|ist|lautet|war|est|es|era)\b|['’]s\b|, it(?: is|['’]s)\b"
-    r"|é|è|是|为|為|は|은|는)[ \t]{0,4})"
-)
-_STILL = r"(?:(?:still|now|just|currently|always|actually|simply|noch|jetzt|immer noch|toujours)\s{1,2})?"
-_OF = (
-    r"(?:\s(?:for|of|to|on|für|fürs|vom|von|zum|du|de|pour|del|para|per|voor|do|от|для)\s[\w'’@+ .-]{1,40}?"
-    r"|\s?\([^()\n]{1,30}\))?"
-)
-_WORD_VALUE = (
-    r"(?P<quote>[\"'`«“„]?)(?P<value>[^\s\"'`<>«»“”„,;]{3,120}?)(?=[\"'`«»“”„,;<>)\]]|[.!?…]?(?:\s|$)|です|だ)"
-)
-_QUOTE = r"\\{0,3}[\"'`]?"
-_TOKEN_VALUE = r"\\{0,3}[\"'`]?(?:s%3A|base64:)?(?P<value>[A-Za-z0-9+/=_.~%-]{12,400}+)(?![(\[])"
-
-_PASSWORD_NOUNS = (
-    "password|passwd|passphrase|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord|hasło|пароль"
-    "|mdp|clave|密码|密碼|パスワード|비밀번호|lösenord|salasana|şifre|heslo|jelszó"
-)
-
-LABELLED_VALUES: tuple[LabelledValue, ...] = (
-    _rule(
-        "password",
-        f"{_PASSWORD_NOUNS}|pwd|psk",
-        rf"{_REST}{_OPERATOR}(?:r|b|f)?\\{{0,3}}(?P<quote>[\"'`]?)(?P<value>[^\s\"'`<>,;&\\]{{3,200}})",
-        _is_password,
-    ),
-    _rule("password", _PASSWORD_NOUNS, rf"{_OF}{_IS}{_STILL}{_WORD_VALUE}", _is_phrase_password),
-    _rule(
-        "password",
-        f"{_PASSWORD_NOUNS}|--password=",
-        rf"(?:\s{{1,3}}|(?<==)){_WORD_VALUE}",
-        _is_mixed_value,
-    ),
-    _rule(
-        "password",
-        f"{_PASSWORD_NOUNS}|pwd|psk",
-        rf"{_REST}{_OPERATOR}\\{{0,3}}(?P<quote>[\"'`])(?P<value>[^\"'`\n\\]{{6,200}})(?P=quote)",
-        _is_password,
-    ),
-    _rule(
-        "password", "pw|pwd|pass|passcode|bindpw|requirepass", rf"{_OF}{_IS}{_STILL}{_WORD_VALUE}", _is_phrase_password
-    ),
-    _rule("password", "requirepass |masterauth ", _WORD_VALUE, _is_mixed_value),
-    _rule(
-        "password",
-        "creds|credentials|login|zugangsdaten|identifiants",
-        rf"(?:[^\n:=]{{0,40}}[:=]\s{{0,2}}|\s(?:are|is|sind|sont|son)\s)[A-Za-z][\w.@-]{{0,60}}(?::|\s{{0,2}}[/|]\s{{0,2}}){_WORD_VALUE}",
-        _is_mixed_value,
-    ),
-    _rule("password", "pass|pw", rf"\s{{0,2}}[:=]\s{{0,2}}{_WORD_VALUE}", _is_mixed_value),
-    _rule("password", "<password>|<passwd>", r"(?P<value>[^<\s]{4,100})(?=</)", _is_mixed_value),
-    _rule("password", "wifi:", r"[^\n]{0,80}?;P:(?P<value>[^;\n]{4,80});", _always),
-    _rule("password", "sshpass ", r"\s{0,3}-p\s?['\"]?(?P<value>[^\s'\"]{3,80})", _is_login),
-    _rule(
-        "password",
-        "mysql|mysqldump|mysqladmin|mariadb",
-        r"\b[^\n|;]{0,120}?\s-p['\"]?(?P<value>[^\s'\"]{3,80})",
-        _is_login,
-    ),
-    _rule("password", "redis-cli ", r"[^\n|;]{0,60}?-a\s['\"]?(?P<value>[^\s'\"]{6,80})", _is_mixed_value),
-    _rule("password", "openssl ", r"[^\n|;]{0,60}?\s-k\s['\"]?(?P<value>[^\s'\"]{4,80})", _is_mixed_value),
-    _rule(
-        "password", "htpasswd ", r"[^\n|;]{0,20}?-\w{0,4}b\w{0,4}\s\S{1,80}\s\S{1,60}\s(?P<value>\S{4,80})", _is_login
-    ),
-    _rule("password", "echo ", r"\s{0,3}['\"]?(?P<value>[^\s'\"|]{4,80})['\"]?\s{0,3}\|\s{0,3}sudo\b", _is_login),
-    _rule(
-        "password",
-        "echo ",
-        r"\s{0,3}['\"]?[\w.-]{1,40}:(?P<value>[^\s'\"|]{4,80})['\"]?\s{0,3}\|\s{0,3}(?:sudo )?chpasswd\b",
-        _is_login,
-    ),
-    _rule(
-        "secret",
-        "_secret=|_password=|_passphrase=",
-        r"[\"']?(?P<value>[^\s\"'][^\n\"']{6,200}(?<!\s))",
-        _is_of_environment,
-    ),
-    _rule("password", "net use ", r"[^\n]{0,120}?/user:\S{1,60}\s(?P<value>\S{4,80})", _is_login),
-    _rule(
-        "password",
-        "curl |wget |http ",
-        r"[^\n]{0,200}?(?<=\s)(?:-u|--user|--proxy-user)[ =]['\"]?[\w.@-]{1,60}:(?P<value>[^\s'\"]{3,120})",
-        _is_login,
-    ),
-    _rule(
-        "api-key",
-        "api_key|api-key|apikey|api key|access_key|access-key|accesskey|access key|auth_key|auth key|private_key"
-        "|privatekey|private key|presharedkey"
-        "|encryption_key|signing_key|account_key|account key|storage_key|secret_key|secret-key|secretkey|secret key"
-        "|schlüssel|clé api|app_key|license_key",
-        rf"{_REST}(?:[A-Za-z]{{0,3}}{_OF}(?:{_OPERATOR}|{_IS})|\s){_STILL}{_TOKEN_VALUE}",
-        _is_token,
-    ),
-    _rule("api-key", "key for |schlüssel für |clé pour ", rf"[\w .-]{{1,40}}?{_IS}{_TOKEN_VALUE}", _is_token),
-    _rule(
-        "token",
-        "token|credential|jeton",
-        rf"{_REST}(?:{_OF}(?:{_OPERATOR}|{_IS})){_STILL}{_TOKEN_VALUE}",
-        _is_session,
-    ),
-    _rule("token", "--token |--api-token |--access-token |--auth-token |--secret ", _TOKEN_VALUE, _is_token),
-    _rule("token", "token ", _TOKEN_VALUE, _is_bare_token),
-    _rule(
-        "aws-secret",
-        "aws|akia",
-        r"[^\n]{0,80}?(?<![\w/+.=-])(?P<value>(?=[^\n]{0,39}[a-z])(?=[^\n]{0,39}[A-Z])[A-Za-z0-9/+]{40})(?![\w/+=-])",
-        _is_bare_token,
-    ),
-    _rule(
-        "recovery-code",
-        "backup codes|recovery codes|rescue codes|backup-codes|wiederherstellungscodes|codes de secours",
-        r"[^\n:]{0,40}:\s{0,3}(?P<value>\d{4}[ -]?\d{4}(?:[,;]?\s{1,2}\d{4}[ -]?\d{4}){0,15})(?![\w-])",
-        _always,
-    ),
-    _rule("private-key", "bitcoin|btc|wif", r"\b[^\n]{0,30}?\b(?P<value>[5KL][1-9A-HJ-NP-Za-km-z]{50,51})\b", _always),
-    _rule("secret", "secret|mnemonic", rf"{_REST}(?:{_OF}(?:{_OPERATOR}|{_IS})){_STILL}{_TOKEN_VALUE}", _is_token),
-    _rule(
-        "token",
-        "authorization: token |authorization: |x-auth-token: ",
-        r"(?P<value>[A-Za-z0-9_.+/=-]{20,400})",
-        _is_token,
-    ),
-    _rule("basic-auth", '"auth"', r"\s{0,3}:\s{0,3}\"(?P<value>[A-Za-z0-9+/]{6,200}={0,2})\"", _is_basic),
-    _rule(
-        "session-cookie",
-        "sessionid=|session=|phpsessid=|jsessionid=|connect.sid=|sessid=|asp.net_sessionid=",
-        _TOKEN_VALUE,
-        _is_session,
-    ),
-    _rule("azure-signature", "&sig=|?sig=", r"(?P<value>[A-Za-z0-9%+/=]{20,120})", _always),
-    _rule("one-time-secret", "otpauth://", r"[^\s]{0,120}?secret=(?P<value>[A-Za-z2-7]{16,128})", _always),
-    _rule(
-        "one-time-secret", "totp|2fa|mfa", rf"[ _-](?:secret|seed|key){_IS}(?P<value>[A-Za-z2-7]{{16,128}})", _always
-    ),
-    _rule(
-        "recovery-code",
-        "recovery code|backup code|wiederherstellungscode|recovery-code",
-        rf"s?(?:{_IS}|\s)(?P<value>(?:[a-z0-9]{{4,6}}-[a-z0-9]{{4,6}}[, ]{{0,2}}){{1,16}})",
-        _is_mixed_value,
-    ),
-    _rule(
-        "one-time-code",
-        "verification code|login code|security code|confirmation code|one-time password|one-time code|one-time passcode"
-        "|bestätigungscode|otp|authentication code|your code|code de vérification|código de verificación",
-        rf"(?:\b{_IS}|{_OPERATOR}{_QUOTE})(?P<value>\d{{4,8}})\b",
-        _always,
-    ),
-    _rule(
-        "pin",
-        "pin|pin code|geheimzahl|code pin|unlock code|passcode",
-        rf"(?:\b{_OF}{_IS}|{_OPERATOR}{_QUOTE})(?P<value>\d{{4,8}})\b",
-        _always,
-    ),
-    _rule(
-        "card-code",
-        "cvv|cvc|cvv2|cvc2",
-        rf"(?:\b\s{{0,2}}(?:is|:|=)?\s{{0,2}}|{_OPERATOR}{_QUOTE})(?P<value>\d{{3,4}})\b",
-        _always,
-    ),
-    _rule(
-        "social-security-number",
-        "ssn|social security number|social security no",
-        r"\b[^\d\n]{0,20}(?P<value>\d{3}[- ]?\d{2}[- ]?\d{4})\b",
-        _always,
-    ),
-    _rule(
-        "seed-phrase",
-        "seed phrase|recovery phrase|seed words|mnemonic|wallet seed|wallet's seed|seed-phrase|secret phrase",
-        rf"(?:{_IS}|{_OPERATOR})[\"'`]?(?P<value>(?:[a-z]{{3,8}}[ ,]{{1,2}}){{11,23}}[a-z]{{3,8}})\b",
-        _always,
-    ),
+LABELLED_VALUES: tuple[LabelledValue, ...] = tuple(
+    LabelledValue(
+        rule["kind"],
+        tuple(rule["labels"].split("|")),
+        re.compile(rule["pattern"], re.IGNORECASE),
+        _TESTS[rule["test"]],
+    )
+    for rule in load_rules("labelled_values.yaml")
 )

@@ -20,7 +20,7 @@ import re2
 from newton.memory.redaction.labelled_values import SecretSpan, is_placeholder
 from newton.memory.redaction.tally import current_tally
 
-KIND = "newton-secret"
+KIND, TOKEN_KIND = "newton-secret", "newton-token"
 MAX_OF_GROUP = 200  # values of one group, such as the cookies of sessions; the oldest are forgotten
 _MIN_CHARS = 8
 _MIN_WORD_CHARS = 12  # of a password of letters only: shorter ones are words of other texts
@@ -39,7 +39,7 @@ _TO_ASCII = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 
 # An agent's token, also in pieces: its prefix, and 86 letters and digits with up to two other characters between them.
 _AGENT_TOKEN = re.compile(
-    r"[nN](?<![A-Za-z0-9].)[\W_]{0,2}[wW][\W_]{0,2}[tT][\W_]{0,3}(?:[A-Za-z0-9][\W_]{0,2}){85}[A-Za-z0-9]"
+    r"[nN](?<![A-Za-z0-9].)[\W_]{0,2}[wW][\W_]{0,2}[tT][\W_]{0,3}(?:[A-Za-z0-9][\W_]{0,2}){85}[A-Za-z0-9]={0,2}"
 )
 _DIGIT, _CAPITAL = re.compile(r"\d"), re.compile("[A-Z]")
 
@@ -159,10 +159,10 @@ def _find_agent_tokens(text: str) -> Iterator[SecretSpan]:
     """Yield the positions of tokens of agents, stored as hashes only, by their form: also in pieces or reversed."""
     reduced = _reduce(text)
     if b"nwt" in reduced:
-        yield from (SecretSpan(start, end, KIND) for start, end in _find_in_pieces(text))
+        yield from (SecretSpan(start, end, TOKEN_KIND) for start, end in _find_in_pieces(text))
     if b"twn" in reduced:
         size = len(text)
-        yield from (SecretSpan(size - end, size - start, KIND) for start, end in _find_in_pieces(text[::-1]))
+        yield from (SecretSpan(size - end, size - start, TOKEN_KIND) for start, end in _find_in_pieces(text[::-1]))
 
 
 def _find_in_pieces(text: str) -> Iterator[tuple[int, int]]:

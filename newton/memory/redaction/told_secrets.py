@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
 from newton.memory.redaction.labelled_values import SecretSpan, is_label, is_placeholder, is_plain_term
+from newton.memory.redaction.rule_files import load_rules
 
 MAX_DISTANCE = 70  # characters from a label to its value
 MAX_VALUE_CHARS = 60
@@ -82,14 +83,6 @@ def _to_told_value(match: re.Match[str], lowered: str, before: str, end: int) ->
 _ENDING = re.compile(r"(?:s|es|m|im|n|et|en|nummer|nr|у|а|ом|ы)?(?![a-z0-9_@а-я])|(?<=[^\x00-\xff])")
 _WIFI = re.compile(r"wi-?fi|wlan|guest network|hotspot|ssid")
 
-# Between the label and a password: a word or sign that announces the value.
-_LINK = (
-    r"(?:\s{0,3}(?:=|:|：|\?(?=\s)|→)\s{0,3}|\s(?:is|are|was|to|as|with|be|now|ist|lautet|war|auf|jetzt|mit|est|es|era|è|é|jest|är"
-    r"|still|again|noch|immer|toujours|ahora|agora|adesso)\s{1,3}|['’]s\s|\bc['’]est\s{1,3}|(?:是|为|為|は|은|는)\s{0,3})"
-)
-_WORD = (
-    r"[\"'`«“„]?(?P<value>[^\s\"'`«»“”„,;()<>\[\]]{5,60}?)(?=[.!?…:]{0,3}(?:[\"'`»”,;)\s]|$)|です|\s?だよ|\s?입니다)"
-)
 _ADDRESS = re.compile(
     r"^AAAA[A-Z]3Nza|\w[\w.+-]*@[\w-]+\.\w|\w+://|^[/~]|^\d+/|\\|^\w+\.(?:py|js|ts|txt|md|html?|ya?ml|json|toml|exe|com|org|net|sql|sh)\b",
     re.IGNORECASE,
@@ -152,11 +145,6 @@ _NAME_WITH_NUMBER = re.compile(
     r"[=:/\\]|[A-Z]{2,}-?\d|\w+@\w+\.\w|(?:Python|Windows|Ubuntu|Debian|Level|Room|Team|Player|User|Node)\d"
 )
 
-_CODE = (
-    r"(?-i:(?<![A-Za-z0-9_/:.+-])"
-    r"(?P<value>\d(?:[ -]?\d){2,9}|(?=[A-ZА-Я0-9-]{0,9}\d)[A-ZА-Яа-я0-9]{1,6}(?:-?[A-ZА-Я0-9]{2,6}){1,3})"
-    r"[#*]?(?![A-Za-z0-9_/:%]|[.,-]\d))"
-)
 _IN_CODE = re.compile(r"[(\[{]$|[(){}<>=\[\]]\s?\S|[\"'],")
 _NO_LINK = re.compile(
     r"\b(?:until|till|since|in|by|bis|seit|from|year|chapter|page|room|line|step|version|port|level|of|ending|nr|um|over|after"
@@ -194,9 +182,6 @@ def _is_code_of_lock(candidate: ToldValue) -> bool:
     return bool(_LOCK.search(f"{candidate.before[-40:]} {candidate.between}")) and _is_code(candidate)
 
 
-_ID = r"(?-i:(?<![\w.,-])(?P<value>(?=[A-Z0-9 .-]{0,12}\d)[A-Z0-9]{1,16}(?:[ .-][A-Z0-9]{1,6}){0,8})(?![\w-]))"
-
-
 def _is_id(candidate: ToldValue) -> bool:
     digits, letters = sum(map(str.isdigit, candidate.value)), sum(map(str.isalpha, candidate.value))
     return (digits >= 5 or (digits > 1 and letters > 0 and digits + letters > 6)) and not _NO_LINK.search(
@@ -214,187 +199,28 @@ def _always(candidate: ToldValue) -> bool:
     return True
 
 
-def _rule(
-    kind: str,
-    labels: str,
-    pattern: str,
-    is_secret: Callable[[ToldValue], bool],
-    *,
-    household: bool = False,
-    distance: int = MAX_DISTANCE,
-) -> ToldSecret:
-    compiled = re.compile(pattern, re.IGNORECASE)
-    return ToldSecret(kind, tuple(labels.split("|")), compiled, is_secret, household, distance)
+_TESTS: dict[str, Callable[[ToldValue], bool]] = {
+    "always": _always,
+    "code": _is_code,
+    "code_of_lock": _is_code_of_lock,
+    "grouped_seed": _is_grouped_seed,
+    "id": _is_id,
+    "password": _is_password,
+    "quoted_secret": _is_quoted_secret,
+    "strong_password": _is_strong_password,
+    "unmistakable_password": _is_unmistakable_password,
+    "wifi_password": _is_wifi_password,
+}
 
-
-_PASSWORDS = (
-    "password|passwd|passphrase|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord|hasło|пароль|mdp|密码|密碼"
-    "|パスワード|비밀번호|lösenord|salasana|şifre|parola|heslo|jelszó|palavra-passe|passord|adgangskode|clave|zugangscode|keepass"
-)
-
-# Words beside which an unmistakable password is one, on either side.
-_CONTEXT = (
-    f"{_PASSWORDS}|pass|passcode|pw|pwd|login|logins|log in|ssh|smbclient|admin|root|credentials|zugang"
-    "|wpa|wpa2|vpn|wifi|wlan|@"
-)
-
-TOLD_SECRETS: tuple[ToldSecret, ...] = (
-    _rule("password", f"{_PASSWORDS}|pass|passcode|pw|pwd", _LINK + _WORD, _is_password),
-    _rule(
-        "password", f"{_PASSWORDS}|passcode|pw", rf"{_LINK}(?P<value>\d(?:[ -]?\d){{3,9}})(?![A-Za-z0-9_-])", _is_code
-    ),
-    _rule("pin", "密码|密碼|暗証番号|비밀번호|clave|senha|contraseña", rf"\D{{1,16}}{_CODE}", _is_code, distance=24),
-    _rule(
-        "password",
-        _CONTEXT,
-        rf"(?:^|\s|\(|%|\w:){_WORD.replace('[^', '[^:/=', 1)}",
-        _is_unmistakable_password,
-        distance=90,
-    )._replace(looks_back=True),
-    _rule("password", "@", rf"(?:(?<=\w)[,|:;]\s{{1,2}}|\s[/|:-]\s){_WORD}", _is_strong_password),
-    _rule(
-        "secret",
-        "secret|secret_key|password",
-        r"\s?[:=]\s?(?P<quote>[\"'])(?P<value>(?=[^\"']*[_\W])[^\"'\s]{8,200})(?P=quote)",
-        _is_quoted_secret,
-        distance=6,
-    ),
-    _rule(
-        "password",
-        f"{_PASSWORDS}|secret|benutzer|credenziali|credentials|passcode|pass|pw|pwd",
-        rf"\s{{1,3}}{_WORD}",
-        _is_strong_password,
-        distance=12,
-    ),
-    _rule(
-        "password",
-        " one is|same one|get into|log in|login|log into|sign in|ssh|unlock|einloggen|master",
-        rf"(?:,?\s{{1,3}}|\s[\w.-]{{1,30}}:){_WORD}",
-        _is_strong_password,
-        distance=36,
-    ),
-    _rule(
-        "password",
-        "wifi|wi-fi|wlan|wpa|wpa2|network|guest network|hotspot|ssid",
-        _LINK + _WORD,
-        _is_wifi_password,
-    ),
-    _rule(
-        "passphrase",
-        "passphrase|master password",
-        r"[^\n:=]{0,40}[:=]\s{0,2}(?P<value>(?:[\w']+[ -]){2,11}[\w']+)",
-        _always,
-    ),
-    _rule(
-        "pin",
-        "pin|pincode|pin-code|geheimzahl|geheimnummer|puk|tan|passcode|sperrcode|entsperrcode|unlock code|暗証番号|пин"
-        "|пин-код|şifrem|unlocks with|entsperrt mit",
-        _CODE,
-        _is_code,
-    ),
-    _rule(
-        "one-time-code",
-        "verification code|one-time code|sms code|验证码|認証コード|code de vérification|código de verificación"
-        "|bestätigungscode",
-        _CODE,
-        _is_code,
-    ),
-    _rule(
-        "card-code",
-        "prüfziffer|cryptogramme|security code|sicherheitscode|codice di sicurezza|código de seguridad"
-        "|código de segurança",
-        _CODE,
-        _is_code,
-    ),
-    _rule(
-        "access-code",
-        "code|koden|código|codice|codigo|kod|код|combination|combo|kombination|combinaison"
-        "|combinación|combinazione|şifre",
-        _CODE,
-        _is_code_of_lock,
-        household=True,
-    ),
-    _rule(
-        "access-code",
-        "digicode|keypad|opens with|öffnet mit|türcode|torcode|garagencode|alarmcode|zugangscode|deurcode"
-        "|fahrradschloss|freischaltcode|домофон|tresor|haustür|zahlenschloss|luggage lock|bike lock|padlock"
-        "|门禁|atm number",
-        _CODE,
-        _is_code,
-        household=True,
-    ),
-    _rule(
-        "national-id",
-        "steuer-id|steuernummer|sozialversicherungsnummer|numéro de sécu|sécurité sociale|bsn|pesel|national insurance"
-        "|dni|nie|cpf|codice fiscale|tax id",
-        _ID,
-        _is_id,
-    ),
-    _rule(
-        "identity-document",
-        "passport|reisepass|passeport|pasaporte|passaporto|personalausweis|driver's license|driver license"
-        "|driving licence|führerschein",
-        _ID,
-        _is_id,
-        household=True,
-    ),
-    _rule(
-        "bank-account",
-        "account number|account no|checking account|savings account|bank account|account|routing|kontonummer|sort code"
-        "|numéro de compte|número de cuenta|numero di conto|rekeningnummer",
-        r"(?<![\w.,-])(?P<value>\d(?:[ -]?\d){5,16})(?![\w-])",
-        _is_id,
-    ),
-    _rule(
-        "recovery-code",
-        "backup code|recovery code|rescue code|wiederherstellungscode|code de secours",
-        r"(?<![\w-])(?P<value>(?=[\w-]*\d)[A-Za-z0-9]{3,6}(?:-[A-Za-z0-9]{3,6}){1,5})(?![\w-])",
-        _always,
-    ),
-    _rule(
-        "passphrase",
-        "as the passphrase|as the password|as my password|as my passphrase|as a password|as password|as passphrase"
-        "|als passwort|als kennwort|como contraseña|comme mot de passe",
-        r"[\"“„«'](?P<value>[^\"“”„«»'\n]{6,80})[\"”“»']\s(?=(?:as|als|como|comme)\s)",
-        _always,
-    )._replace(looks_back=True),
-    _rule(
-        "one-time-secret",
-        "key|secret|schlüssel|clé|clave",
-        r"\s?[:=]\s{0,2}(?P<value>(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4})\b",
-        _is_grouped_seed,
-        distance=6,
-    ),
-    _rule(
-        "wifi-key",
-        "wifi|wi-fi|wlan|fritz!box",
-        r"\b(?:key|schlüssel|clé|clave)\W{1,3}(?P<value>\d{8,63})\b",
-        _always,
-    ),
-    _rule("social-security-number", "social|ssn", r"\D{1,12}(?P<value>\d{3}[ -]\d{2}[ -]\d{4})(?![\w-])", _always),
-    _rule("token", "auth token|access token|api token", r"[^\d\n]{1,30}\b(?P<value>[0-9a-f]{24,64})\b", _always),
-    _rule(
-        "payment-card",
-        "card|carte|karte|tarjeta|carta|cartão|visa|mastercard|kreditkarte|карта",
-        r"(?<![\w-])(?P<value>\d{4}(?:[ -]\d{4}){3})(?![\w-])",
-        _always,
-    ),
-    _rule(
-        "security-answer",
-        "security answer|secret answer|security question|sicherheitsfrage|question secrète|pregunta de seguridad",
-        r"\b(?:is|lautet|ist|est|es)\s(?P<value>(?-i:(?:[A-ZÀ-Þ][\w.'-]*\s?){1,4}(?<=\w)))",
-        _always,
-    ),
-    _rule(
-        "license-key",
-        "license key|licence key|product key|serial|recovery key|activation|lizenz|schlüssel|key",
-        r"(?-i:(?<![\w-])(?P<value>(?=[A-Z-]*\d)[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,7})(?![\w-]))",
-        _always,
-    ),
-    _rule(
-        "seed-phrase",
-        "seed phrase|recovery phrase|seed words|twelve words|12 words|24 words|backup phrase",
-        r"[^\n:=]{0,40}[:=]\s{0,2}(?P<value>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b",
-        _always,
-    ),
+TOLD_SECRETS: tuple[ToldSecret, ...] = tuple(
+    ToldSecret(
+        rule["kind"],
+        tuple(rule["labels"].split("|")),
+        re.compile(rule["pattern"], re.IGNORECASE),
+        _TESTS[rule["test"]],
+        rule.get("household", False),
+        rule.get("distance", MAX_DISTANCE),
+        rule.get("looks_back", False),
+    )
+    for rule in load_rules("told_secrets.yaml")
 )
