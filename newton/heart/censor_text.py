@@ -54,6 +54,7 @@ _LOOK_ALIKES = str.maketrans(
 )
 _TO_CYRILLIC = str.maketrans("aeopcxyisjhkmtb", "аеорсхуіѕјһкмтв")
 _DIGITS = str.maketrans("0134578", "oleastb")
+_DIGIT_IN_WORD = re.compile(r"(?<=[^\W\d_])\d|\d(?=[^\W\d_])")
 
 _BASE64 = re.compile(rf"[A-Za-z0-9+/_-]{{{_MIN_ENCODED_CHARS},}}={{0,2}}")
 _HEX = re.compile(rf"[0-9A-Fa-f]{{{_MIN_ENCODED_CHARS},}}")
@@ -145,6 +146,15 @@ def fold_characters(text: str) -> str:
     if text.isascii():
         return text.lower()
     return _INVISIBLE.sub("", unicodedata.normalize("NFKC", _INVISIBLE_FORMATS.sub("", text))).casefold()
+
+
+def fold_look_alikes(text: str) -> str:
+    """Return the text as `fold_characters` does, with signs that look like Latin letters replaced by these.
+
+    >>> fold_look_alikes("\u0406dent1ty 2026")
+    'identity 2026'
+    """
+    return _DIGIT_IN_WORD.sub(lambda digit: digit[0].translate(_DIGITS), fold_characters(text).translate(_LOOK_ALIKES))
 
 
 def _decode_parts(text: str) -> Iterator[str]:

@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
-from newton.agent.loop.prompt import INSTRUCTIONS_HEADER
 from newton.agent.loop.turn import TurnInput, TurnResult, TurnRunner
 from newton.agent.loop.turn_types import CallerOptions
+from newton.agent.prompting.caller_instructions import INSTRUCTIONS_HEADER
 from newton.agent.prompting.system_prompt import TEMPLATE
 from newton.content.frames import load_frames
 from newton.db.pool import in_transaction

@@ -15,7 +15,7 @@ import pytest
 from openai.types.chat import ChatCompletionMessageParam as Message
 
 from newton import Client
-from newton.agent.loop.prompt import INSTRUCTIONS_HEADER
+from newton.agent.prompting.caller_instructions import INSTRUCTIONS_HEADER
 from newton.client import ApiError
 from tests.endpoint import calls_tools, fails, says
 from tests.support import has_code, until

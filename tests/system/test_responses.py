@@ -12,7 +12,7 @@ import pytest
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import BaseModel, TypeAdapter
 
-from newton.agent.loop.prompt import INSTRUCTIONS_HEADER
+from newton.agent.prompting.caller_instructions import INSTRUCTIONS_HEADER
 from tests.endpoint import Respond, Wire, calls_tools, chunk, fails, says
 from tests.system.scripted import Talk, talking_within
 

@@ -16,7 +16,7 @@ from tests.system.scripted import Talk, talking_within
 from tests.system.typed import ok, typed
 
 TITLE = (
-    "### Task:\nGenerate a concise, 3-5 word title for the chat history.\n### Output:\nJSON format.\n<chat_history>\n"
+    "### Task:\nGenerate a concise, 3-5 word title summarizing the chat history.\n### Output:\nJSON.\n<chat_history>\n"
 )
 
 
@@ -233,17 +233,45 @@ async def test_what_a_program_asks_by_itself_gets_no_memory_and_leaves_none(talk
     assert talk.asked()["messages"] == [{"role": "user", "content": task}]
     assert await traces(talk, word) == []
     metrics = (await talk.get("/metrics")).text
-    assert 'newton_ui_tasks_total{task="title"} 1.0' in metrics
+    assert 'newton_ui_tasks_total{task="title"}' in metrics
     # the header says that it is to be remembered all the same
     answer = await said(talk, token, task, {"X-Newton-Remember": "yes"})
     assert answer.newton["ui_task"] is None and TEMPLATE[:40] in talk.asked()["messages"][0]["content"]
     assert await traces(talk, word) != []
 
 
+async def test_what_a_program_asks_by_itself_follows_the_identity_and_the_constraints(talk: Talk, home: Path) -> None:
+    agent = f"guard{uuid4().hex[:8]}"
+    token = await a_token(home, agent=agent)
+    await newton(home, "identity", "add", "value", "Answer like a friendly cook.", "--agent", agent)
+    block = ("censors", "add", "peanut oil", "--reason", "A guest is allergic.", "--action", "block")
+    await newton(home, *block, "--agent", agent)
+    messages = {"title": f"{TITLE}USER: Which fat is best?\n</chat_history>", "none": ""}
+    for task, text in messages.items():
+        instructions: list[Any] = [{"role": "system", "content": "## Active Constraints\n- None. Be brief."}]
+        async with talk.client(token) as client:
+            create: Any = client.chat.completions.create
+            asked = [{"role": "user", "content": text}] if text else [{"role": "assistant", "content": "Hello."}]
+            answer = await create(model="newton", messages=[*instructions, *asked])
+        assert answer.newton["ui_task"] == (task if text else None) and answer.newton["context_tokens"] == 0
+        system = talk.asked()["messages"][0]["content"]
+        assert "## Identity\n- " in system and "Answer like a friendly cook." in system and "peanut oil" in system
+        assert system.count("## Active Constraints") == 1 and "Be brief." in system
+    talk.plays(says(["Frying with peanut oil."]))
+    answer = await said(talk, token, messages["title"])
+    assert (
+        answer.choices[0].finish_reason == "content_filter" and "peanut oil." not in answer.choices[0].message.content
+    )
+    talk.plays(says(["A title."]))
+    answer = await said(talk, token, f"{TITLE}USER: Fry it in peanut oil!\n</chat_history>")
+    assert answer.newton["ui_task"] == "title" and "forbids this input" in answer.choices[0].message.content
+    assert talk.behind.asked == []
+
+
 async def test_feedback_of_a_framework_gets_the_memory_of_the_question_and_is_no_memory(talk: Talk, home: Path) -> None:
     token = await a_token(home)
     await said(talk, token, "The ferry is called Artemis.")
-    feedback = "1 validation error for Ferry: cars field required. Fix the errors and try again."
+    feedback = '1 validation errors:\n[{"loc": ["cars"]}]\n\nFix the errors and try again.'
     history: list[Any] = [
         {"role": "user", "content": "What is the ferry called?"},
         {"role": "assistant", "content": '{"name": "Artemis"}'},

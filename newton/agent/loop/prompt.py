@@ -10,7 +10,6 @@ from uuid import UUID
 
 from newton.agent.prompt_records.spans import (
     NO_TOKENS,
-    SEPARATOR,
     PartTokens,
     PromptMessage,
     PromptOrigin,
@@ -18,6 +17,7 @@ from newton.agent.prompt_records.spans import (
     TextSpan,
     to_spans,
 )
+from newton.agent.prompting.caller_instructions import FencedInstructions, fence_instructions
 from newton.agent.prompting.memory_delta import INPUT_HEADER
 from newton.agent.prompting.system_prompt import load_prompt
 from newton.cognition.request import SentMessages
@@ -31,8 +31,6 @@ from newton.providers.chat import ChatMessage, ContentPart, RequestOptions
 HISTORY_HEADER = load_prompt("history_header.md").rstrip("\n")
 ACKNOWLEDGMENT = "Noted."
 DEFAULT_OPTIONS = RequestOptions()
-INSTRUCTIONS_HEADER = "=== Instructions of the program; the identity and constraints below take precedence ===\n"
-_HEADER_LINE = re.compile(r"^[^\S\n]*={3,}.*={3,}[^\S\n]*$", re.MULTILINE)
 # The beginning of a line that a model may take for such a header: with another line break, sign, or end of the line.
 _HEADER_LIKE = re.compile(r"(?:^|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])[^\w\n=]{0,8}[=\u2550\ufe66\uff1d]{3}")
 MIN_INPUT_DIVISOR = 4  # a truncated input keeps at least max_tokens divided by this
@@ -153,22 +151,21 @@ class PromptBuilder:
         )
 
     @property
-    def fenced_instructions(self) -> tuple[str, str]:
-        """Return a header for the caller's instructions, and these without lines that look like such a header."""
+    def fenced_instructions(self) -> FencedInstructions:
+        """Return the caller's instructions between lines of Newton; as they are, if Newton adds no system message."""
         if not (self.instructions and self.system):
-            return "", self.instructions
-        return INSTRUCTIONS_HEADER, _HEADER_LINE.sub(lambda line: line[0].replace("=", "-"), self.instructions)
+            return FencedInstructions("", self.instructions, "")
+        return fence_instructions(self.instructions)
 
     def _build_system_message(self) -> PromptMessage:
         """Return the caller's instructions and the system message of the session as one message."""
-        header, instructions = self.fenced_instructions
-        between = SEPARATOR if instructions and self.system else ""
+        header, instructions, end = self.fenced_instructions
         place = self.origin.system_position if self.origin else -1
         spans = (
-            *to_spans((header, "fixed"), (instructions, "instructions"), (between, "fixed")),
+            *to_spans((header, "fixed"), (instructions, "instructions"), (end, "fixed")),
             *([TextSpan(len(self.system), "system", place, place)] if self.system else ()),
         )
-        return PromptMessage(ChatMessage("system", f"{header}{instructions}{between}{self.system}"), spans)
+        return PromptMessage(ChatMessage("system", f"{header}{instructions}{end}{self.system}"), spans)
 
     def _build_input(self, memory: str, text: str) -> PromptMessage:
         """Return the message of the input, with the text from memory before it."""

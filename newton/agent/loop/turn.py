@@ -199,7 +199,7 @@ class TurnRunner:
     async def _check_input(self, turn: RunningTurn) -> CensorCheck:
         """Compare the input with the censors. A check that fails blocks the input, unless there are no censors."""
         rules, missing = turn.call_limits.rules, turn.missing
-        checking = self.gate.check(turn.question or "", "input", rules=rules)
+        checking = self.gate.check(turn.recorded.text or turn.question or "", "input", rules=rules)
         check = await run_part("censors", checking, default=None, missing=missing)
         return check or CensorCheck((), failure=missing["censors"] if rules else None)
 

@@ -34,7 +34,7 @@ from newton.agent.loop.turn_status import RETRIEVING, ProgressCallback
 from newton.agent.loop.turn_types import CENSOR_MESSAGE, CallerOptions, TurnInput
 from newton.agent.prompt_records.spans import PromptMessage
 from newton.agent.prompting.memory_delta import read_section
-from newton.agent.prompting.session_prompt import NO_SESSION_PROMPT, SessionPromptBuilder
+from newton.agent.prompting.session_prompt import NO_SESSION_PROMPT, SessionPrompt, SessionPromptBuilder
 from newton.agent.prompting.system_prompt import TEMPLATE
 from newton.agent.scope import AgentScope
 from newton.cognition.assembly.assembler import EPISODE_LAYER
@@ -132,7 +132,9 @@ class TurnPreparer:
         """
         count_tokens, budget = self.scope.count_tokens, chat.build_budget(usage)
         external = await self._list_external_tools(turn, budget)
-        prompt = self._build_prompt(turn, budget, external)
+        prompts = SessionPromptBuilder.create(self.scope)
+        rules = await _build_rules(turn, prompts, budget)
+        prompt = self._build_prompt(turn, budget, external, TEMPLATE if rules is None else rules.system)
         budget = budget.leave_room(prompt, count_tokens=count_tokens)
         full_view = await self._load_view(turn, max_tokens=budget.conversation)
         dialogue = _filter_roles(turn, full_view, count_tokens, keeps_work=bool(prompt.options.own_tools))
@@ -148,9 +150,8 @@ class TurnPreparer:
             finding_quarantined = tasks.create_task(self._find_quarantined(messages, turn))
             context = await self._build_context(turn, prompt, budget, sent)
         actions = self._open_actions(turn, external, context)
-        place, prompts, added = find_place(turn, full_view), SessionPromptBuilder.create(self.scope), NO_SESSION_PROMPT
-        if turn.question is not None:
-            added = await prompts.build(place, context, view=full_view, conversation=conversation)
+        place = find_place(turn, full_view)
+        added = rules or await prompts.build(place, context, view=full_view, conversation=conversation)
         prompt = replace(
             prompt,
             view=conversation,
@@ -259,6 +260,7 @@ class TurnPreparer:
         turn: RunningTurn,
         budget: PromptBudget,
         external: Sequence[ExternalTool],
+        system: str,
     ) -> PromptBuilder:
         """Build a prompt without context and conversation.
 
@@ -277,7 +279,7 @@ class TurnPreparer:
             attachments=turn.options.attachments,
             input_parts=turn.options.input_parts,
             input_name=turn.input.speaker,
-            system="" if turn.question is None else TEMPLATE,
+            system=system,
         )
 
     async def _list_external_tools(self, turn: RunningTurn, budget: PromptBudget) -> Sequence[ExternalTool]:
@@ -343,6 +345,14 @@ class TurnPreparer:
             is_private=turn.private is not None,
             deadline=turn.input.deadline,
         )
+
+
+async def _build_rules(turn: RunningTurn, prompts: SessionPromptBuilder, budget: PromptBudget) -> SessionPrompt | None:
+    """Return the system message of a turn that uses no memory: its rules stay. None if it uses memory."""
+    if turn.question is not None:
+        return None
+    building = prompts.build_rules(turn.call_limits.rules, max_tokens=budget.context)
+    return await run_part("identity and constraints", building, default=NO_SESSION_PROMPT, missing=turn.missing)
 
 
 def _estimate_model_tokens(request: ModelRequest, budget: PromptBudget) -> int:

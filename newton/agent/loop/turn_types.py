@@ -64,9 +64,9 @@ class PrivateConversation:
     """A conversation of which nothing is stored except the number of tokens that it used.
 
     `view` are its messages, oldest first. If `session_id` is set, the messages of that session up to `last_position`
-    come before them. `question` is the text for which memory is searched; if it is None, the model gets only the
-    messages. `ui_task` names the kind of request if a program sent it on its own, such as a request for a title.
-    `purpose` is recorded with the tokens used.
+    come before them. `question` is the text for which memory is searched; if it is None, the model gets the identity,
+    the constraints and the messages. `ui_task` names the kind of request if a program sent it on its own, such as a
+    request for a title. `purpose` is recorded with the tokens used.
     """
 
     view: Sequence[ViewMessage]

@@ -15,10 +15,17 @@ from newton.agent.prompting.memory_delta import (
     build_block,
     list_rules,
 )
-from newton.agent.prompting.system_prompt import SystemFacts, find_edition, find_local_zone, render_system_prompt
+from newton.agent.prompting.system_prompt import (
+    SystemFacts,
+    find_edition,
+    find_local_zone,
+    render_rules,
+    render_system_prompt,
+)
 from newton.agent.scope import AgentScope
+from newton.cognition.assembly.always_on import select_always_on
 from newton.cognition.assembly.fact_labels import strip_start_prefix
-from newton.cognition.assembly.render import split_by_input_dependence
+from newton.cognition.assembly.render import count_header_tokens, render, split_by_input_dependence
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.session_context import staleness
 from newton.cognition.session_context.service import SessionContext
@@ -28,6 +35,8 @@ from newton.db.queries import load
 from newton.dialogue import log
 from newton.dialogue.log import PromptBlock
 from newton.dialogue.view import MemoryBlock, ViewMessage
+from newton.heart.censors import Censor
+from newton.heart.identity import identity_store
 from newton.heart.identity.tenets import render_tenet
 from newton.heart.identity.user_names import MAX_NAMES, extend_pattern, find_known_names, find_names
 from newton.memory.memory import Trust, lowest_known_trust
@@ -172,6 +181,25 @@ class SessionPromptBuilder:
             new_blocks=tuple(blocks) if is_new else (),
             min_trust=lowest_known_trust([external_trust, *(item.memory.min_trust for item in sent if item.memory)]),
         )
+
+    async def build_rules(self, censors: Sequence[Censor], *, max_tokens: int) -> SessionPrompt:
+        """Return the system message of a prompt without memory: the identity and the constraints, if there are any.
+
+        `censors` are those in force.
+        """
+        async with self.scope.transaction() as tx:
+            identity = await identity_store.read_identity(tx, agent_id=self.scope.agent_id)
+        header_tokens = count_header_tokens(self.scope.count_tokens)
+        found = select_always_on(
+            identity,
+            censors,
+            triggered={one.memory_id for one in censors},
+            max_tokens=max_tokens,
+            header_tokens=header_tokens,
+            count_tokens=self.scope.count_tokens,
+        )
+        sections = {"identity": found.identity.blocks, "censors": found.censors.blocks}
+        return SessionPrompt(system=render_rules(render(sections, header_tokens=header_tokens).text))
 
     async def _read_state(self, tx: Tx, place: InputPlace, positions: Sequence[int], edition: str) -> _SessionState:
         """Read what is stored of the session. Its system message is returned only if it was made for this edition.

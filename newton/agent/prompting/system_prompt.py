@@ -45,7 +45,12 @@ def render_system_prompt(facts: SystemFacts, rules: str) -> str:
     user = f" The user is {name}{also}." if name else ""
     date = format_date(facts.local_beginning.date())
     text = TEMPLATE.format(date=date, zone=_describe_zone(facts), user=user)
-    return f"{text}{RULES_INTRODUCTION}{rules}" if rules else text
+    return f"{text}{render_rules(rules)}"
+
+
+def render_rules(rules: str) -> str:
+    """Return the lines that hold for every input with their introduction; an empty text if there are none."""
+    return f"{RULES_INTRODUCTION}{rules}" if rules else ""
 
 
 def find_edition(view: Sequence[ViewMessage]) -> str:

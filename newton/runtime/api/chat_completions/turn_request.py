@@ -123,15 +123,14 @@ async def choose_agent(
 
 ORIGIN = "http"
 SESSION_PREFIX = "openai"  # prefix of default session names, before a part of the token's hash
-# The UI tasks for which memory is used: they are about the reply to a question of the user.
-FEEDBACK_TASKS = ("validation_feedback", "continuation")
+FEEDBACK_TASK = "validation_feedback"  # uses memory: it is about the reply to a question of the user
 
 RememberHeader = Annotated[
     Literal["yes", "no"] | None,
     Header(
         alias="X-Newton-Remember",
         description="With `no`, nothing of this request is stored. With `yes`, it is stored even if `store` is false or"
-        " it looks like a request that a chat program sends by itself, such as for a title.",
+        " it has the shape of a request that a chat program sends by itself, such as for a title.",
     ),
 ]
 
@@ -204,7 +203,7 @@ def find_task(body: ChatCompletionRequest, request: Request, remember: Literal["
     if remember == "yes" or body.messages[-1].role != "user":
         return None
     tasks: Sequence[UiTask] = request.app.state.agents.ui_tasks
-    found = find_ui_task(tasks, texts[-1], system=body.instructions, earlier=texts[:-1])
+    found = find_ui_task(tasks, texts[-1], system=body.instructions)
     if found:
         request.app.state.metrics.ui_tasks.labels(found).inc()
     return found
@@ -244,13 +243,13 @@ def to_private_input(
 ) -> TurnInput:
     """Return the turn for a request of which nothing is stored. `previous` is the response that it continues.
 
-    A request that a chat program sent by itself (`task`) uses no memory. The exception is feedback on a reply: it uses
-    the memories for the user's question.
+    A request that a chat program sent by itself (`task`) uses no memory, but follows the identity and the constraints.
+    The exception is feedback on a reply: it uses the memories for the user's question.
     """
     sent = body.incoming_messages
     questions = [_text_of(one) for one in sent if one.role == "user"]
     questions = questions or ([previous.last_input] if previous and previous.last_input else [])
-    answered = questions[-2:-1] if task in FEEDBACK_TASKS else () if task else questions[-1:]
+    answered = questions[-2:-1] if task == FEEDBACK_TASK else () if task else questions[-1:]
     private = PrivateConversation(
         view=to_private_view(sent, scope=newton.scope),
         question=answered[0] if answered else None,
@@ -279,12 +278,9 @@ def mark_feedback(history: HistoryMatch, tasks: Sequence[UiTask]) -> HistoryMatc
     `tasks` are the patterns of such requests. The last message is not marked.
     """
     *before, last = history.new_messages or [None]
-    texts = [one.content if one else "" for one in before]
     marked = [
-        replace(one, is_notice=True)
-        if one and one.role == "user" and find_ui_task(tasks, one.content, earlier=texts[:place])
-        else one
-        for place, one in enumerate(before)
+        replace(one, is_notice=True) if one and one.role == "user" and find_ui_task(tasks, one.content) else one
+        for one in before
     ]
     return replace(history, new_messages=[one for one in (*marked, last) if one])
 
