@@ -16,12 +16,14 @@ from newton.content.file_formats import (
     find_format,
     looks_like_text,
 )
+from newton.file_access import is_inside, open_regular, read_regular
 
 MAX_EXAMPLES = 3  # of the files that are passed over for one reason
 
 OUTSIDE_LINK = "link out of the folder"
 IGNORED = "named in a .gitignore file"
 SECRET = "file that has a secret of Newton"
+MAX_IGNORE_BYTES = 1_000_000
 IGNORE_FILE = ".gitignore"
 
 PathTest = Callable[[Path], bool]
@@ -123,10 +125,10 @@ class _FolderSearch:
 
     def _read_patterns(self, folder: Path) -> None:
         try:
-            lines = (folder / IGNORE_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
+            raw = read_regular(folder / IGNORE_FILE, max_bytes=MAX_IGNORE_BYTES, within=self.within)
         except OSError:  # there is none, or it cannot be read
             return
-        self.patterns[folder] = GitIgnoreSpec.from_lines(lines)
+        self.patterns[folder] = GitIgnoreSpec.from_lines(raw.decode(errors="replace").splitlines())
 
     def _is_ignored(self, path: Path, mode: int) -> bool:
         """Return whether a `.gitignore` file names the path. That of an inner folder outweighs those further out."""
@@ -144,7 +146,7 @@ class _FolderSearch:
             return "hidden"
         if self.patterns and self._is_ignored(path, mode):
             return IGNORED
-        if path.is_symlink() and self.within and mode and not path.resolve().is_relative_to(self.within):
+        if path.is_symlink() and self.within and mode and not is_inside(path, self.within):
             return OUTSIDE_LINK
         if S_ISDIR(mode):
             return "folder of generated files" if path.name in GENERATED_FOLDERS else None
@@ -171,7 +173,7 @@ def _find_file_reason(path: Path, mode: int) -> str | None:
 def _read_head(path: Path) -> bytes:
     """Return the first bytes of a file; a NUL byte, as of a binary file, if access is denied."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(SNIFFED_BYTES)
     except OSError:
         return b"\0"

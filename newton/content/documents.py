@@ -22,6 +22,7 @@ from newton.content.file_formats import (
 from newton.content.formats import code_outline, markdown, structured_data
 from newton.content.sections import DocumentSection, ParsedDocument
 from newton.errors import InputError
+from newton.file_access import NOT_REGULAR, read_regular
 
 TextFormat = Literal["markdown", "text"]  # can be parsed from a string; the other formats need a file
 
@@ -78,12 +79,12 @@ def load_bytes(path: Path) -> DocumentBytes:
     if S_ISDIR(status.st_mode):
         raise DocumentError(path, "it is a folder.", hint="Give the path of a document inside the folder.")
     if not S_ISREG(status.st_mode):
-        raise DocumentError(path, "it is not a regular file.", hint="Save the content to a regular file first.")
+        raise DocumentError(path, f"{NOT_REGULAR}.", hint="Save the content to a regular file first.")
     if status.st_size > MAX_BYTES:
         what = f"it has {status.st_size / 2**20:,.1f} MB; the limit is {MAX_BYTES // 2**20} MB."
         raise DocumentError(path, what, hint="Split the document into parts.")
     try:
-        raw = path.read_bytes()
+        raw = read_regular(path, max_bytes=MAX_BYTES)
     except OSError as error:
         raise unreadable_error(path, error) from None
     modified = datetime.fromtimestamp(status.st_mtime, UTC) if 0 <= status.st_mtime < 2**40 else None

@@ -23,6 +23,7 @@ from newton.content.yaml_files import (
     validate_model,
 )
 from newton.errors import ConfigError
+from newton.file_access import open_regular
 
 MAX_CHARS = 200_000
 MAX_ITEM, MAX_ITEMS = 500, 50  # characters of an item of a list, and items
@@ -231,7 +232,7 @@ def load_skills(own: Path | None = None) -> SkillSet:
     shipped = _load_shipped_skills()
     if own is None:
         return shipped
-    found = _read_skills(_iter_skill_files(own.expanduser()))
+    found = _read_skills(_iter_skill_files(own.expanduser()), within=own.expanduser())
     kept = {name: skill for name, skill in shipped.skills.items() if name not in found.unreadable}
     return SkillSet({**kept, **found.skills}, found.errors)
 
@@ -241,11 +242,11 @@ def _load_shipped_skills() -> SkillSet:
     return _read_skills(_iter_skill_files(data_folder("procedures")))
 
 
-def _read_skills(paths: Iterable[Path]) -> SkillSet:
+def _read_skills(paths: Iterable[Path], *, within: Path | None = None) -> SkillSet:
     skills, errors, known = dict[str, SkillFile](), dict[Path, ConfigError](), dict[str, Path]()
     for path in paths:
         try:
-            skill = read_skill(path)
+            skill = read_skill(path, within=within)
             if skill.name in known:
                 what = f"the name {skill.name!r} is also that of {known[skill.name]}."
                 raise file_error(path, 1, what, "Give one of them another name.")
@@ -256,12 +257,12 @@ def _read_skills(paths: Iterable[Path]) -> SkillSet:
     return SkillSet(skills, errors)
 
 
-def read_skill(path: Path) -> SkillFile:
+def read_skill(path: Path, *, within: Path | None = None) -> SkillFile:
     """Read a SKILL.md file. A name of another form is converted as by `make_slug`; without one, the folder's is used.
 
-    Raises ConfigError with file, line and remedy of the first mistake.
+    Raises ConfigError with file, line and remedy of the first mistake, and for a link out of the folder `within`.
     """
-    front, text = load_front_matter(path)
+    front, text = load_front_matter(path, within=within)
     return validate_model(_add_body(front, _select_fields(front), SkillBody(path, text)), SkillFile)
 
 
@@ -273,19 +274,23 @@ def find_skills(path: Path) -> SkillSet:
     if path.is_file():
         return _read_skills([path])
     if own := _find_skill_file(path):
-        return _read_skills([own])
+        return _read_skills([own], within=path)
     if not path.is_dir():
         raise ConfigError(f"{path} does not exist.", hint=f"Give a folder with a {SKILL_FILE}.")
     if files := list(_iter_skill_files(path)):
-        return _read_skills(files)
+        return _read_skills(files, within=path)
     raise ConfigError(
         f"{path} has no {SKILL_FILE}.", hint=f"Give a folder with a {SKILL_FILE}, or one of such folders."
     )
 
 
+MAX_NAMED_BYTES = 100_000  # of a file that cannot be read, in which its name is looked for
+
+
 def _guess_name(path: Path) -> str:
     try:
-        match = _NAME_LINE.search(path.read_text(encoding="utf-8", errors="replace"))
+        with open_regular(path) as file:
+            match = _NAME_LINE.search(file.read(MAX_NAMED_BYTES).decode(errors="replace"))
     except OSError:
         return ""
     return match[1] if match else ""

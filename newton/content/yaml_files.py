@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 from yaml.reader import Reader
 
 from newton.errors import ConfigError, InputError, NotFoundError
+from newton.file_access import open_regular
 
 try:
     from yaml import CSafeLoader as Loader
@@ -75,13 +76,13 @@ def load_yaml(path: Path) -> YamlDocument:
     return document
 
 
-def load_front_matter(path: Path) -> tuple[YamlDocument, str]:
+def load_front_matter(path: Path, *, within: Path | None = None) -> tuple[YamlDocument, str]:
     """Return the front matter (YAML between the first two lines `---`), and the text after it.
 
     Blank lines replace the front matter in the text, so that line numbers do not change. Raises ConfigError for invalid
-    YAML, and if one of the two lines is missing.
+    YAML, if one of the two lines is missing, and for a link out of the folder `within`.
     """
-    lines = re.sub(r"\r\n?", "\n", _read_text(path)).split("\n")
+    lines = re.sub(r"\r\n?", "\n", _read_text(path, within=within)).split("\n")
     fences = [number for number, line in enumerate(lines) if line.rstrip() == _FENCE]
     if not fences or fences[0] != 0:
         hint = f"Start the file with a line {_FENCE}, then fields such as 'name: ...', then another line {_FENCE}."
@@ -123,14 +124,14 @@ def file_error(path: Path, line: int, what: str, hint: str) -> ConfigError:
     return ConfigError(f"{path}:{line}: {what}", hint=hint)
 
 
-def _read_text(path: Path) -> str:
+def _read_text(path: Path, *, within: Path | None = None) -> str:
     """Return the text of a file. Raises ConfigError if it cannot be read, is too large, or is no plain text."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path, within=within) as file:
             raw = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(
-            f"{path} cannot be read: {error.strerror}.", hint="Make the file readable, or remove it."
+            f"{path} cannot be read: {error.strerror}.", hint="Replace it by a file that can be read, or remove it."
         ) from None
     if len(raw) > _MAX_BYTES:
         raise file_error(path, 1, f"the file is larger than {_MAX_BYTES:,} bytes.", "Split the file.")

@@ -12,7 +12,7 @@ from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
     "lines of newton": 108_500,
-    "modules of newton": 594,
+    "modules of newton": 595,
     "classes that only carry data": 832,
     "lines of tests": 80_000,
     "lines of docs": 7_200,

@@ -2,22 +2,23 @@
 
 import difflib
 import json
-import os
 import re
 import shlex
 import shutil
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
 import newton
 from newton.errors import InputError
+from newton.file_access import create_private, is_inside, read_regular
 from newton.runtime.hooks.hook_input import JsonObject, Program, as_list, as_object
 
 BACKUP_SUFFIX = ".newton-backup"
+MAX_SETTINGS_BYTES = 10_000_000
 TIMEOUT_SECONDS = 10  # after which the coding agent goes on; a hook itself gives up earlier
 EVENTS: Mapping[Program, Sequence[str]] = {
     "claude-code": (
@@ -39,11 +40,15 @@ _OWN_COMMAND = re.compile(r"\bnewton hook --program (?:claude-code|codex)\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsChange:
-    """A planned change of a settings file: its text before and after. `before` is None if the file does not exist."""
+    """A planned change of a settings file: its text before and after. `before` is None if the file does not exist.
+
+    The file of a project stays in the folder `within`, whatever links the project contains.
+    """
 
     path: Path
     before: str | None
     after: str
+    within: Path | None = None
 
     @property
     def is_needed(self) -> bool:
@@ -57,21 +62,31 @@ class SettingsChange:
     def write(self) -> Path | None:
         """Write the new text, and copy an old file to one with the suffix `.newton-backup`.
 
-        Return the path of the copy, or None if there was no file.
+        Return the path of the copy, or None if there was no file. Raises InputError for a file that is outside of its
+        project.
         """
+        check_place(self.path, self.within)
         path = self.path.resolve()  # the file may be a link to one under version control
         path.parent.mkdir(parents=True, exist_ok=True)
         backup = path.with_name(path.name + BACKUP_SUFFIX) if self.before is not None else None
         new = path.with_name(path.name + ".newton-new")
-        if backup:
-            shutil.copy2(path, backup)
-        new.unlink(missing_ok=True)
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            file.write(self.after)  # the settings may contain keys, so nobody else may read them meanwhile
+        if backup and self.before is not None:
+            with create_private(backup) as file:
+                file.write(self.before.encode())
+            shutil.copystat(path, backup)
+        with create_private(new) as file:
+            file.write(self.after.encode())  # the settings may contain keys, so nobody else may read them meanwhile
         if backup:
             shutil.copymode(path, new)
         new.replace(path)
         return backup
+
+
+def check_place(path: Path, within: Path | None) -> None:
+    """Raise InputError if a settings file, with its links followed, is outside of the folder `within`."""
+    if within and not is_inside(path, within):
+        what = f"{path} is a link to {path.resolve()}, which is outside of the project."
+        raise InputError(what, hint="Replace the link by a file, or install the hooks for the user, with --user.")
 
 
 def find_settings_file(program: Program, *, home: Path, project: Path | None) -> Path:
@@ -89,11 +104,12 @@ def build_command(program: Program, flags: Sequence[str]) -> str:
     return prefix + shlex.join(words)
 
 
-def plan_installation(path: Path, program: Program, command: str) -> SettingsChange:
+def plan_installation(path: Path, program: Program, command: str, *, within: Path | None = None) -> SettingsChange:
     """Return the change that adds the hooks and replaces earlier hooks of Newton.
 
-    Raises InputError for an invalid settings file.
+    Raises InputError for an invalid settings file, and for one outside of the folder `within`.
     """
+    check_place(path, within)
     before, settings = _read_settings(path)
     hooks = _remove_own(settings.get("hooks", {}))
     for event in EVENTS[program]:
@@ -101,20 +117,21 @@ def plan_installation(path: Path, program: Program, command: str) -> SettingsCha
         if program == "claude-code" and event in BACKGROUND_EVENTS:
             handler["async"] = True
         hooks.setdefault(event, []).append({"hooks": [handler]})
-    return _to_change(path, before, {**settings, "hooks": hooks})
+    return replace(_to_change(path, before, {**settings, "hooks": hooks}), within=within)
 
 
-def plan_removal(path: Path) -> SettingsChange:
+def plan_removal(path: Path, *, within: Path | None = None) -> SettingsChange:
     """Return the change that removes the hooks of Newton and keeps all else.
 
-    Raises InputError for an invalid settings file.
+    Raises InputError for an invalid settings file, and for one outside of the folder `within`.
     """
+    check_place(path, within)
     before, settings = _read_settings(path)
     if before is None or not find_commands(path):
         return SettingsChange(path=path, before=before, after=before or "")
     hooks = _remove_own(settings.get("hooks", {}))
     rest = {name: value for name, value in settings.items() if name != "hooks"}
-    return _to_change(path, before, {**settings, "hooks": hooks} if hooks else rest)
+    return replace(_to_change(path, before, {**settings, "hooks": hooks} if hooks else rest), within=within)
 
 
 def find_commands(path: Path) -> list[str]:
@@ -136,7 +153,7 @@ def find_obstacle(path: Path, program: Program) -> str | None:
         return f"Hooks are off in {path}: `disableAllHooks` is true." if is_off else None
     config = path.with_name("config.toml")
     try:
-        features = as_object(tomllib.loads(config.read_text(encoding="utf-8")).get("features"))
+        features = as_object(tomllib.loads(read_regular(config, max_bytes=MAX_SETTINGS_BYTES).decode()).get("features"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -151,7 +168,7 @@ def _read_settings(path: Path) -> tuple[str | None, JsonObject]:
     Raises InputError if the file cannot be read or its hooks have an unknown format.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path, max_bytes=MAX_SETTINGS_BYTES).decode()
     except FileNotFoundError:
         return None, {}
     except (OSError, UnicodeDecodeError) as error:

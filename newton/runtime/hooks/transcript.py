@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from newton.file_access import open_regular
 from newton.runtime.hooks.hook_input import JsonObject, as_list, as_object, as_text, clean, find_user_words, make_ref
 
 MAX_TAIL_BYTES = 4 * 1024 * 1024  # of a transcript that are read
@@ -106,7 +107,7 @@ def _read_backwards(path: str | None, session_id: str) -> Iterator[TranscriptEnt
 
 def _read_tail(path: str) -> list[bytes]:
     try:
-        with Path(path).expanduser().open("rb") as file:
+        with open_regular(Path(path).expanduser()) as file:
             size = file.seek(0, 2)
             file.seek(max(size - MAX_TAIL_BYTES, 0))
             lines = file.read(MAX_TAIL_BYTES).splitlines()

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from newton.agent.actions.external_tools import ExternalResult, ExternalTool, ServerProblem
 from newton.clock import monotonic_ms
 from newton.errors import ConfigError, InputError, NotFoundError
+from newton.file_access import read_regular
 from newton.setting_types import McpServerName, McpServerSettings
 from newton.settings import Settings
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 SERVERS_FILE = "mcp.json"  # in the data folder; `newton mcp add` writes it
 SERVERS_KEY = "mcpServers"
+MAX_FILE_BYTES = 10_000_000
 # What a file of another program may not set: a program's file is often part of a repository.
 PERSONAL_FIELDS = frozenset({"trust", "agents"})
 
@@ -57,7 +59,7 @@ def read_server_file(path: Path) -> dict[str, dict[str, Any]]:
     cannot be read or has another form.
     """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(read_regular(path, max_bytes=MAX_FILE_BYTES))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.", hint="Correct mcp.files.") from None
     except ValueError as error:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from newton.brain.decision_codec import NewDecision
 from newton.content.file_formats import find_byte_order_mark
 from newton.errors import InputError, NewtonError
+from newton.file_access import open_input
 from newton.heart.facts.fact_store import NewFact
 from newton.memory.memory import Trust, digest
 from newton.memory.redaction.tally import Redactions
@@ -206,7 +207,7 @@ def _to_input_error(error: ValidationError) -> InputError:
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes | NewtonError]]:
     """Yield the number and the bytes of each line; for a line over `MAX_LINE_BYTES`, an error in place of its bytes."""
     try:
-        file = path.open("rb")
+        file = open_input(path)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.", hint="Give the path of an NDJSON file.") from None
     number = 0

@@ -91,8 +91,9 @@ def install_hooks(
     flags += ["--max-tokens", str(max_tokens)] if max_tokens != DEFAULT_TOKENS else []
     is_default_home = settings.home == Path(DEFAULT_DATA_DIR).expanduser()
     flags += [] if is_default_home else ["--data-dir", str(settings.home.absolute())]
-    path = _find_settings_file(program, project=project, user=user)
-    change = installation.plan_installation(path, program, installation.build_command(program, flags))
+    folder, path = _find_settings_file(program, project=project, user=user)
+    command = installation.build_command(program, flags)
+    change = installation.plan_installation(path, program, command, within=folder)
     if _apply(change, f"{PROGRAM_NAMES[program]} runs the hooks from its next session on.", yes=yes):
         say(
             f"Check the hooks there with /hooks, and start the daemon with `newton serve`. Agent: {_name_agent(flags)}."
@@ -112,8 +113,8 @@ def uninstall_hooks(
 
     Example: newton hook uninstall claude-code
     """
-    path = _find_settings_file(program, project=project, user=user)
-    _apply(installation.plan_removal(path), "The hooks are removed.", yes=yes)
+    folder, path = _find_settings_file(program, project=project, user=user)
+    _apply(installation.plan_removal(path, within=folder), "The hooks are removed.", yes=yes)
 
 
 def show_status(*, json: JsonOption = False) -> None:
@@ -150,12 +151,12 @@ def _describe_hooks(program: Program, home: Path, project: Path | None) -> dict[
     }
 
 
-def _find_settings_file(program: Program, *, project: bool, user: bool) -> Path:
+def _find_settings_file(program: Program, *, project: bool, user: bool) -> tuple[Path | None, Path]:
+    """Return the folder of the project, None with the settings of the user, and the settings file."""
     if project and user:
         raise InputError("--project and --user exclude each other.", hint="Give --project or --user.")
-    return installation.find_settings_file(
-        program, home=Path.home(), project=find_project(".", None) if project else None
-    )
+    folder = find_project(".", None) if project else None
+    return folder, installation.find_settings_file(program, home=Path.home(), project=folder)
 
 
 def _apply(change: SettingsChange, done: str, *, yes: bool) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from newton.errors import ConflictError, InputError
+from newton.file_access import create_private
 from newton.operations.text_format import pluralize
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_own_agent
@@ -77,8 +78,7 @@ async def _write_export(newton: "AgentServices", file: Path) -> ArchiveHeader:
     """
     partial = file.with_name(f"{file.name}.part")
     try:
-        partial.touch(mode=0o600)
-        with partial.open("wb") as out, progress_bar() as progress:
+        with create_private(partial) as out, progress_bar() as progress:
             task = progress.add_task("exporting", total=None)
             header = await newton.archive().export(out, progress=lambda rows: progress.advance(task, rows))
         partial.replace(file)

@@ -1,6 +1,5 @@
 """Command `newton import`: import memories from NDJSON or another program's export, or restore an exported agent."""
 
-import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from newton.errors import InputError
+from newton.file_access import is_passed_pipe, open_regular
 from newton.operations.text_format import pluralize
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_own_agent
@@ -169,14 +169,14 @@ async def import_file(
 
 
 def _count_lines(file: Path) -> int | None:
-    """Return the number of lines of a file, or None for a folder, or for a pipe, which can be read only once.
+    """Return the number of lines of a file; None for a folder, or for the pipe of a caller, which is read only once.
 
     Raises InputError if the file cannot be read.
     """
     try:
-        if not stat.S_ISREG(file.stat().st_mode):
+        if file.is_dir() or is_passed_pipe(file):
             return None
-        with file.open("rb") as stream:
+        with open_regular(file) as stream:
             return sum(chunk.count(b"\n") for chunk in iter(lambda: stream.read(CHUNK_BYTES), b""))
     except OSError as error:
         raise InputError(
@@ -185,13 +185,13 @@ def _count_lines(file: Path) -> int | None:
 
 
 def _is_agent_export(file: Path) -> bool:
-    with file.open("rb") as stream:
+    with open_regular(file) as stream:
         return is_archive(stream.readline(MAX_HEADER_BYTES))
 
 
 async def _preview_agent(file: Path, *, json: bool) -> int:
     """Check an export file and show what it holds. Return the exit status."""
-    with file.open("rb") as archive:
+    with open_regular(file) as archive:
         header = verify_archive(archive)
     memories = header.counts.get("memory.memories", 0)
     if json:
@@ -203,7 +203,7 @@ async def _preview_agent(file: Path, *, json: bool) -> int:
 
 async def _import_agent(file: Path, lines: int, *, agent: str | None, json: bool) -> int:
     """Restore the agent in an export file of `lines` lines, as `agent` if it is given, and return the exit status."""
-    with file.open("rb") as archive:
+    with open_regular(file) as archive:
         name = agent or verify_archive(archive).agent
         async with open_own_agent(
             load_settings(name),

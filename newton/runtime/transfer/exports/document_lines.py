@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from newton.content.documents import DocumentError, LoadedDocument, load_bytes, parse_document
 from newton.content.sections import HEADING_SEPARATOR
+from newton.file_access import open_regular
 from newton.memory.hygiene import MAX_NAME_CHARACTERS
 from newton.memory.memory import digest
 from newton.runtime.transfer.exports.export_lines import ExportLine, JsonObject, find_time, read_change_time
@@ -301,7 +302,8 @@ def read_links(paths: Sequence[Path]) -> Iterator[JsonObject]:
 
 def _find_targets(note: Path, by_name: Mapping[str, str]) -> Iterator[str]:
     try:
-        text = note.read_text(encoding="utf-8", errors="replace")[:MAX_NOTE_CHARS]
+        with open_regular(note) as file:
+            text = file.read(MAX_NOTE_CHARS).decode(errors="replace")
     except OSError:  # the ingestion has reported it
         return
     linked = [Path(name.strip()).name.removesuffix(".md") for name in _WIKI_LINK.findall(text)]

@@ -1,7 +1,6 @@
 """Recognition of the format of a file or folder to import, by its content."""
 
 import json
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -9,9 +8,10 @@ from typing import NamedTuple
 
 from newton.content.file_formats import SNIFFED_BYTES, find_byte_order_mark, find_format, looks_like_text
 from newton.errors import InputError
+from newton.file_access import open_regular
 from newton.memory.memory import Trust
 from newton.runtime.transfer.exports import chatgpt, claude, memory_stores, slack
-from newton.runtime.transfer.exports.export_files import list_values, read_json_files, select_names
+from newton.runtime.transfer.exports.export_files import is_zip_archive, list_values, read_json_files, select_names
 from newton.runtime.transfer.exports.export_lines import ExportLine, JsonObject, convert_lines, is_object
 from newton.runtime.transfer.import_source import ImportSource, SourceEntry, read_file
 
@@ -73,7 +73,7 @@ def find_source(path: Path) -> ImportSource:
 
     Raises InputError for an archive, a folder, a database or a JSON file in none of the known formats.
     """
-    if path.is_dir() or zipfile.is_zipfile(path):
+    if path.is_dir() or is_zip_archive(path):
         if slack.is_slack_export(path):
             # its messages are of many people, so they have not the trust of the user's word
             return _build_source(path, "an export of Slack", slack.read_lines, "agent", min_trust="agent")
@@ -150,9 +150,7 @@ def _is_json_document(path: Path, head: bytes) -> bool:
 def _read_head(path: Path) -> bytes:
     """Return the first bytes of a file; nothing of a pipe, which can be read only once."""
     try:
-        if not path.is_file():
-            return b""
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(SNIFFED_BYTES)
     except OSError:
         return b""

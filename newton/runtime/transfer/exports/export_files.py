@@ -1,5 +1,6 @@
 """Access to the JSON files of an export: one file, a folder, or a ZIP archive. What cannot be read is named."""
 
+import errno
 import json
 import lzma
 import re
@@ -14,6 +15,7 @@ from pydantic import JsonValue
 
 from newton.content.file_formats import find_encoding
 from newton.errors import InputError
+from newton.file_access import open_regular, read_regular
 from newton.runtime.transfer.exports.export_lines import JsonObject, is_object
 
 MAX_FILE_BYTES = 1024**3  # of one file, and of all that are read from an archive, unpacked
@@ -44,6 +46,15 @@ class JsonFile(NamedTuple):
 ExportEntry = tuple[str, JsonObject | InputError]  # the place of an entry, and its object or why it cannot be read
 
 
+def is_zip_archive(path: Path) -> bool:
+    """Return whether a path is a regular file in ZIP format."""
+    try:
+        with open_regular(path) as file:
+            return zipfile.is_zipfile(file)
+    except OSError:
+        return False
+
+
 def list_names(path: Path) -> Sequence[str]:
     """Return the names of the files in a ZIP archive, or in a folder and its direct subfolders, or that of a file.
 
@@ -52,7 +63,7 @@ def list_names(path: Path) -> Sequence[str]:
     if path.is_dir():
         names = [child.relative_to(path).as_posix() for pattern in ("*", "*/*") for child in path.glob(pattern)]
         return sorted(name for name in names if not _is_hidden(name) and (path / name).is_file())
-    if not zipfile.is_zipfile(path):
+    if not is_zip_archive(path):
         return [path.name]
     try:
         with zipfile.ZipFile(path) as archive:
@@ -82,8 +93,8 @@ def read_json_files(path: Path, *patterns: str) -> Iterator[JsonFile]:
     """
     if path.is_dir():
         for name in select_names(path, *patterns):
-            yield _load(name, partial(_read_file, path / name))
-    elif zipfile.is_zipfile(path):
+            yield _load(name, partial(_read_file, path / name, within=path))
+    elif is_zip_archive(path):
         yield from _read_archive(path, select_names(path, *patterns))
     else:
         yield _load(path.name, partial(_read_file, path))
@@ -139,12 +150,12 @@ def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
         raise InputError(f"{member.filename} cannot be unpacked: {error}.", hint=_AGAIN) from None
 
 
-def _read_file(path: Path) -> bytes:
+def _read_file(path: Path, *, within: Path | None = None) -> bytes:
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise InputError(f"{path} is larger than 1 GiB.", hint="Split the file, and import its parts.")
-        return path.read_bytes()
+        return read_regular(path, max_bytes=MAX_FILE_BYTES, within=within)
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise InputError(f"{path} is larger than 1 GiB.", hint="Split the file, and import its parts.") from None
         raise InputError(f"{path} cannot be read: {error.strerror}.", hint="Check the path and its rights.") from None
 
 

@@ -143,7 +143,7 @@ def _write_files(
         for name, text in files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            if not path.is_file() or mirror_text.read_mirror_file(path) != text:
                 path.write_text(text, encoding="utf-8")
         for name in earlier:
             (folder / name).unlink(missing_ok=True)

@@ -28,6 +28,7 @@ from newton.runtime.transfer.mirror.mirror_text import (
     has_only_lines,
     parse_list,
     read_manifest,
+    read_mirror_file,
     to_line,
 )
 
@@ -160,7 +161,7 @@ def _refuse_links(folder: Path) -> None:
 def _delete_imported_files(folder: Path, manifest: MirrorManifest) -> None:
     for path in (folder / FACTS_FOLDER).glob("*.md"):
         is_written = f"{FACTS_FOLDER}/{path.name}" in manifest.files
-        if not is_written and has_only_lines(path.read_text(encoding="utf-8")):
+        if not is_written and has_only_lines(read_mirror_file(path)):
             path.unlink()
 
 
@@ -171,7 +172,7 @@ def _read_facts(folder: Path) -> Iterator[MirrorLine]:
 
 def _read_lines(path: Path) -> list[MirrorLine]:
     try:
-        return list(parse_list(path.read_text(encoding="utf-8")))
+        return list(parse_list(read_mirror_file(path)))
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from newton.brain.decision_codec import DecisionReview
 from newton.brain.drafts import DecisionDraft
+from newton.file_access import read_regular
 from newton.heart.procedures import ProcedureVersion
 
 MANIFEST = ".newton-mirror.json"
@@ -26,6 +27,9 @@ class MirrorManifest(BaseModel):
     lines: dict[str, str]
 
 
+MAX_FILE_BYTES = 100_000_000
+
+
 def is_mirror(path: Path) -> bool:
     """Return whether a path is a folder that a mirror was written to."""
     return (path / MANIFEST).is_file()
@@ -34,9 +38,14 @@ def is_mirror(path: Path) -> bool:
 def read_manifest(folder: Path) -> MirrorManifest | None:
     """Return the manifest of a mirror (memories as Markdown files), or None if the folder is none."""
     try:
-        return MirrorManifest.model_validate_json((folder / MANIFEST).read_bytes())
+        return MirrorManifest.model_validate_json(read_mirror_file(folder / MANIFEST))
     except (OSError, ValidationError):
         return None
+
+
+def read_mirror_file(path: Path) -> str:
+    """Return the text of a file of a mirror. Raises OSError as `read_regular` does, and UnicodeDecodeError."""
+    return read_regular(path, max_bytes=MAX_FILE_BYTES).decode()
 
 
 _ITEM = re.compile(r"[-*+]\s+(?P<text>.*?)(?:\s+\^(?P<ref>[0-9a-f]{8,32}))?\s*$")
