@@ -31,6 +31,7 @@ class Browser:
         return await self.get(answer.headers["location"]) if answer.status_code == 303 else answer
 
 
+OPENED = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}  # what a browser sends with a followed link
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -41,6 +42,6 @@ async def browser(api: Api, token: str = OPERATOR, **headers: str) -> AsyncGener
         link = (await client.post("/v1/dashboard/links")).json()["path"]
     async with httpx2.AsyncClient(base_url=api.url, timeout=60) as http:
         made = Browser(http)
-        assert (await http.get(link)).status_code == 303
+        assert (await http.get(link, headers=OPENED)).status_code == 303
         await made.get("/")
         yield made

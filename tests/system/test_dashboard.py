@@ -15,11 +15,20 @@ from newton.ids import derive_agent_id
 from newton.runtime.access import browser_sessions, tokens
 from newton.runtime.access.browser_sessions import BrowserSessions, SignInGrant
 from newton.runtime.dashboard.routes import PAGES
-from tests.system.browsing import Browser, browser
+from tests.system.browsing import FORM, OPENED, Browser, browser
 from tests.system.daemons import Daemon
 from tests.system.served import Api
 from tests.system.typed import create_agents, typed
 
+# requests that no person made by following the link
+EARLY = (
+    ("HEAD", OPENED),
+    ("GET", {}),
+    ("GET", {"User-Agent": "Slackbot-LinkExpanding 1.0"}),
+    *(("GET", {**OPENED, name: "prefetch;prerender"}) for name in ("Purpose", "Sec-Purpose", "X-Moz")),
+    ("GET", {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}),
+    ("GET", {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}),
+)
 SCRIPT = "<script>alert('x')</script>"
 
 
@@ -29,13 +38,17 @@ async def test_a_link_opens_the_dashboard_once_and_leaves_no_token_in_the_url(ap
         link = (await client.post("/v1/dashboard/links")).json()["path"]
     async with api.http("none") as stranger:
         assert (await stranger.get("/")).status_code == 401
-        opened = await stranger.get(link)
+        for method, headers in EARLY:
+            seen = await stranger.request(method, link, headers=headers)
+            assert seen.status_code == 200 and "set-cookie" not in seen.headers, "the link is not used yet"
+        opened = await stranger.get(link, headers=OPENED)
         assert (opened.status_code, opened.headers["location"]) == (303, "/")
         cookie = opened.headers["set-cookie"]
         assert "HttpOnly" in cookie
         assert "SameSite=strict" in cookie
         stranger.cookies.clear()
-        assert (await stranger.get(link)).status_code == 401, "a link is used up"
+        assert (await stranger.get(link, headers=OPENED)).status_code == 401, "a link is used up"
+        assert (await stranger.get(link)).status_code == 401
 
 
 def test_a_link_and_an_idle_session_expire(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +311,7 @@ def test_a_link_of_the_command_opens_the_dashboard_of_an_agent(served: Daemon, h
     assert printed["url"].startswith(f"{served.url}/dashboard/sign-in?code=")
     assert served.token not in printed["url"]
     with httpx2.Client(base_url=served.url, timeout=60) as http:
-        assert http.get(printed["url"]).headers["location"] == "/"
+        assert http.get(printed["url"], headers=OPENED).headers["location"] == "/"
         page = http.get("/dashboard/memories").text
         assert "Cups are white." in page
         (memory_id,) = set(re.findall(r"/dashboard/memories/([0-9a-f-]{36})", page))
@@ -317,7 +330,9 @@ def test_the_daemon_prints_a_link_of_the_operator(served: Daemon) -> None:
         time.sleep(0.1)
     assert link is not None
     with httpx2.Client(base_url=served.url, timeout=60) as http:
-        assert http.get(link[1]).status_code == 303
+        page = http.get(link[1])
+        (code,) = re.findall(r'name="code" value="([^"]+)', page.text)
+        assert http.post("/dashboard/sign-in", content=urlencode({"code": code}), headers=FORM).status_code == 303
         assert "operator" in http.get("/").text
 
 

@@ -59,10 +59,16 @@ class BrowserSessions:
         _drop_oldest(self._links, MAX_LINKS)
         return code
 
+    def has_code(self, code: str) -> bool:
+        """Return whether a code can still open a session."""
+        created_at_ms, grant = self._links.get(_hash(code), (0.0, None))
+        return grant is not None and monotonic_ms() - created_at_ms <= LINK_SECONDS * 1_000
+
     def sign_in(self, code: str) -> str | None:
         """Open a session with a code and return the id of the session; None if the code is unknown, used or expired."""
-        created_at_ms, grant = self._links.pop(_hash(code), (0.0, None))
-        if grant is None or monotonic_ms() - created_at_ms > LINK_SECONDS * 1_000:
+        is_open = self.has_code(code)
+        _, grant = self._links.pop(_hash(code), (0.0, None))
+        if grant is None or not is_open:
             return None
         session_id = secrets.token_urlsafe(32)
         OWN_SECRETS.add("sign-in", session_id)

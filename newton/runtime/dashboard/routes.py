@@ -37,6 +37,7 @@ from newton.runtime.reports.charts import CHART_STYLE
 
 ASSETS = {"style.css": "text/css", "icon.svg": "image/svg+xml"}
 ASSET_HEADERS = {"Cache-Control": "private, max-age=300"}
+_PURPOSES = ("purpose", "sec-purpose", "x-purpose", "x-moz")  # headers of a request that no person made
 PAGES = (overview, memories, entities, context, decisions, calibration, conversations, rules, jobs, agents)
 
 
@@ -53,7 +54,8 @@ def mount_dashboard(app: FastAPI) -> FastAPI:
     pages = [route for module in PAGES for route in module.ROUTES]
     app.router.routes += [
         *(_route(method, path, partial(_serve_page, page=page)) for method, path, page in pages),
-        _route("GET", SIGN_IN_PATH, _sign_in),
+        _route("GET", SIGN_IN_PATH, _open_link),
+        _route("POST", SIGN_IN_PATH, _confirm_link),
         _route("POST", f"{PREFIX}/sign-out", partial(_serve_page, page=_sign_out)),
         _route("GET", f"{PREFIX}/assets/{{name}}", _serve_asset),
     ]
@@ -137,15 +139,41 @@ def _ask_to_sign_in(request: Request, *, typed: Mapping[str, str] | None = None)
     is_retry = request.method != "GET" or "retry" in request.query_params
     from_elsewhere = request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
     content = render_template(
-        "sign_in.html", reload=from_elsewhere and not is_retry, path=request.url.path, typed=typed or {}
+        "sign_in.html", reload=from_elsewhere and not is_retry, path=request.url.path, code="", typed=typed or {}
     )
     return HTMLResponse(content, status_code=401, headers=PAGE_HEADERS)
 
 
-async def _sign_in(request: Request) -> Response:
+async def _open_link(request: Request) -> Response:
+    """Open a session if a person follows a one-time link; another request gets a page with a button that opens it.
+
+    A link that is previewed, prefetched or checked stays unused.
+    """
+    sessions: BrowserSessions = request.app.state.browser_sessions
+    code = request.query_params.get("code", "")
+    if is_navigation(request.method, request.headers) or not sessions.has_code(code):
+        return _sign_in(request, code)
+    content = render_template("sign_in.html", reload=False, path="", code=code, typed={})
+    return HTMLResponse(content, headers=PAGE_HEADERS)
+
+
+async def _confirm_link(request: Request) -> Response:
+    """Open a session with the code that the button of that page sends."""
+    async with request.form(max_fields=MAX_FORM_FIELDS) as form:
+        return _sign_in(request, str(form.get("code", "")))
+
+
+def is_navigation(method: str, headers: Mapping[str, str]) -> bool:
+    """Return whether a browser says that a request opens a page for a person, rather than one that may be opened."""
+    is_early = any("prefetch" in headers.get(name, "") or "preview" in headers.get(name, "") for name in _PURPOSES)
+    is_page = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest", "document") == "document"
+    return method == "GET" and is_page and not is_early
+
+
+def _sign_in(request: Request, code: str) -> Response:
     """Open a session with the code of a one-time link, and redirect to a URL without it."""
     sessions: BrowserSessions = request.app.state.browser_sessions
-    session_id = sessions.sign_in(request.query_params.get("code", ""))
+    session_id = sessions.sign_in(code)
     if session_id is None:
         return _ask_to_sign_in(request)
     response = RedirectResponse(HOME_PATH, status_code=303, headers=PAGE_HEADERS)
