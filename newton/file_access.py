@@ -2,9 +2,10 @@
 
 import errno
 import os
+from collections.abc import Collection
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
-from stat import S_ISDIR, S_ISREG
+from stat import S_IMODE, S_ISDIR, S_ISREG, S_ISVTX
 
 NOT_REGULAR = "it is not a regular file"
 PASSED_PIPES = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")  # the input of a command, which its caller opened
@@ -54,3 +55,33 @@ def create_private(path: Path) -> BufferedWriter:
 def is_inside(path: Path, folder: Path) -> bool:
     """Return whether a path, with all its links followed, is in a folder."""
     return path.resolve().is_relative_to(folder.resolve())
+
+
+def find_exposure(folder: Path) -> str | None:
+    """Return who besides this user can enter a data folder, and why that stays; None if nobody can.
+
+    A folder that this user may close to others without harm has no reason: the result is an empty text.
+    """
+    status = folder.stat()
+    if not status.st_mode & 0o077:
+        return None
+    if status.st_uid != os.geteuid():
+        return "it belongs to another user"
+    is_shared = status.st_mode & S_ISVTX or folder.resolve() in (Path.home().resolve(), Path("/"))
+    return "it is not a folder of Newton's alone" if is_shared else ""
+
+
+def close_folder(folder: Path, *, kept: Collection[str]) -> bool:
+    """Take the access of other users to a data folder and its files away. Return False if there was none to take.
+
+    Files and folders with the names `kept` are left as they are. Raises OSError.
+    """
+    if not folder.is_dir() or find_exposure(folder) != "":
+        return False
+    folder.chmod(0o700)
+    for path in (*folder.glob("*"), *folder.glob("*/*")):
+        status = path.lstat()
+        is_own = status.st_uid == os.geteuid() and (S_ISREG(status.st_mode) or S_ISDIR(status.st_mode))
+        if is_own and not {path.name, path.parent.name} & {*kept}:
+            path.chmod(S_IMODE(status.st_mode) & 0o700)
+    return True

@@ -28,12 +28,14 @@ from newton.db.connection import open_database
 from newton.db.pool import Database
 from newton.db.server_paths import find_database_folder
 from newton.errors import NotFoundError
+from newton.file_access import close_folder
 from newton.heart.procedures import DISK_ORIGIN
 from newton.ids import derive_agent_id
 from newton.memory import agents, vectors
 from newton.memory.memory import TokenCounter
 from newton.memory.redaction.redactor import keep_household_codes
 from newton.providers.embedding_providers import embedder_for
+from newton.runtime.access.operator_token import TOKEN_FILE
 from newton.runtime.access.secret_values import register_secrets
 from newton.runtime.mcp_servers.servers import McpServerPool, load_servers
 from newton.runtime.model_directory import ModelDirectory
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 
 FrameTiebreak = Callable[[str, Sequence[Frame]], Awaitable[str | None]]
 
+CLOSED_NOTICE = "Other users could read the data folder {folder}. It is readable only by you now."
 ROOT_DATABASE_NOTICE = (
     "The database is in {folder}, because PostgreSQL does not run as root. Delete it together with the data folder."
 )
@@ -71,7 +74,7 @@ async def open_newton(
     `on_notice` receives a sentence for each skill file that cannot be read, and one that names the database folder if a
     new database lies outside the data folder.
     """
-    earlier_folder = _apply_settings(settings)
+    is_closed, earlier_folder = close_data_folder(settings.home), _apply_settings(settings)
     frame_set = _load_frame_set(settings)
     servers = load_servers(settings)
     register_secrets(settings, servers)
@@ -82,6 +85,8 @@ async def open_newton(
             database = open_database(settings, schema=data_folder("schema"), keep_alive=long_running)
             database_task = tasks.create_task(stack.enter_async_context(database))
         (configured, count_tokens), db = model_task.result(), database_task.result()
+        if on_notice and is_closed:
+            on_notice(CLOSED_NOTICE.format(folder=settings.home))
         if on_notice:
             _report_files(settings, skills, earlier_folder, on_notice)
         agent_id = await find_or_create_agent(db, settings.agent, clock, on_new_agent)
@@ -110,6 +115,17 @@ async def open_newton(
             await newton.procedures(DISK_ORIGIN).sync_from_disk(newton.skills)
         _limit_garbage_collections()
         yield newton
+
+
+def close_data_folder(home: Path) -> bool:
+    """Take the access of other users to an existing data folder away. Return whether they had any.
+
+    The operator's token is not touched: a token that others could read is refused.
+    """
+    try:
+        return close_folder(home, kept=(TOKEN_FILE, "postgres"))
+    except OSError:  # a start that cannot write says so itself
+        return False
 
 
 def _report_files(settings: Settings, skills: SkillSet, earlier_folder: Path, on_notice: Callable[[str], None]) -> None:

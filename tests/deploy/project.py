@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 COMPOSE_FILE = ROOT / "docker-compose.yml"
 BASE = "python:3.11-slim"
 READY_SECONDS = 180.0
+DB_PASSWORD = uuid4().hex
 
 
 def docker(*words: str, check: bool = True, **env: str) -> str:
@@ -148,10 +149,8 @@ class DaemonContainer:
 @contextmanager
 def project(image: str, *files: Path, **env: str) -> Generator[ComposeProject]:
     """A project that is not started yet."""
-    ports = {"NEWTON_PORT": "0", "NEWTON_DB_PORT": "0"}
-    made = ComposeProject(
-        name=f"newton-test-{uuid4().hex[:8]}", files=files, env={**ports, "NEWTON_IMAGE": image, **env}
-    )
+    usual = {"NEWTON_PORT": "0", "NEWTON_DB_PORT": "0", "NEWTON_DB_PASSWORD": DB_PASSWORD, "NEWTON_IMAGE": image}
+    made = ComposeProject(name=f"newton-test-{uuid4().hex[:8]}", files=files, env={**usual, **env})
     try:
         yield made
     finally:

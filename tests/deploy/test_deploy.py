@@ -14,7 +14,16 @@ import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.deploy.project import BASE, READY_SECONDS, ROOT, ComposeProject, DaemonContainer, docker, project
+from tests.deploy.project import (
+    BASE,
+    DB_PASSWORD,
+    READY_SECONDS,
+    ROOT,
+    ComposeProject,
+    DaemonContainer,
+    docker,
+    project,
+)
 from tests.fixture import BACKUP, read_told
 from tests.system.servers import wait
 
@@ -55,6 +64,14 @@ def test_the_embedded_database_is_not_in_the_image_and_says_so(image: str) -> No
     said = docker("run", "--rm", image, "remember", "Ana lives in Porto.", check=False)
     assert "This installation of Newton has no embedded PostgreSQL server." in said
     assert "DATABASE_URL" in said
+
+
+def test_without_a_password_of_the_database_nothing_starts(image: str) -> None:
+    with project(image) as made:
+        del made.env["NEWTON_DB_PASSWORD"]
+        said = made.run("up", "-d", "--no-build", check=False)
+        assert "NEWTON_DB_PASSWORD" in said and "write a password to .env" in said
+        assert docker("ps", "-aq", "--filter", f"name={made.name}").strip() == ""
 
 
 def test_it_runs_without_rights(running: ComposeProject) -> None:
@@ -127,7 +144,7 @@ def test_a_backup_is_restored(running: ComposeProject) -> None:
 
 def test_a_second_daemon_works_beside_the_first(running: ComposeProject, image: str) -> None:
     name, network = f"{running.name}-second", running.inspect("newton", "{{.HostConfig.NetworkMode}}")
-    env = "-e", "DATABASE_URL=postgresql://newton:newton@db:5432/newton"
+    env = "-e", f"DATABASE_URL=postgresql://newton:{DB_PASSWORD}@db:5432/newton"
     docker("run", "-d", "--rm", "--name", name, "--network", network, *env, "-p", "127.0.0.1:0:8700", image)
     try:
         second = DaemonContainer(name)
@@ -147,7 +164,7 @@ def test_secrets_come_from_files(image: str, quoting: Path, tmp_path: Path) -> N
         file.chmod(0o444)
     tmp_path.chmod(0o755)
     secrets = quoting, SECRETS_FILE, *_reading_password_file(tmp_path)
-    with project(image, *secrets, NEWTON_SECRETS=str(tmp_path)) as made:
+    with project(image, *secrets, NEWTON_SECRETS=str(tmp_path), NEWTON_DB_PASSWORD="") as made:
         made.starts()
         made.tells("The key lies under the mat.")
         assert "under the mat" in made.context("Where does the key lie?")

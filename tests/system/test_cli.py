@@ -329,6 +329,28 @@ def test_words_of_every_script_are_found(home: Path) -> None:
         assert told in ok(typed(home, "recall", word, **by_words))
 
 
+def test_an_existing_data_folder_is_closed_to_others_once(home: Path) -> None:
+    folder = home / "open"
+    (folder / "ledger").mkdir(parents=True)
+    (folder / "ledger" / "heads.json").write_text("{}", encoding="utf-8")
+    (folder / "chat_history").write_text("hello", encoding="utf-8")
+    opened = {folder: 0o755, folder / "ledger": 0o755, folder / "ledger" / "heads.json": 0o644}
+    for path, mode in opened.items():
+        path.chmod(mode)
+    own = {"NEWTON_DATA_DIR": str(folder)}
+    found = json.loads(typed(home, "doctor", "--json", **own).stdout)["findings"]
+    assert [one["state"] for one in found if "can read the data folder" in one["detail"]] == ["wrong"]
+    for path, mode in opened.items():
+        path.chmod(mode)  # the command has closed it
+    said = typed(home, "remember", "Cups are white.", **own).stderr
+    assert f"Other users could read the data folder {folder}" in said
+    assert [path.stat().st_mode & 0o777 for path in opened] == [0o700, 0o700, 0o600]
+    assert (folder / "chat_history").stat().st_mode & 0o777 == 0o600
+    assert "Other users" not in typed(home, "remember", "Plates are blue.", **own).stderr
+    found = json.loads(typed(home, "doctor", "--json", **own).stdout)["findings"]
+    assert [one["state"] for one in found if "can read the data folder" in one["detail"]] == ["ok"]
+
+
 @pytest.mark.slow
 def test_doctor_warns_of_a_database_that_knows_only_ascii(home: Path) -> None:
     async def make(dsn: str) -> None:

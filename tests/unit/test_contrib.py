@@ -55,6 +55,18 @@ def test_unit_and_compose_file_keep_secrets_in_files_and_state_restarts_and_limi
         assert {".env", "secrets"} <= {line.rstrip("/") for line in (ROOT / name).read_text().splitlines()}
 
 
+def test_the_database_has_no_password_that_is_known_to_others() -> None:
+    compose = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    services: dict[str, dict[str, Any]] = parse_trusted(compose)["services"]
+    password = services["db"]["environment"]["POSTGRES_PASSWORD"]
+    url = services["newton"]["environment"]["DATABASE_URL"]
+    assert re.fullmatch(r"\$\{NEWTON_DB_PASSWORD\?.+\.env.*\}", password), "required, with the remedy"
+    assert re.fullmatch(r"postgresql://newton:\$\{NEWTON_DB_PASSWORD\?.+\}@db:5432/newton", url)
+    for name in ("docker-compose.yml", "contrib/docker-compose.secrets.yml", "docs/deploying.md", "README.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert not re.search(r"PASSWORD:-|newton:newton@", text), name
+
+
 def test_an_installation_without_the_server_says_so_and_makes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from newton.content.documents import DocumentError, load_bytes
 from newton.content.skills import find_skills, read_skill
 from newton.content.yaml_files import load_yaml
 from newton.errors import InputError, NewtonError
-from newton.file_access import NOT_REGULAR, open_regular, read_regular
+from newton.file_access import NOT_REGULAR, close_folder, find_exposure, open_regular, read_regular
 from newton.runtime.hooks import installation, transcript
 from newton.runtime.mcp_servers.servers import read_server_file
 from newton.runtime.transfer.exports.export_detection import find_source
@@ -146,3 +146,19 @@ def test_a_folder_of_skills_is_read_inside_of_it(tmp_path: Path, secret: Path) -
     found = find_skills(tmp_path / "inside")
     assert found.skills == {} and "outside of" in str(list(found.errors.values()))
     assert list(find_skills(secret.parent).skills) == ["mend-a-tap"]
+
+
+def test_a_shared_folder_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    assert find_exposure(folder) and not close_folder(folder, kept=())
+    folder.chmod(0o755)
+    monkeypatch.setenv("HOME", str(folder))
+    assert find_exposure(folder) and not close_folder(folder, kept=())
+    assert folder.stat().st_mode & 0o777 == 0o755
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (folder / "operator.token").write_text("nwo_", encoding="utf-8")
+    (folder / "operator.token").chmod(0o644)
+    assert find_exposure(folder) == "" and close_folder(folder, kept=("operator.token",))
+    assert find_exposure(folder) is None and (folder / "operator.token").stat().st_mode & 0o777 == 0o644

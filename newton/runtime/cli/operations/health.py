@@ -22,6 +22,7 @@ from cyclopts import Parameter
 from newton import __version__
 from newton.db.server_paths import SERVER_USER, OrphanedDatabase, find_orphans
 from newton.errors import NewtonError
+from newton.file_access import find_exposure
 from newton.providers.upstreams import list_upstreams
 from newton.runtime import daemon_address
 from newton.runtime.cli.daemon_requests import DaemonRequests, read_state
@@ -74,10 +75,24 @@ def _list_used_settings(settings: Settings) -> dict[str, object]:
 async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[HealthFinding]:
     yield HealthFinding("ok", f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
     yield await _check_daemon(settings.home)
+    if settings.home.is_dir():
+        yield _check_data_folder(settings.home)
     async for finding in _check_services(settings, verify=verify):
         yield finding
     for orphan in await asyncio.to_thread(find_orphans):
         yield describe_orphan(orphan, is_root=os.geteuid() == 0)
+
+
+def _check_data_folder(home: Path) -> HealthFinding:
+    """Return the finding on who can read the data folder."""
+    reason = find_exposure(home)
+    if reason is None:
+        return HealthFinding("ok", f"only you can read the data folder {home}")
+    if reason:
+        hint = "Set NEWTON_DATA_DIR to a folder of your own, and move the files there."
+        return HealthFinding("wrong", f"other users can read the data folder {home}: {reason}", hint)
+    hint = f"The next start of Newton changes that; `chmod 700 {shlex.quote(str(home))}` does so now."
+    return HealthFinding("wrong", f"other users can read the data folder {home}", hint)
 
 
 async def _check_services(settings: Settings, *, verify: bool) -> AsyncGenerator[HealthFinding]:
