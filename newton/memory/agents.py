@@ -44,6 +44,13 @@ async def list_user_agents(db: Database, parent_id: UUID) -> dict[UUID, str]:
     return {row["agent_id"]: row["name"] for row in rows}
 
 
+async def count_user_agents(db: Database, parent_id: UUID, *, since: datetime) -> tuple[int, int]:
+    """Return how many users of an agent have a memory of their own, and how many of them got it after `since`."""
+    async with db.worker_transaction() as tx:
+        row = await SQL["count_user_agents"].fetch_one(tx, parent_agent_id=parent_id, since=since)
+    return (row["total"], row["recent"]) if row else (0, 0)
+
+
 async def get_or_create_agent(db: Database, name: str, *, now: datetime) -> UUID:
     """Return the id of the agent with this name; create the agent if it is new. Raises InputError for a bad name."""
     if not NAME_PATTERN.fullmatch(name):

@@ -36,6 +36,12 @@ from runtime.agents
 where parent_agent_id = $1
 order by name;
 
+-- name: count_user_agents(parent_agent_id, since)
+-- Run as newton_worker, for the same reason.
+select count(*)::integer as total, (count(*) filter (where created_at > $2))::integer as recent
+from runtime.agents
+where parent_agent_id = $1;
+
 -- name: list_names()
 -- Run as newton_worker: the application role sees one agent only. The memories of users are not listed.
 select name

@@ -5,13 +5,14 @@ import shutil
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from functools import cached_property
 from uuid import UUID
 from weakref import WeakValueDictionary
 
 from newton.clock import monotonic_ms
 from newton.content.ui_tasks import UiTask, load_ui_tasks
-from newton.errors import DatabaseError, InputError, NotFoundError
+from newton.errors import DatabaseError, ForbiddenError, InputError, NotFoundError, OverloadedError
 from newton.heart import censors
 from newton.heart.censors import CensorRule
 from newton.heart.identity import identity_store
@@ -19,10 +20,12 @@ from newton.heart.identity.identity_store import IdentityEdit
 from newton.heart.procedures import DISK_ORIGIN
 from newton.ids import derive_agent_id
 from newton.memory import agents, vectors
+from newton.runtime.access.tokens import MAX_USERS, read_max_users
 from newton.runtime.bootstrap import open_for_agent
 from newton.runtime.wiring import AgentServices
 
 MAX_USER_LENGTH = 500
+USERS_PER_HOUR = 60  # new ones; in proportion for a token that may add more than `MAX_USERS`
 ORIGIN = "user memory"
 CREATION_REASON = "copied from the parent agent when the memory of the user was created"
 
@@ -39,16 +42,35 @@ def clean_user(user: str) -> str:
     return cleaned
 
 
-async def create_user_memory(parent: AgentServices, user: str) -> str:
+async def check_user_limits(parent: AgentServices, max_users: int) -> None:
+    """Raise an error if the agent has the users that a token may add, or got too many in the last hour.
+
+    A user costs rows in most tables, and whoever holds a token chooses the names. Raises ForbiddenError and
+    OverloadedError.
+    """
+    hourly = max(USERS_PER_HOUR, max_users * USERS_PER_HOUR // MAX_USERS)
+    since = parent.scope.now() - timedelta(hours=1)
+    total, recent = await agents.count_user_agents(parent.scope.db, parent.scope.agent_id, since=since)
+    if total >= max_users:
+        what = f"The agent has {total:,} users with a memory of their own; this token may add none above {max_users:,}."
+        hint = "`newton tokens create NAME --per-user --max-users NUMBER` creates a token for more users."
+        raise ForbiddenError(what, hint=hint, param="user")
+    if recent >= hourly:
+        what = f"{recent:,} users got a memory of their own within an hour; this token may add {hourly:,} an hour."
+        raise OverloadedError(what, hint="Try again later. Known users are served meanwhile.", param="user")
+
+
+async def create_user_memory(parent: AgentServices, user: str, *, max_users: int = MAX_USERS) -> str:
     """Return the name of the agent that stores the memory of a user; create this agent if it does not exist.
 
     A new agent gets a copy of the parent's identity and censors, so that the operator's rules apply from the first
-    message.
+    message. Raises the errors of `check_user_limits`.
     """
     name = agents.name_user_agent(parent.settings.agent, user)
     db, now = parent.scope.db, parent.scope.now()
     if await agents.exists(db, name):
         return name
+    await check_user_limits(parent, max_users)
     identity = await parent.identity(ORIGIN).get()
     listed = await parent.censors(ORIGIN).list_censors()
     scope = replace(parent.scope.at(ORIGIN, "user"), agent_id=derive_agent_id(name))
@@ -145,14 +167,18 @@ class AgentRegistry:
         await agents.get_or_create_agent(self.default.scope.db, name, now=self.default.scope.now())
         return await self.get(name)
 
-    async def get_for_user(self, parent: AgentServices, user: str) -> AgentServices:
+    async def get_for_user(self, parent: AgentServices, user: str, *, token: str) -> AgentServices:
         """Return the services of the separate memory that the agent `parent` keeps for one user; create it if needed.
 
-        The memory uses the default chat model of `parent`, unless it has a default model itself.
+        The memory uses the default chat model of `parent`, unless it has a default model itself. `token` limits the
+        number of users. Raises the errors of `check_user_limits`.
         """
         name = agents.name_user_agent(parent.settings.agent, user)
         if derive_agent_id(name) not in self._agents:
-            await create_user_memory(parent, user)
+            async with parent.scope.transaction() as tx:
+                max_users = await read_max_users(tx, token)
+            async with self._lock(parent.scope.agent_id):  # so that concurrent requests do not exceed the number
+                await create_user_memory(parent, user, max_users=max_users)
         newton = await self.get(name)
         return replace(newton, default_model=newton.default_model or parent.default_model, is_user_memory=True)
 

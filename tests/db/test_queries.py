@@ -43,7 +43,12 @@ AGENTLESS = {
 # A model is the same for every agent: one of the two tables that these read has none.
 MODELS = {"memory/vectors.sql:get_active_model"}
 # run as newton_worker, which sees every agent's name and place in the queue and nothing else
-ACROSS = ("runtime/jobs/claims.sql:", "memory/agents.sql:list_names", "memory/agents.sql:list_user_agents")
+ACROSS = (
+    "runtime/jobs/claims.sql:",
+    "memory/agents.sql:list_names",
+    "memory/agents.sql:list_user_agents",
+    "memory/agents.sql:count_user_agents",
+)
 # What must name the agent in another way than `agent_id = $1`.
 INSERTS = re.compile(r"^(--[^\n]*\n)*\s*insert into", re.IGNORECASE)
 STATEMENT = re.compile(

@@ -11,6 +11,8 @@ import openai
 import pytest
 
 from newton.agent.prompting.system_prompt import TEMPLATE
+from newton.runtime import agent_registry
+from newton.runtime.access import tokens
 from tests.endpoint import fails, says
 from tests.system.scripted import Talk, talking_within
 from tests.system.typed import ok, typed
@@ -148,6 +150,45 @@ async def test_a_request_without_a_user_or_with_two_is_refused(talk: Talk, home:
         await said(talk, talk.token, "Who am I?", user="alice")
     both = await asyncio.to_thread(typed, home, "tokens", "create", "both", "--per-user", "--shared-users")
     assert both.returncode != 0 and "Give --per-user or --shared-users" in both.stderr
+
+
+async def refusal(talk: Talk, token: str, user: str) -> tuple[int, str]:
+    """The status of a request of a user, and the problem with its remedy."""
+    shown = {"Authorization": f"Bearer {token}", "X-Newton-User": user}
+    answer = await talk.post("/v1/recall", {"query": "anything"}, **shown)
+    body = answer.json()
+    return answer.status_code, f"{body.get('detail')} {body.get('hint')}"
+
+
+async def test_a_token_adds_users_up_to_its_number(talk: Talk, home: Path) -> None:
+    token = await a_token(home, "--per-user", "--max-users", "2")
+    answers = await asyncio.gather(*(refusal(talk, token, f"user {number}") for number in range(6)))
+    assert sorted(status for status, _ in answers) == [200, 200, 403, 403, 403, 403]
+    refused = next(said for status, said in answers if status == 403)
+    assert "2 users" in refused and "--max-users" in refused
+    served = [number for number, (status, _) in enumerate(answers) if status == 200]
+    assert [(await refusal(talk, token, f"user {number}"))[0] for number in served] == [200, 200], "known users stay"
+    with pytest.raises(openai.PermissionDeniedError):
+        await said(talk, token, "Hello.", user="another")
+    wrong = await asyncio.to_thread(typed, home, "tokens", "create", "x", "--max-users", "2")
+    assert wrong.returncode != 0 and "--per-user" in wrong.stderr
+
+
+async def test_a_token_adds_few_users_an_hour_and_a_larger_one_more(
+    talk: Talk, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = f"crowd{uuid4().hex[:8]}"
+    token = await a_token(home, "--per-user", agent=agent)
+    larger = ("tokens", "create", "more", "--per-user", "--max-users", "2000", "--agent", agent, "--json")
+    monkeypatch.setattr(agent_registry, "USERS_PER_HOUR", 3)
+    assert [(await refusal(talk, token, f"user {number}"))[0] for number in range(5)] == [200] * 3 + [429] * 2
+    assert "Known users are served" in (await refusal(talk, token, "user 4"))[1]
+    assert (await refusal(talk, token, "user 0"))[0] == 200
+    more = json.loads(await newton(home, *larger))["token"]
+    assert [(await refusal(talk, more, f"user {number}"))[0] for number in range(3, 8)] == [200] * 3 + [429] * 2
+    monkeypatch.undo()
+    assert (agent_registry.USERS_PER_HOUR, tokens.MAX_USERS) == (60, 1_000)
+    assert (await refusal(talk, token, "user 7"))[0] == 200
 
 
 async def test_the_memory_of_a_user_begins_with_the_rules_of_the_agent(talk: Talk, home: Path) -> None:

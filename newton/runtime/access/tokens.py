@@ -22,12 +22,17 @@ SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)  # each scope includes tho
 UserPolicy = Literal["per_user", "shared"]
 
 PREFIX = "nwt_"
+MAX_USERS = 1_000  # with a memory of their own, unless the token says another number
 SECRET_BYTES = 32
 PACKED_BYTES = 16 + 16 + SECRET_BYTES  # the ids of the agent and the token, and the secret
 
 
 class AgentToken(NamedTuple):
-    """A stored token without its secret. `users` is the user policy, explained in `TokenClaims`."""
+    """A stored token without its secret. `users` is the user policy, explained in `TokenClaims`.
+
+    `max_users` is how many users with a memory of their own the agent may have for this token to add one; None stands
+    for `MAX_USERS`.
+    """
 
     token_id: UUID
     name: str
@@ -37,6 +42,7 @@ class AgentToken(NamedTuple):
     revoked_at: datetime | None
     used_at: datetime | None
     users: UserPolicy | None
+    max_users: int | None
 
 
 class TokenClaims(NamedTuple):
@@ -56,19 +62,24 @@ class TokenClaims(NamedTuple):
 
 
 class TokenDraft(NamedTuple):
-    """The options of a token to create. `users` is the user policy, explained in `TokenClaims`."""
+    """The options of a token to create. `users` and `max_users` are explained in `AgentToken`."""
 
     name: str
     scope: TokenScope = "write"
     expires_at: datetime | None = None
     users: UserPolicy | None = None
+    max_users: int | None = None
 
 
 async def create_token(tx: Tx, draft: TokenDraft, *, agent_id: UUID, now: datetime) -> str:
     """Create a token and return its text; the database keeps only a hash of it.
 
-    Raises InputError for an expiry in the past, and ConflictError if an active token of the agent has this name.
+    Raises InputError for an expiry in the past, and for a wrong number of users; ConflictError if
+    an active token of the agent has this name.
     """
+    if draft.max_users is not None and (draft.users != "per_user" or draft.max_users < 1):
+        what = "The number of users is at least 1, and only for a token that keeps a memory for each user."
+        raise InputError(what, hint="Give --per-user (`users`: `per_user`) and a number, or omit both.")
     if draft.expires_at is not None and draft.expires_at <= now:
         raise InputError(
             "The expiry of the token is in the past.", hint="Give a time in the future, or omit the expiry."
@@ -127,6 +138,14 @@ async def bind_user(tx: Tx, text: str, user: str) -> bool:
     assert ids is not None, "the token is verified"
     row = await SQL["bind_user"].fetch_one(tx, agent_id=ids[0], token_id=ids[1], first_user=hash_user(user))
     return row is not None and row["first_user"] == hash_user(user)
+
+
+async def read_max_users(tx: Tx, text: str) -> int:
+    """Return how many users with a memory of their own the agent of a verified token may have for it to add one."""
+    ids = parse_token_ids(text)
+    assert ids is not None, "the token is verified"
+    row = await SQL["read_max_users"].fetch_one(tx, agent_id=ids[0], token_id=ids[1])
+    return (row and row["max_users"]) or MAX_USERS
 
 
 async def list_tokens(tx: Tx, *, agent_id: UUID) -> list[AgentToken]:

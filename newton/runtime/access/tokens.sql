@@ -1,6 +1,6 @@
--- name: insert_token(agent_id, token_id, name, scope, hash, now, expires_at, users)
-insert into runtime.tokens (agent_id, token_id, name, scope, hash, created_at, expires_at, users)
-select $1, $2, $3, $4, $5, $6, $7, $8
+-- name: insert_token(agent_id, token_id, name, scope, hash, now, expires_at, users, max_users)
+insert into runtime.tokens (agent_id, token_id, name, scope, hash, created_at, expires_at, users, max_users)
+select $1, $2, $3, $4, $5, $6, $7, $8, $9
 where not exists (
     select from runtime.tokens
     where agent_id = $1 and name = $3 and revoked_at is null and (expires_at is null or expires_at > $6)
@@ -12,10 +12,15 @@ select agent, scope, users, first_user, name
 from runtime.authenticate_token($1, $2, $3, $4);
 
 -- name: list_tokens(agent_id)
-select token_id, name, scope, created_at, expires_at, revoked_at, used_at, users
+select token_id, name, scope, created_at, expires_at, revoked_at, used_at, users, max_users
 from runtime.tokens
 where agent_id = $1
 order by created_at, token_id;
+
+-- name: read_max_users(agent_id, token_id)
+select max_users
+from runtime.tokens
+where agent_id = $1 and token_id = $2;
 
 -- name: bind_user(agent_id, token_id, first_user)
 -- The first user stays: of two concurrent requests, one changes nothing.

@@ -81,7 +81,7 @@ class AuthenticatedCaller:
 
         If the token's user policy is "per_user", this is a separate memory of the user, created on first use; otherwise
         it is the agent's memory. Raises InputError for an invalid user name or if the request already names another
-        user, and ForbiddenError if the token may not serve this user.
+        user, ForbiddenError if the token may not serve this user, and OverloadedError for too many new users.
         """
         user = clean_user(user)
         if self.user is not None:
@@ -95,7 +95,8 @@ class AuthenticatedCaller:
         if self.claims is None or self.token is None:
             raise ForbiddenError("The operator's token cannot act for a user.", hint=USERS_HINT)
         if self.claims.users == "per_user":
-            return replace(self, selected=await agents.get_for_user(self.token_agent, user), user=user)
+            selected = await agents.get_for_user(self.token_agent, user, token=self.token)
+            return replace(self, selected=selected, user=user)
         if self.claims.users is None and self.claims.first_user != tokens.hash_user(user):
             await self._bind_user(self.token, user)
         return replace(self, user=user)

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from newton.errors import InputError
 from newton.memory import hygiene
 from newton.runtime.access import tokens
-from newton.runtime.access.tokens import AgentToken, TokenDraft, TokenScope, UserPolicy
+from newton.runtime.access.tokens import MAX_USERS, AgentToken, TokenDraft, TokenScope, UserPolicy
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
@@ -38,6 +38,10 @@ async def create_token(
     shared_users: Annotated[
         bool, Parameter(negative=(), help="Let all users that requests name share the memory of the agent.")
     ] = False,
+    max_users: Annotated[
+        int | None,
+        Parameter(help=f"With --per-user, add new users up to this number of the agent (default: {MAX_USERS})."),
+    ] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -55,7 +59,7 @@ async def create_token(
         now = newton.scope.now()
         expires_at = None if days is None else now + timedelta(days=days)
         async with newton.scope.transaction() as tx:
-            draft = TokenDraft(name, scope, expires_at, users)
+            draft = TokenDraft(name, scope, expires_at, users, max_users)
             text = await tokens.create_token(tx, draft, agent_id=newton.scope.agent_id, now=now)
     if json:
         formatting.print_json(
@@ -65,6 +69,7 @@ async def create_token(
                 "scope": scope,
                 "agent": settings.agent,
                 "users": users,
+                "max_users": max_users,
                 "expires_at": _to_json_value(expires_at),
             }
         )

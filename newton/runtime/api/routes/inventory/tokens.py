@@ -9,7 +9,7 @@ from pydantic import Field
 from newton.agent.field_types import Name, Timestamp
 from newton.operations.results import ItemList
 from newton.runtime.access import tokens
-from newton.runtime.access.tokens import TokenDraft, TokenScope, UserPolicy
+from newton.runtime.access.tokens import MAX_USERS, TokenDraft, TokenScope, UserPolicy
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.auth import AdminAccess, AuthenticatedCaller
 from newton.runtime.api.base_models import PathId, RequestModel, ResponseModel, with_example
@@ -33,6 +33,13 @@ class CreateTokenRequest(RequestModel):
         description="With `per_user`, each user that a request names has a separate memory; with `shared`, all users"
         " share the memory of the agent. Default: the token serves one user.",
     )
+    max_users: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        description="With `per_user`, the number of users of the agent up to which the token adds new ones. Default:"
+        f" {MAX_USERS}. Each hour it adds at most 6 % of them.",
+    )
 
 
 class AgentTokenInfo(ResponseModel):
@@ -46,6 +53,7 @@ class AgentTokenInfo(ResponseModel):
     revoked_at: datetime | None
     used_at: datetime | None
     users: UserPolicy | None
+    max_users: int | None
 
 
 class CreateTokenResponse(ResponseModel):
@@ -56,6 +64,7 @@ class CreateTokenResponse(ResponseModel):
     scope: TokenScope
     agent: str
     users: UserPolicy | None
+    max_users: int | None
     expires_at: datetime | None
 
 
@@ -74,7 +83,7 @@ async def create_token(
 ) -> CreateTokenResponse:
     """Create a token for an agent. Only this response contains the token. Needs the operator's token."""
     newton = await _get_agent(name, request, caller)
-    draft = TokenDraft(body.name, body.scope, body.expires_at, body.users)
+    draft = TokenDraft(body.name, body.scope, body.expires_at, body.users, body.max_users)
     async with newton.scope.transaction() as tx:
         text = await tokens.create_token(tx, draft, agent_id=newton.scope.agent_id, now=newton.scope.now())
     return CreateTokenResponse.from_source(body, token=text, agent=name)
