@@ -21,7 +21,7 @@ from tests.system.served import Api
 from tests.system.typed import create_agents, typed
 
 # requests that no person made by following the link
-EARLY = (
+EARLY: tuple[tuple[str, dict[str, str]], ...] = (
     ("HEAD", OPENED),
     ("GET", {}),
     ("GET", {"User-Agent": "Slackbot-LinkExpanding 1.0"}),

@@ -145,7 +145,7 @@ async def read_max_users(tx: Tx, text: str) -> int:
     ids = parse_token_ids(text)
     assert ids is not None, "the token is verified"
     row = await SQL["read_max_users"].fetch_one(tx, agent_id=ids[0], token_id=ids[1])
-    return (row and row["max_users"]) or MAX_USERS
+    return (row["max_users"] if row else None) or MAX_USERS
 
 
 async def list_tokens(tx: Tx, *, agent_id: UUID) -> list[AgentToken]:
