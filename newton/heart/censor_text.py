@@ -5,20 +5,16 @@ encoded as base64, hexadecimal digits, percent escapes or character references. 
 and encoded parts of a text are decoded.
 """
 
-import base64
-import binascii
 import functools
-import html
 import re
 import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
-from urllib.parse import unquote
 
+from newton.text.encoded_parts import find_encoded_parts, unescape
 from newton.text.stems import TERM, stem_word
 
 _MAX_DEPTH = 2  # of encodings within encodings
-_MIN_ENCODED_CHARS = 12
 _MIN_SPELLED_LETTERS = 4
 
 # A passage that is compared by meaning: a sentence, so that nothing beside it dilutes what it means; at most as many
@@ -55,12 +51,6 @@ _LOOK_ALIKES = str.maketrans(
 _TO_CYRILLIC = str.maketrans("aeopcxyisjhkmtb", "аеорсхуіѕјһкмтв")
 _DIGITS = str.maketrans("0134578", "oleastb")
 _DIGIT_IN_WORD = re.compile(r"(?<=[^\W\d_])\d|\d(?=[^\W\d_])")
-
-_BASE64 = re.compile(rf"[A-Za-z0-9+/_-]{{{_MIN_ENCODED_CHARS},}}={{0,2}}")
-_HEX = re.compile(rf"[0-9A-Fa-f]{{{_MIN_ENCODED_CHARS},}}")
-_HEX_PAIRS = re.compile(r"(?:[\\%]?x?[0-9A-Fa-f]{2}[ :,]){5,}[\\]?x?[0-9A-Fa-f]{2}|(?:\\x[0-9A-Fa-f]{2}){4,}")
-_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
-_UNICODE_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})")
 
 
 class SearchedText(NamedTuple):
@@ -158,38 +148,8 @@ def fold_look_alikes(text: str) -> str:
 
 
 def _decode_parts(text: str) -> Iterator[str]:
-    for match in _BASE64.finditer(text):
-        yield from _decode_base64(match[0])
-    for match in _HEX.finditer(text):
-        yield from _decode_hex(match[0])
-    for match in _HEX_PAIRS.finditer(text):
-        yield from _decode_hex(re.sub(r"[^0-9A-Fa-f]", "", match[0]))
-    if "%" in text and _PERCENT.search(text):
-        yield unquote(text)
-    if "&" in text and (unescaped := html.unescape(text)) != text:
-        yield unescaped
-    if "\\u" in text:
-        yield _UNICODE_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
-
-
-def _decode_base64(part: str) -> Iterator[str]:
-    body = part.rstrip("=").replace("-", "+").replace("_", "/")
-    if len(body) % 4 != 1:
-        yield from _decode_utf8(base64.b64decode(body + "=" * (-len(body) % 4)))
-
-
-def _decode_hex(part: str) -> Iterator[str]:
-    if len(part) % 2 == 0:
-        yield from _decode_utf8(binascii.unhexlify(part))
-
-
-def _decode_utf8(raw: bytes) -> Iterator[str]:
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        return
-    if all(character.isprintable() or character.isspace() for character in text):
-        yield text
+    yield from (decoded for _, _, decoded in find_encoded_parts(text))
+    yield from unescape(text)
 
 
 def _iter_words(folded: str) -> Iterator[str]:

@@ -88,6 +88,9 @@ SECRETS: dict[str, tuple[str, ...]] = {
     "password-hash": ("$2b$12$" + MIXED[:53], "pbkdf2_sha256$600000$" + MIXED[:22] + "$" + MIXED[:43] + "="),
     "discord-token": ("M" + MIXED[:23] + "." + MIXED[:6] + "." + MIXED[:27],),
     "database-password": ("db.internal:5432:shop:app:hunter2", "localhost:*:*:app:hunter2"),
+    "encrypted-vault": ("$ANSIBLE_VAULT;1.1;AES256\n" + HEX[:80] + "\n" + HEX[:40],),
+    "matrix-token": ("syt_YW5uYQ_" + MIXED[:20] + "_a1B2c3",),
+    "session-cookie": ("_|WARNING:-DO-NOT-SHARE-THIS.--Sharing-this-will-allow|_" + HEX[:64],),
     "one-time-code": ("258266 is your login code",),
     "url-password": ("postgres://ana:hunter2@db.example/x", "redis://:hunter2@db", "http://u:hun#ter2@2@db"),
 }

@@ -1,6 +1,7 @@
 """Secrets are redacted on labelled lines, half of which were not used to write the patterns, and counted by call."""
 
 import asyncio
+import base64
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -115,6 +116,23 @@ def test_lines_of_a_second_author_are_redacted() -> None:
     assert len(missed) <= 0.02 * len(cleaned), missed
     changed = [line for line in lines["harmless"] if redact_secrets(line) != line]
     assert len(changed) <= 0.01 * len(lines["harmless"]), changed
+
+
+@pytest.mark.usefixtures("redacted_household")
+def test_secrets_of_no_known_service_are_found_by_their_class() -> None:
+    lines = parse_trusted((ROOT / "tests/data/secret_classes.yaml").read_text(encoding="utf-8"))
+    missed = [text for _, text, secret in lines["secrets"] if remains(secret, redact_secrets(text))]
+    assert len(missed) <= 0.03 * len(lines["secrets"]), missed
+    assert [line for line in lines["harmless"] if redact_secrets(line) != line] == []
+
+
+def test_an_encoded_secret_is_redacted_and_an_encoded_picture_is_not() -> None:
+    config = b"DB_PASSWORD=hunter2!x, and the port is 5432"
+    for written in (base64.b64encode(config).decode(), config.hex(), config.hex(" ")):
+        assert redact_secrets(f"it is {written} now") == "it is [REDACTED:secret] now"
+    picture = "data:image/png;base64," + base64.b64encode(bytes(range(200))).decode()
+    harmless = base64.b64encode(b"The meeting is at nine in the small room.").decode()
+    assert [redact_secrets(one) for one in (picture, harmless)] == [picture, harmless]
 
 
 def test_a_label_within_another_word_and_chords_reveal_no_secret() -> None:

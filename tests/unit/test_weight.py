@@ -12,9 +12,9 @@ from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
     "lines of newton": 108_500,
-    "modules of newton": 595,
+    "modules of newton": 597,
     "classes that only carry data": 832,
-    "lines of tests": 80_000,
+    "lines of tests": 80_100,
     "lines of docs": 7_200,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

@@ -7,7 +7,7 @@ number of rules.
 import base64
 import binascii
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from newton.memory.redaction.rule_files import load_rules
@@ -22,9 +22,9 @@ _MIN_QUOTED_CHARS = 6
 _MIN_DIGITS = 6  # of a password without letters
 
 _PLACEHOLDER = re.compile(
-    r"[\[<{$%*•.]|change.?me|your[ _-]|example|redacted|placeholder|x{3,}|self\.|this\.|os\.|process\.|env\b|settings\."
-    r"|config\.|args\.|(?:hidden|secret|password|passwd|dummy|none|null|nil|true|false|empty|undefined|required|optional|string|bool|int"
-    r"|str|input)$|get[_A-Z(]",
+    r"[\[<{$%*•.]|!(?:vault|secret|ref|sub)\b|change.?me|your[ _-]|example|redacted|placeholder|x{3,}"
+    r"|(?:self|this|os|process)\.|env\b|settings\.|config\.|args\.|(?:hidden|secret|password|passwd|dummy|none|null|nil|true|false|empty"
+    r"|undefined|required|optional|string|bool|int|str|input)$|get[_A-Z(]",
     re.IGNORECASE,
 )
 _CODE = re.compile(r"[(\[{]|[A-Za-z_]\w*\.[A-Za-z_]\w*(?:\.\w+)*$|/(?:run|etc|home|var|usr|work|tmp|dev)/|[A-Za-z]:\\")
@@ -41,7 +41,14 @@ _HOUSEHOLD = re.compile(r"\bwi-?fi\b|\bwlan\b|\bguest network\b|\bhotspot\b")
 _HOUSEHOLD_CHARS = 60
 _HEX = re.compile(r"[0-9A-Fa-f-]+$")
 _VARIABLE = re.compile(r"\s{0,20}(?:export |set |ENV )?[A-Z][A-Z0-9_]{2,60}=$")
+_PROSE_WORD = re.compile(
+    r"\b(?:the|your|and|for|are|was|but|not|from|has|our|his|her|der|die|das|und|que|los|les|des|dos|del|per)\b"
+)
+_MIN_PROSE_WORDS, _MIN_SYMBOLS = 2, 3
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
+
+
+Labels = Mapping[str, Sequence[int]]  # the positions at which each label in a text ends
 
 
 class LabelledValue(NamedTuple):
@@ -65,32 +72,35 @@ class SecretSpan(NamedTuple):
     kind: str
 
 
+def find_labels(text: str, lowered: str, labels: Iterable[str]) -> Labels:
+    """Return for each label that is in the text the positions at which it ends, but not those within another word."""
+    found: dict[str, list[int]] = {}
+    for label in labels:
+        position = lowered.find(label)
+        while position >= 0:
+            end = position + len(label)
+            if is_label(text, lowered, position, end):
+                found.setdefault(label, []).append(end)
+            position = lowered.find(label, end)
+    return found
+
+
 def find_labelled_values(
-    text: str, lowered: str, labels: Container[str], *, keep_household: bool = False
+    text: str, lowered: str, labels: Labels, *, keep_household: bool = False
 ) -> Iterator[SecretSpan]:
     """Yield the secrets that follow a label, such as "password: ".
 
-    `lowered` is the text in lower case, of the same length, and `labels` are those that it contains. With
-    `keep_household`, the password of a Wi-Fi in a sentence is not a secret.
+    `lowered` is the text in lower case, of the same length, and `labels` are the positions of those that it contains.
+    With `keep_household`, the password of a Wi-Fi in a sentence is not a secret.
     """
-    for rule in LABELLED_VALUES:
-        for label in rule.labels:
-            if label in labels:
-                yield from _find_after_label(rule, label, text, lowered, keep_household=keep_household)
-
-
-def _find_after_label(
-    rule: LabelledValue, label: str, text: str, lowered: str, *, keep_household: bool
-) -> Iterator[SecretSpan]:
-    position = lowered.find(label)
-    while position >= 0:
-        end = position + len(label)
-        match = rule.pattern.match(text, end) if is_label(text, lowered, position, end) else None
-        is_kept = keep_household and _is_of_household(rule, lowered, end, match)
-        if match and rule.is_secret(match) and not is_kept:
-            yield SecretSpan(match.start("value"), match.end("value"), rule.kind)
-            end = match.end("value")
-        position = lowered.find(label, end)
+    for number, label in sorted((number, one) for one in labels for number in _USES.get(one, ())):
+        rule, last = LABELLED_VALUES[number], 0
+        for end in labels[label]:
+            match = rule.pattern.match(text, end) if end - len(label) >= last else None
+            is_kept = keep_household and _is_of_household(rule, lowered, end, match)
+            if match and rule.is_secret(match) and not is_kept:
+                last = match.end("value")
+                yield SecretSpan(match.start("value"), last, rule.kind)
 
 
 def is_label(text: str, lowered: str, start: int, end: int) -> bool:
@@ -213,17 +223,59 @@ def _always(match: re.Match[str]) -> bool:
     return True
 
 
+def _is_flag_value(match: re.Match[str]) -> bool:
+    """Return whether the argument of a flag is a literal, and no path or other flag."""
+    return _is_login(match) and is_literal(match["value"]) and not match["value"].startswith(("-", "/", "."))
+
+
+def _is_strong_flag(match: re.Match[str]) -> bool:
+    """Return whether the argument of a flag such as -p can only be a password: `-p 8080:80` is a port."""
+    value = match["value"]
+    has_symbol = any(not character.isalnum() and character not in "/:.,=-_" for character in value)
+    has_capital, has_digit = any(map(str.isupper, value)), any(map(str.isdigit, value))
+    return _is_flag_value(match) and ":" not in value and "/" not in value and has_digit + has_symbol + has_capital > 1
+
+
+def _is_varied(match: re.Match[str]) -> bool:
+    """Return whether a quoted text has letters, digits and symbols in turn, as a salt of a content system has them."""
+    value = match["value"]
+    symbols = sum(not character.isalnum() and character not in " -_/.:" for character in value)
+    return symbols >= _MIN_SYMBOLS and any(map(str.isdigit, value)) and not is_placeholder(value)
+
+
+def _has_digit(match: re.Match[str]) -> bool:
+    return any(map(str.isdigit, match["value"]))
+
+
+def _is_word_list(match: re.Match[str]) -> bool:
+    """Return whether words are a list and no sentence: a sentence has articles and the like."""
+    return len(_PROSE_WORD.findall(match["value"])) < _MIN_PROSE_WORDS
+
+
+def _is_base32(match: re.Match[str]) -> bool:
+    """Return whether the value mixes letters and digits in the way of base 32, in several groups or as a whole."""
+    groups = match["value"].split()
+    mixed = sum(any(map(str.isdigit, group)) and any(map(str.isalpha, group)) for group in groups)
+    return mixed > (len(groups) > 1)
+
+
 _TESTS: dict[str, Callable[[re.Match[str]], bool]] = {
     "always": _always,
     "bare_token": _is_bare_token,
+    "base32": _is_base32,
     "basic": _is_basic,
+    "flag_value": _is_flag_value,
     "login": _is_login,
     "mixed_value": _is_mixed_value,
     "of_environment": _is_of_environment,
     "password": _is_password,
     "phrase_password": _is_phrase_password,
     "session": _is_session,
+    "strong_flag": _is_strong_flag,
     "token": _is_token,
+    "varied": _is_varied,
+    "with_digit": _has_digit,
+    "word_list": _is_word_list,
 }
 
 LABELLED_VALUES: tuple[LabelledValue, ...] = tuple(
@@ -235,3 +287,19 @@ LABELLED_VALUES: tuple[LabelledValue, ...] = tuple(
     )
     for rule in load_rules("labelled_values.yaml")
 )
+
+
+def index_labels(rules: Sequence[Sequence[str]]) -> dict[str, list[int]]:
+    """Return for each label the numbers of the rules that have it.
+
+    >>> index_labels([("pin", "puk"), ("pin",)])
+    {'pin': [0, 1], 'puk': [0]}
+    """
+    uses: dict[str, list[int]] = {}
+    for number, labels in enumerate(rules):
+        for label in labels:
+            uses.setdefault(label, []).append(number)
+    return uses
+
+
+_USES = index_labels([rule.labels for rule in LABELLED_VALUES])

@@ -19,6 +19,7 @@ import re2
 
 from newton.memory.redaction.labelled_values import SecretSpan, is_placeholder
 from newton.memory.redaction.tally import current_tally
+from newton.text.encoded_parts import find_encoded_parts
 
 KIND, TOKEN_KIND = "newton-secret", "newton-token"
 MAX_OF_GROUP = 200  # values of one group, such as the cookies of sessions; the oldest are forgotten
@@ -41,6 +42,8 @@ _TO_ASCII = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 _AGENT_TOKEN = re.compile(
     r"[nN](?<![A-Za-z0-9].)[\W_]{0,2}[wW][\W_]{0,2}[tT][\W_]{0,3}(?:[A-Za-z0-9][\W_]{0,2}){85}[A-Za-z0-9]={0,2}"
 )
+_ENCODED_STARTS = (b"bnd0x", b"53df", b"ud3rf", b"6e77745f")  # of "nwt_" in base64, by its position, and hexadecimal
+_MIN_ENCODED_TOKEN = 100
 _DIGIT, _CAPITAL = re.compile(r"\d"), re.compile("[A-Z]")
 
 
@@ -79,11 +82,10 @@ class SecretRegistry:
         self._groups.setdefault(group, deque(maxlen=MAX_OF_GROUP)).append(tuple(self._iter_forms(value)))
         self._compile()
 
-    def find(self, text: str) -> Iterator[SecretSpan]:
-        """Yield the positions of secrets in a text. They may overlap."""
-        raw = _to_bytes(text)
-        found = list(self._find_reduced(raw.translate(_LOWER, _DROPPED)))
-        places = [place for place, code in enumerate(raw) if code in _KEPT] if found else []
+    def find(self, text: str, reduced: bytes) -> Iterator[SecretSpan]:
+        """Yield the positions of secrets in a text, of which `reduced` has the letters and digits. They may overlap."""
+        found = list(self._find_reduced(reduced))
+        places = [place for place, code in enumerate(_to_bytes(text)) if code in _KEPT] if found else []
         for start, form in found:
             first, end = places[start] - form.lead, places[start + form.length - 1] + 1 + form.trail
             if not form.exact or (first >= 0 and self._is_exact(text, first, end, form.exact)):
@@ -141,7 +143,7 @@ def redact_own_secrets(text: str) -> str:
 
     These are the secrets of `OWN_SECRETS`, and tokens of agents by their form. They are added to the tally of the call.
     """
-    spans = sorted((*OWN_SECRETS.find(text), *_find_agent_tokens(text)))
+    spans = sorted(_find_all(text))
     parts, position = list[str](), 0
     for start, end, kind in _merge(spans, text):
         parts += [text[position:start], f"[REDACTED:{kind}]"]
@@ -152,17 +154,26 @@ def redact_own_secrets(text: str) -> str:
 
 def contains_own_secret(text: str) -> bool:
     """Return whether a text contains a secret of Newton itself, also disguised."""
-    return any(OWN_SECRETS.find(text)) or any(_find_agent_tokens(text))
+    return any(_find_all(text))
 
 
-def _find_agent_tokens(text: str) -> Iterator[SecretSpan]:
-    """Yield the positions of tokens of agents, stored as hashes only, by their form: also in pieces or reversed."""
+def _find_all(text: str) -> Iterator[SecretSpan]:
     reduced = _reduce(text)
+    yield from OWN_SECRETS.find(text, reduced)
+    yield from _find_agent_tokens(text, reduced)
+
+
+def _find_agent_tokens(text: str, reduced: bytes) -> Iterator[SecretSpan]:
+    """Yield the positions of tokens of agents, stored as hashes only, by their form: also in pieces or reversed."""
     if b"nwt" in reduced:
         yield from (SecretSpan(start, end, TOKEN_KIND) for start, end in _find_in_pieces(text))
     if b"twn" in reduced:
         size = len(text)
         yield from (SecretSpan(size - end, size - start, TOKEN_KIND) for start, end in _find_in_pieces(text[::-1]))
+    if any(start in reduced for start in _ENCODED_STARTS):
+        for start, end, decoded in find_encoded_parts(text, min_chars=_MIN_ENCODED_TOKEN):
+            if any(_find_in_pieces(decoded)):
+                yield SecretSpan(start, end, TOKEN_KIND)
 
 
 def _find_in_pieces(text: str) -> Iterator[tuple[int, int]]:

@@ -10,11 +10,19 @@ from typing import NamedTuple
 
 import re2
 
-from newton.memory.redaction.labelled_values import LABELLED_VALUES, SecretSpan, find_labelled_values, looks_random
+from newton.memory.redaction.labelled_values import (
+    LABELLED_VALUES,
+    SecretSpan,
+    find_labelled_values,
+    find_labels,
+    looks_random,
+)
 from newton.memory.redaction.own_secrets import redact_own_secrets
+from newton.memory.redaction.random_values import find_random_values
 from newton.memory.redaction.rule_files import load_rules
-from newton.memory.redaction.tally import current_tally
+from newton.memory.redaction.tally import current_tally, redaction_tally
 from newton.memory.redaction.told_secrets import TOLD_SECRETS, find_told_secrets
+from newton.text.encoded_parts import find_encoded_parts
 
 
 class SecretPattern(NamedTuple):
@@ -53,6 +61,7 @@ def are_kept() -> bool:
 
 # The first character is matched by a set, which Python searches fast; what precedes it is checked afterwards.
 _CARD = re.compile(r"[3-6](?<![\w.,+/-][3-6])\d{2,3}(?:[ -]?\d){10,14}(?![\w/]|[.,-]\d)")
+_LONG_NUMBER = re2.compile(rb"[0-9](?:[ -]?[0-9]){11}|[A-Z]{2}[0-9]{2}(?:[ -]?[A-Z0-9]){11}")
 _CARD_RANGES = re.compile(
     r"4.{15}$|5[1-5].{14}$|2[2-7].{14}$|3[47].{13}$|6(?:011|5..|4[4-9].).{12}$|35.{14}$|3[068].{12}$"
 )
@@ -81,6 +90,8 @@ _IBAN_LENGTHS = {  # ISO 13616
 
 def find_checked_numbers(text: str) -> Iterator[SecretSpan]:
     """Yield the numbers of payment cards and bank accounts in a text whose check digits are right."""
+    if _LONG_NUMBER.search(text.encode("ascii", "replace")) is None:
+        return
     for match in _CARD.finditer(text):
         digits = _without_gaps(match[0])
         if _CARD_RANGES.match(digits) and _has_luhn_digit(digits):
@@ -129,10 +140,8 @@ def _without_gaps(text: str) -> str:
     return text.replace(" ", "").replace("-", "")
 
 
-_HINTS = sorted(
-    {hint for secret in SECRET_PATTERNS for hint in secret.hints}
-    | {label for rule in (*LABELLED_VALUES, *TOLD_SECRETS) for label in rule.labels}
-)
+_LABELS = frozenset(label for rule in (*LABELLED_VALUES, *TOLD_SECRETS) for label in rule.labels)
+_HINTS = sorted({hint for secret in SECRET_PATTERNS for hint in secret.hints} | _LABELS)
 _ALL_HINTS = frozenset(_HINTS)
 
 
@@ -145,6 +154,9 @@ def _compile_hints() -> re2.Set:
     return compiled
 
 
+_MIN_ENCODED_CHARS = 24
+# base64 or hexadecimal digits, also in pairs; with a digit, as names of programs seldom have one
+_ENCODED = re2.compile(rb"[A-Za-z+/_-]{0,40}[0-9][A-Za-z0-9+/_-]{14,}={0,2}|(?:[0-9A-Fa-f]{2}[ :,]){12,}[0-9A-Fa-f]{2}")
 _HINT_SET = _compile_hints()
 
 
@@ -162,13 +174,27 @@ def redact_secrets(text: str) -> str:
         if not hints.isdisjoint(secret.hints):
             cleaned = _redact_pattern(secret, cleaned)
     lowered = lowered if cleaned is text else _lower(cleaned)
-    keep_household = are_kept()
+    keep_household, labels = are_kept(), find_labels(cleaned, lowered, hints & _LABELS)
     spans = [
         *find_checked_numbers(cleaned),  # first: of two equal spans, the one earlier in this list is replaced
-        *find_labelled_values(cleaned, lowered, hints, keep_household=keep_household),
-        *find_told_secrets(cleaned, lowered, hints, keep_household=keep_household),
+        *find_labelled_values(cleaned, lowered, labels, keep_household=keep_household),
+        *find_told_secrets(cleaned, lowered, labels, keep_household=keep_household),
+        *find_random_values(cleaned, lowered, labels),
     ]
+    spans += _find_encoded(cleaned)
     return _redact_spans(cleaned, spans) if spans else cleaned
+
+
+def _find_encoded(text: str) -> Iterator[SecretSpan]:
+    """Yield the encoded parts of a text in which a secret is."""
+    raw, position = text.encode("ascii", "replace"), 0
+    while match := _ENCODED.search(raw, position):
+        first, position = match.span()
+        for start, end, decoded in find_encoded_parts(text[first:position], min_chars=_MIN_ENCODED_CHARS):
+            with redaction_tally() as tally:
+                redact_secrets(decoded)
+            if kinds := tally.count():
+                yield SecretSpan(first + start, first + end, next(iter(kinds)))
 
 
 def _find_hints(lowered: str) -> frozenset[str]:

@@ -5,10 +5,10 @@ of the sentence is judged by its form.
 """
 
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from newton.memory.redaction.labelled_values import SecretSpan, is_label, is_placeholder, is_plain_term
+from newton.memory.redaction.labelled_values import Labels, SecretSpan, index_labels, is_placeholder, is_plain_term
 from newton.memory.redaction.rule_files import load_rules
 
 MAX_DISTANCE = 70  # characters from a label to its value
@@ -42,36 +42,37 @@ class ToldSecret(NamedTuple):
     looks_back: bool = False
 
 
-def find_told_secrets(
-    text: str, lowered: str, labels: Container[str], *, keep_household: bool = False
-) -> Iterator[SecretSpan]:
+def find_told_secrets(text: str, lowered: str, labels: Labels, *, keep_household: bool = False) -> Iterator[SecretSpan]:
     """Yield the secrets that are told in sentences, such as "the PIN of the door is 4711".
 
-    `lowered` is the text in lower case, of the same length, and `labels` are those that it contains. With
-    `keep_household`, codes of doors, alarms and the like, and passwords of a Wi-Fi, are left out.
+    `lowered` is the text in lower case, of the same length, and `labels` are the positions of those that it contains.
+    With `keep_household`, codes of doors, alarms and the like, and passwords of a Wi-Fi, are left out.
     """
-    for rule in TOLD_SECRETS:
-        for label in rule.labels:
-            if label in labels and not (keep_household and rule.is_household):
-                yield from _find_after(rule, label, text, lowered, keep_household=keep_household)
+    found = list[tuple[int, SecretSpan]]()
+    for label, ends in labels.items():
+        numbers = [one for one in _USES.get(label, ()) if not (keep_household and TOLD_SECRETS[one].is_household)]
+        for end in ends if numbers else ():
+            if not label[-1].isalpha() or _ENDING.match(lowered, end):
+                found += _find_near(text, lowered, label, end, numbers, keep_wifi=keep_household)
+    return (span for _, span in sorted(found))
 
 
-def _find_after(rule: ToldSecret, label: str, text: str, lowered: str, *, keep_household: bool) -> Iterator[SecretSpan]:
-    """Yield the secrets of one kind in the sentences in which a label occurs."""
-    position = lowered.find(label)
-    while position >= 0:
-        end = position + len(label)
-        if is_label(text, lowered, position, end) and (not label[-1].isalpha() or _ENDING.match(lowered, end)):
-            sentence_end = _SENTENCE_END.search(text, end, end + MAX_DISTANCE)
-            stop = sentence_end.start() if sentence_end else min(len(text), end + MAX_DISTANCE + MAX_VALUE_CHARS)
-            before = lowered[max(lowered.rfind("\n", 0, position) + 1, position - MAX_DISTANCE) : position]
-            start = max(text.rfind("\n", 0, position) + 1, position - MAX_DISTANCE) if rule.looks_back else end
-            for match in rule.pattern.finditer(text, start, stop):
-                candidate = _to_told_value(match, lowered, before, end)
-                is_kept = keep_household and _WIFI.search(f"{before}{label}{candidate.between}")
-                if len(candidate.between) <= rule.max_distance and rule.is_secret(candidate) and not is_kept:
-                    yield SecretSpan(match.start("value"), match.end("value"), rule.kind)
-        position = lowered.find(label, end)
+def _find_near(
+    text: str, lowered: str, label: str, end: int, numbers: Sequence[int], *, keep_wifi: bool
+) -> Iterator[tuple[int, SecretSpan]]:
+    """Yield the secrets in the sentence of a label that ends at `end`, each with the number of its rule."""
+    sentence_end = _SENTENCE_END.search(text, end, end + MAX_DISTANCE)
+    stop = sentence_end.start() if sentence_end else min(len(text), end + MAX_DISTANCE + MAX_VALUE_CHARS)
+    position = end - len(label)
+    first = max(text.rfind("\n", 0, position) + 1, position - MAX_DISTANCE)
+    before = lowered[first:position]
+    for number in numbers:
+        rule = TOLD_SECRETS[number]
+        for match in rule.pattern.finditer(text, first if rule.looks_back else end, stop):
+            candidate = _to_told_value(match, lowered, before, end)
+            is_kept = keep_wifi and _WIFI.search(f"{before}{label}{candidate.between}")
+            if len(candidate.between) <= rule.max_distance and rule.is_secret(candidate) and not is_kept:
+                yield number, SecretSpan(match.start("value"), match.end("value"), rule.kind)
 
 
 def _to_told_value(match: re.Match[str], lowered: str, before: str, end: int) -> ToldValue:
@@ -150,6 +151,7 @@ _NO_LINK = re.compile(
     r"\b(?:until|till|since|in|by|bis|seit|from|year|chapter|page|room|line|step|version|port|level|of|ending|nr|um|over|after"
     r"|within|nach|vor|dans|alle|endet|error|every|each|last|next|than|about|means|bedeutet|expires|exp)\s{1,2}$"
 )
+_OTHER_NUMBER = re.compile(r"\s?(?:no\.?\s|nr\.?\s|#)?[a-z]?\d{1,3}\b")
 _UNIT = re.compile(
     r"\s?(?:%|€|\$|£|eur\b|euro|digit|character|stellen|ziffer|zeichen|chiffres|times\b|mal\b|days?\b|hours?\b|min|sec\w*\b|years?|km\b"
     r"|people|steps|points|users|lines|l[ií]neas|members|percent|prozent|weeks|months|metres|meters|st\b|nd\b|th\b)"
@@ -171,7 +173,10 @@ def _is_code(candidate: ToldValue) -> bool:
     digits = sum(map(str.isdigit, candidate.value))
     is_short = digits <= 10 and (len(candidate.value) > 4 or candidate.value.isdigit())
     return is_short and not (
-        _IN_CODE.search(candidate.between) or _NO_LINK.search(candidate.between) or _UNIT.match(candidate.after)
+        _OTHER_NUMBER.match(candidate.between)
+        or _IN_CODE.search(candidate.between)
+        or _NO_LINK.search(candidate.between)
+        or _UNIT.match(candidate.after)
     )
 
 
@@ -195,6 +200,22 @@ def _is_grouped_seed(candidate: ToldValue) -> bool:
     return sum(any(map(str.isdigit, group)) and any(map(str.isalpha, group)) for group in groups) > 1
 
 
+def _is_grouped_code(candidate: ToldValue) -> bool:
+    """Return whether groups of capitals and digits are a code: four groups or more, or three that all have both."""
+    groups = candidate.value.split("-")
+    mixed = sum(any(map(str.isdigit, group)) and any(map(str.isalpha, group)) for group in groups)
+    return len(groups) > 3 or mixed > 1
+
+
+def _has_spaces(candidate: ToldValue) -> bool:
+    """Return whether a quoted text of several words is a password: a slogan has no digit."""
+    return " " in candidate.value and any(map(str.isdigit, candidate.value)) and not is_placeholder(candidate.value)
+
+
+def _is_id_or_code(candidate: ToldValue) -> bool:
+    return any(map(str.isdigit, candidate.value)) and not _UNIT.match(candidate.after)
+
+
 def _always(candidate: ToldValue) -> bool:
     return True
 
@@ -203,8 +224,11 @@ _TESTS: dict[str, Callable[[ToldValue], bool]] = {
     "always": _always,
     "code": _is_code,
     "code_of_lock": _is_code_of_lock,
+    "grouped_code": _is_grouped_code,
     "grouped_seed": _is_grouped_seed,
     "id": _is_id,
+    "id_or_code": _is_id_or_code,
+    "spaced": _has_spaces,
     "password": _is_password,
     "quoted_secret": _is_quoted_secret,
     "strong_password": _is_strong_password,
@@ -224,3 +248,5 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = tuple(
     )
     for rule in load_rules("told_secrets.yaml")
 )
+
+_USES = index_labels([rule.labels for rule in TOLD_SECRETS])
