@@ -15,6 +15,7 @@ ACCESS_COUNTERS: Mapping[str, tuple[str, ...]] = {
     "cognition.working_set": (),  # what a session read, when and how often
     "cognition.profile_stats": (),  # how often each profile ranked a working memory
     "runtime.tokens": ("used_at",),
+    "memory.foreign_readings": (),  # that a model was given text of a tool
 }
 TABLES = """
 select c.oid::regclass::text

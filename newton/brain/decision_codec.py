@@ -11,8 +11,9 @@ from newton.brain.drafts import DecisionDraft, DecisionReason, ReasonKind, Stake
 from newton.brain.hash_chain import JsonObject
 from newton.errors import ConflictError, InputError
 from newton.memory import hygiene
-from newton.memory.memory import ShortForms, TokenCounter
+from newton.memory.memory import UNTRUSTED_TIERS, ShortForms, TokenCounter, Trust, lowest_trust
 from newton.memory.representations import make_short_forms, one_line
+from newton.memory.source_marks import describe_source
 
 ReviewMethod = Literal["hand", "api", "superseded", "verifier", "import"]
 
@@ -150,6 +151,19 @@ def decode_review(body: Mapping[str, Any], texts: Mapping[str, Any] | None) -> D
     """Return the review that the body and the texts of a ledger record contain; `texts` is None if they were erased."""
     lesson, seen_at = texts["lesson"] if texts else None, datetime.fromisoformat(body["at"])
     return DecisionReview(verdict=body["outcome"], at=seen_at, how=body["how"], lesson=lesson)
+
+
+def mark_lesson(
+    review: DecisionReview, trust: Trust, *, decision_trust: Trust
+) -> tuple[DecisionReview, DecisionReview]:
+    """Return a review to record, and as the memory of the decision shows it, which is trusted as the decision is.
+
+    A lesson of lower trust says whose word it is; one from a tool or the web is only recorded.
+    """
+    if not review.lesson or lowest_trust([trust, decision_trust]) == decision_trust:
+        return review, review
+    marked = replace(review, lesson=f"{review.lesson} ({describe_source(trust, quarantined=True)})")
+    return marked, replace(marked, lesson=None) if trust in UNTRUSTED_TIERS else marked
 
 
 def ensure_same_draft(stored: DecisionDraft, new: DecisionDraft) -> None:

@@ -357,10 +357,11 @@ def _to_new_memory(decision_id: UUID, new_decision: NewDecision, *, ctx: WriteCo
 async def _apply_review(
     tx: Tx, stored: StoredDecision, review: DecisionReview, *, cause: UUID | None = None, ctx: WriteContext
 ) -> None:
-    await ledger.append(tx, [_outcome_entry(stored.decision_id, review, cause)], ctx=ctx)
     (row,) = await SQL["get_states"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=[stored.decision_id])
+    review, shown = decision_codec.mark_lesson(review, ctx.trust, decision_trust=row["trust"])
+    await ledger.append(tx, [_outcome_entry(stored.decision_id, review, cause)], ctx=ctx)
     await apply_transitions(tx, [_review_transition(stored.decision_id, row["state"], review)], ctx=ctx)
-    await store.update_memories(tx, [_memory_update(stored, review, ctx=ctx)], ctx=ctx)
+    await store.update_memories(tx, [_memory_update(stored, shown, ctx=ctx)], ctx=ctx)
 
 
 def _review_transition(decision_id: UUID, state: str, review: DecisionReview) -> PlannedTransition:

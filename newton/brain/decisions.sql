@@ -1,5 +1,5 @@
 -- name: get_states(agent_id, memory_ids)
-select memory_id, state
+select memory_id, state, trust
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 

@@ -175,7 +175,8 @@ class AssemblyInputBuilder:
         focus = partial(self.rank_focus, state.focus, frame=plan.frame.name, max_tokens=layers["working"])
         brief = partial(build_brief_section, state.brief, max_tokens=layers.get("brief", 0) - headers["brief"])
         tasks = partial(build_task_section, stack, layers, headers, count_tokens=count_tokens)
-        labels = partial(label_facts, found.memories, now=plan.now, tokens=count_label_tokens(count_tokens))
+        labelled = [*found.memories, *state.focus, *state.open_decisions]
+        labels = partial(label_facts, labelled, now=plan.now, tokens=count_label_tokens(count_tokens))
         return InputParts(
             relevance_floor=compute_part("relevance floor", floor, default=NO_FLOOR, missing=missing),
             focus=compute_part("current focus", focus, default=(), missing=missing),

@@ -32,6 +32,7 @@ LABEL_FIELDS = (
     "contradicted_ids",
     "changed",
     "said_at",
+    "word_trust",
 )  # of facts and messages
 
 
@@ -110,7 +111,7 @@ async def list_memories(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Ret
     """
     rows = await SQL["list_items"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     memories = [_to_memory(row) for row in rows]
-    ids = [found.memory_id for found in memories if found.kind in ("fact", "exchange")]
+    ids = [found.memory_id for found in memories if found.kind in ("fact", "exchange", "relation")]
     labelled = {f.memory_id: f for f in await fetch_memories(tx, ids, agent_id=agent_id, moment=None)}
     return [
         found._replace(**{name: getattr(labelled[found.memory_id], name) for name in LABEL_FIELDS})

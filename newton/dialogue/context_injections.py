@@ -9,12 +9,12 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError
 from newton.ids import new_id
-from newton.memory.memory import PERSON_TIERS, Trust, WriteContext
+from newton.memory.memory import Trust, WriteContext
 from newton.memory.representations import one_line, to_bullet
+from newton.memory.source_marks import describe_source
 
 SQL = load("newton.dialogue", "context_injections.sql")
 
-AGENT_NOTE = "agent note: "  # before each line of a text that no person gave
 MAX_INJECTIONS = 100  # of one session
 
 
@@ -38,13 +38,13 @@ class ContextInjection(NamedTuple):
 
 
 def render_lines(text: str, *, trust: Trust) -> list[str]:
-    """Return the lines of a text that are not empty, marked as a note of an agent unless a person gave the text.
+    """Return the lines of a text that are not empty, each after whose word it is unless a person gave the text.
 
     >>> render_lines("Use port 8700.\\n\\nAsk Ana.", trust="agent")
-    ['agent note: Use port 8700.', 'agent note: Ask Ana.']
+    ['said by the assistant: Use port 8700.', 'said by the assistant: Ask Ana.']
     """
-    prefix = "" if trust in PERSON_TIERS else AGENT_NOTE
-    return [f"{prefix}{line}" for line in map(one_line, text.splitlines()) if line]
+    mark = describe_source(trust)
+    return [f"{mark}: {line}" if mark else line for line in map(one_line, text.splitlines()) if line]
 
 
 async def add_memory(tx: Tx, memory_id: UUID, *, session_id: UUID, ctx: WriteContext) -> ContextInjection:

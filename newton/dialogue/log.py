@@ -98,7 +98,7 @@ async def load_blocks(tx: Tx, *, session_id: UUID, agent_id: UUID) -> Mapping[tu
 
 
 MAX_POSITION = 2**31 - 1
-MESSAGE_COLUMNS = ("role", "name", "content", "said_at", "ref", "is_notice", "tool_call_id")
+MESSAGE_COLUMNS = ("role", "name", "content", "said_at", "ref", "is_notice", "tool_call_id", "min_trust")
 
 
 class MessageRange(NamedTuple):

@@ -130,7 +130,7 @@ with owner as (
     select $2::uuid, 0, 2147483647
 )
 select
-    m.position, m.ref, m.role, m.name, case when s.bare then '' else m.content end as content, m.is_notice, m.tokens,
+    m.position, m.ref, m.role, m.name, case when s.bare then '' else m.content end as content, m.is_notice, m.min_trust, m.tokens,
     m.said_at, m.tool_calls as calls, m.tool_call_id
 from unnest($3::integer[], $4::integer[], $5::boolean[]) as s (first, last, bare)
 join owner as o on o.first_position <= s.last and o.last_position >= s.first

@@ -12,7 +12,7 @@ from newton.errors import InputError
 from newton.heart.events.event_store import NewEvent
 from newton.heart.events.tool_results import ToolOutcome, to_event
 from newton.heart.identity.standing_wishes import find_standing_type
-from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
+from newton.memory.memory import PERSON_TIERS, NewMemory, Trust, WriteContext, digest, lowest_trust
 from newton.memory.representations import ELLIPSIS, make_short_forms, one_line
 from newton.providers.chat import ToolCall
 from newton.text.time_expressions import find_mentioned_times
@@ -205,7 +205,7 @@ def to_memory(stored: StoredMessage, *, memory_id: UUID, ctx: WriteContext, call
         thread_id=stored.session_id,
         position=stored.position,
         mentioned_times=find_mentioned_times(line.content, moment=line.said_at),
-        standing=find_standing_type(line.content) if line.role == "user" else None,
+        standing=find_standing_type(line.content) if line.role == "user" and line.trust in PERSON_TIERS else None,
     )
 
 

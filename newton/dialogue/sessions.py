@@ -29,7 +29,7 @@ from newton.fault_isolation import OPERATION_ERRORS, run_part
 from newton.heart.events import event_store
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import UNTRUSTED_TIERS, NewMemory, TokenCounter, WriteContext, lowest_known_trust
+from newton.memory.memory import UNTRUSTED_TIERS, NewMemory, TokenCounter, Trust, WriteContext, lowest_known_trust
 from newton.providers.chat import ToolCall
 
 SQL = load("newton.dialogue", "sessions.sql")
@@ -196,13 +196,19 @@ async def _mark_replies(tx: Tx, messages: Sequence[Message], *, session_id: UUID
     """Return the messages; replies with unknown `min_trust` get the lowest trust of foreign text before them."""
     if not any(map(_is_unmarked_reply, messages)):
         return list(messages)
-    rows = await SQL["list_foreign_trusts"].fetch_all(tx, agent_id=ctx.agent_id, session_id=session_id)
-    lowest, marked = lowest_known_trust(row["trust"] for row in rows), list[Message]()
+    lowest = await find_foreign_trust(tx, session_id=session_id, agent_id=ctx.agent_id)
+    marked = list[Message]()
     for line in messages:
         marked.append(replace(line, min_trust=lowest) if _is_unmarked_reply(line) else line)
         if line.trust in UNTRUSTED_TIERS and not line.is_notice:
             lowest = lowest_known_trust([lowest, line.trust])
     return marked
+
+
+async def find_foreign_trust(tx: Tx, *, session_id: UUID, agent_id: UUID) -> Trust | None:
+    """Return the lowest trust of the messages with text of tools or the web in a session; None if it has none."""
+    rows = await SQL["list_foreign_trusts"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    return lowest_known_trust(row["trust"] for row in rows)
 
 
 def _is_unmarked_reply(line: Message) -> bool:

@@ -38,7 +38,7 @@ where agent_id = $1 and session_id = $2;
 -- The messages with these refs, each with the last position of the conversation; one row without a message if there is
 -- none. An empty branch ends at its branch point.
 select
-    t.last_position, m.position, m.ref, m.role, m.name, m.content, m.is_notice, m.tokens, m.said_at,
+    t.last_position, m.position, m.ref, m.role, m.name, m.content, m.is_notice, m.min_trust, m.tokens, m.said_at,
     m.tool_calls as calls, m.tool_call_id
 from (
     select greatest(

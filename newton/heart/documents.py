@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from uuid import UUID
+
+from pydantic import Field
 
 from newton.db.pool import Tx
 from newton.db.queries import load
@@ -14,7 +16,16 @@ from newton.heart.chunking import TextChunk
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.forgetting import forget
-from newton.memory.memory import ARCHIVED, UNTRUSTED_TIERS, NewMemory, ShortForms, WriteContext, digest
+from newton.memory.memory import (
+    ARCHIVED,
+    UNTRUSTED_TIERS,
+    Kind,
+    NewMemory,
+    ShortForms,
+    Trust,
+    WriteContext,
+    digest,
+)
 from newton.memory.representations import MICRO_TOKENS, make_long_forms, make_short_forms, one_line
 from newton.memory.store import MemoryUpdate, PlannedTransition, apply_transitions
 
@@ -77,7 +88,9 @@ class DocumentPassage:
     location: str
     state: str
     quarantined: bool
+    trust: Trust
     text: str
+    kind: Annotated[Kind, Field(exclude=True)] = "passage"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

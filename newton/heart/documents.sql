@@ -82,7 +82,7 @@ where
 limit 2;
 
 -- name: read_passages(agent_id, document_id)
-select p.memory_id, p.position, p.heading, p.location, m.state, m.quarantined, m.full_text as text
+select p.memory_id, p.position, p.heading, p.location, m.state, m.quarantined, m.trust, m.full_text as text
 from heart.passages as p
 join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
 where p.agent_id = $1 and p.document_id = $2

@@ -247,6 +247,18 @@ select
     ) end as changed,
     m.prefix_length, case when m.full_tokens is not null then m.full_text end as full_text, m.full_tokens,
     stated.thread_id as stated_thread_id, stated.position as stated_position, stated.said_at,
+    case
+        when m.kind = 'relation' then heart.relation_trust($1, m.memory_id, coalesce($3, 'infinity'))
+        when m.kind = 'fact' and exists (
+            select
+            from memory.confirmations as c
+            where
+                c.agent_id = $1
+                and c.memory_id = m.memory_id
+                and c.trust in ('operator', 'user')
+                and ($3::timestamptz is null or c.confirmed_at <= $3)
+        ) then 'user'
+    end as word_trust,
     e.search_similarity, e.text_similarity
 from memory.memories as m
 left join lateral (

@@ -74,8 +74,9 @@ class RetrievedMemory(NamedTuple):
     without its similarities. Those after `relevance` are set only for facts, `changed` only for messages.
     `renewed_at` is the time at which the fact was last stated again, `contradicted_ids` are facts that contradict it,
     and `changed` is what the message states that has changed since. `stated_thread_id` and `stated_position` are set
-    for a fact that a single message states, and say which; `said_at` is the time of its first message. `prefix_length`,
-    `full_text` and `full_tokens` are set for a long text, and `window` is the part of it that answers best.
+    for a fact that a single message states, and say which; `said_at` is the time of its first message. `word_trust` is
+    set for a fact that a person confirmed, and for a relation: the highest trust of those who state it.
+    `prefix_length`, `full_text` and `full_tokens` are set for a long text, and `window` is the part that answers best.
 
     It is a tuple, because hundreds are created for each context and a dataclass takes ten times as long.
     """
@@ -115,6 +116,7 @@ class RetrievedMemory(NamedTuple):
     stated_thread_id: UUID | None = None
     stated_position: int | None = None
     said_at: datetime | None = None
+    word_trust: Trust | None = None
     window: "BestWindow | None" = None
 
     @property

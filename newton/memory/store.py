@@ -69,7 +69,7 @@ ALLOWED_TRANSITIONS: frozenset[AllowedTransition] = frozenset(
         _expand("censor", "CREATED ACTIVE ESCALATED", "retired", "RETIRED"),
         _expand("passage", "ACTIVE", "replaced", "SUPERSEDED"),
         _expand("passage", "SUPERSEDED", "restored", "ACTIVE"),
-        _expand("passage", "ACTIVE", "released", "ACTIVE"),
+        *(_expand(kind, "ACTIVE", "released", "ACTIVE") for kind in ("passage", "relation")),
         *(_expand(kind, "ACTIVE", "replaced", "SUPERSEDED") for kind in REPLACED_KINDS),
         _expand("decision", "RECORDED", "done", "PENDING"),
         _expand("decision", "RECORDED PENDING", "reviewed", "REVIEWED"),

@@ -42,8 +42,8 @@ class OperationCaller:
     """The caller of an operation, with the services that operations use for it.
 
     `trust` is the highest trust that texts from the caller can get. `author` is recorded with edits. `deadline` is the
-    moment until which the memory is waited for; None gives each search the default time. `on_event` receives the
-    progress of a compaction.
+    moment until which the memory is waited for; None gives each search the default time. `connection_session` is the
+    session of an MCP connection. `on_event` receives the progress of a compaction.
     """
 
     newton: "AgentServices"
@@ -51,6 +51,7 @@ class OperationCaller:
     trust: Trust = "agent"
     author: str = PERSON
     deadline: RequestDeadline | None = None
+    connection_session: str | None = None
     on_event: ProgressCallback = ignore_progress
 
     def within(self, tx: Tx) -> Self:

@@ -53,7 +53,8 @@ class OperationOptions(TypedDict, total=False):
     the function gets its result as its second parameter. `report` is called with the result of a write after its
     transaction and the processing of new text, and with why the text could not be embedded. It returns the result with
     what may not be stored as the response of a request, such as text of a person. `job` is the job that the daemon
-    queues after a write in place of that which embeds new text.
+    queues after a write in place of that which embeds new text. `proposes_rules` says that the rules in its input wait
+    for the approval of a person.
     """
 
     name: str
@@ -74,6 +75,7 @@ class OperationOptions(TypedDict, total=False):
     prepare: Callable[..., Awaitable[Any]]
     report: Callable[..., Awaitable[Any]]
     job: str
+    proposes_rules: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,12 @@ from pydantic_core import to_jsonable_python
 
 from newton.agent.inputs import ToolInput, parse_json
 from newton.db.pool import Tx
+from newton.heart.identity.standing_wishes import detect_instructions
 from newton.memory.lookup import short_id
 from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, Trust, lowest_trust
 from newton.operations.caller import OperationCaller
 from newton.operations.declaration import Operation
+from newton.operations.foreign_text import limit_trust, note_foreign_text
 from newton.operations.results import CursorPage, ItemList
 
 SOURCE = "source"  # the parameter that says where a text is from
@@ -56,11 +58,16 @@ async def run_operation(
     What writes runs in one transaction with its events and its recorded response. Before it, text of a caller who is no
     person is checked by the censors, which raises CensorError, and the operation's `prepare` is called, unless the
     response of the same request is stored. After it, new text is made searchable. What takes a token only reads without
-    it: it returns a preview with the token.
+    it: it returns a preview with the token. What a model writes has at most the trust of what it was given before.
     """
     fields = operation.bind({name: getattr(given, name) for name in type(given).model_fields})
     if operation.effect == "reads" or (TOKEN in fields and fields[TOKEN] is None):
-        return OperationOutcome(await operation.run(caller, **fields))
+        result = await operation.run(caller, **fields)
+        await note_foreign_text(caller, fields, result)
+        return OperationOutcome(result)
+    text = given.all_text()
+    is_proposed = operation.options.get("proposes_rules") and bool(detect_instructions(text))
+    caller = await limit_trust(caller, fields, "" if is_proposed else text)
     prepare, prepared = operation.options.get("prepare"), list[Any]()
     if prepare and recorder:
         async with caller.scope.transaction() as tx:

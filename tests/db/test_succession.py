@@ -148,7 +148,7 @@ async def test_an_agent_cannot_release_it(tx: Tx) -> None:
     await tell(tx, says("Bergen", 5), ctx=on(5, trust="tool"))
     for number in range(6, 12):
         await tell(tx, says("Bergen", number), ctx=on(number, trust="agent", origin=f"agent {number}"))
-    assert await states(tx) == {"Oslo": "NEW", "Bergen": "CORE"}
+    assert await states(tx) == {"Oslo": "NEW", "Bergen": "CONFIRMED"}
     assert await holding(tx) == {"Oslo"}
 
 

@@ -79,7 +79,7 @@ from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.reconciliation.reconciling_types import CheckedAnswer, CheckedItem
 from newton.ids import derive_model_id
-from newton.memory import agents, memory_list, store
+from newton.memory import agents, foreign_readings, memory_list, store
 from newton.memory.forgetting import forget
 from newton.memory.memory import WriteContext
 from newton.memory.vectors import EmbeddingOutbox
@@ -195,6 +195,8 @@ async def a_daemon(tx: Tx, agent_id: UUID) -> None:
     await usage.record(tx, UsageRecord(reply, "turn"), agent_id=agent_id, now=NOON)
     failed = {"agent_id": agent_id, "purpose": "reconcile", "model": "scripted", "failed_at": NOON}
     await failing_models.SQL["record_failure"].execute(tx, **failed, failure="It does not answer.")
+    read = teller(agent_id, count_tokens=count, trust="agent", now=NOON)
+    await foreign_readings.record_reading(tx, "web", ["mcp"], ctx=read)
 
 
 async def some_tasks(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:

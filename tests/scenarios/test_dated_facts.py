@@ -71,7 +71,7 @@ async def test_facts_of_other_days_carry_their_day(mind: Mind) -> None:
             f"- {NOON - timedelta(days=800):%b '%y}: The mother of Carla does live in another town.",
             f"- until {ends.day} {ends:%b}: Carla does live in town with a permit.",
             f"- from {begins.day} {begins:%b}: Carla does live in a town house.",
-            "- agent note: Carla does live in which town she likes.",
+            "- said by the assistant: Carla does live in which town she likes.",
         ]
     )
     assert bundle.tokens == token_counter.count(bundle.text)

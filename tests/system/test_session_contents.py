@@ -220,7 +220,7 @@ async def test_the_session_of_a_connection_is_that_of_its_tool_calls(api: Api) -
         assert (await told(client, "inject", text="Answer in French."))["type"] == "text"
         injected = await told(client, "inject", memory_id=red["memory_id"])
         shown = await told(client, "context", **asked)
-        assert "- agent note: Answer in French." in shown["text"] and RED in shown["text"]
+        assert "- said by the assistant: Answer in French." in shown["text"] and RED in shown["text"]
         assert len((await told(client, "injections"))["items"]) == 2
         assert (await told(client, "eject", injection_id=injected["injection_id"]))["type"] == "memory"
         await ended(client)

@@ -99,9 +99,9 @@ def test_every_day_takes_four_tokens_with_its_colon(today: date) -> None:
         (fact(1, "Omar is on call.", told=ago(14)), "- 9 Nov: Omar is on call."),
         (fact(1, "Omar is on call.", told=ago(15)), "- 8 Nov, maybe outdated: Omar is on call."),
         (fact(1, "Omar is on call.", told=ago(400), renewed=ago(2)), "- 21 Nov: Omar is on call."),
-        (fact(1, "The build uses Bazel.", trust="agent"), "- agent note: The build uses Bazel."),
+        (fact(1, "The build uses Bazel.", trust="agent"), "- said by the assistant: The build uses Bazel."),
         (fact(1, "Eggs: price 3.20", told=ago(30), trust="agent"),
-         "- agent note, 24 Oct, maybe outdated: Eggs: price 3.20"),
+         "- said by the assistant, 24 Oct, maybe outdated: Eggs: price 3.20"),
         (fact(1, "From the shop.", told=ago(99), trust="operator"), "- 16 Aug: From the shop."),
         (fact(1, "Ghent has trams.", told=ago(99), kind="passage"), "- Ghent has trams."),
     ],
@@ -152,7 +152,7 @@ def test_only_what_cannot_be_true_together_is_one_item() -> None:
     # three that cannot be true together are one item even with doubtful authors
     third = fact(3, "Carla lives in Rome.", told=NOW, trust="agent", against=[1])
     assert lines(context(OSLO, BERGEN._replace(contradicted_ids=[UUID(int=2), UUID(int=3)]), third)) == [
-        "- unsettled, agent note, 23 Nov: Carla lives in Rome.",
+        "- unsettled, said by the assistant, 23 Nov: Carla lives in Rome.",
         "or 12 Nov: Carla lives in Bergen.",
         "or 3 Oct: Carla lives in Oslo",
     ]

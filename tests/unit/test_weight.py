@@ -11,10 +11,10 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 108_500,
-    "modules of newton": 597,
+    "lines of newton": 108_900,
+    "modules of newton": 600,
     "classes that only carry data": 832,
-    "lines of tests": 80_100,
+    "lines of tests": 80_500,
     "lines of docs": 7_200,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

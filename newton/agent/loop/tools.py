@@ -17,7 +17,7 @@ from newton.agent.loop.action_gate import ActionGate
 from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.reconciliation.line_changes import LearningReceipt, read_receipt
 from newton.agent.reconciliation.tool_changes import MessagePlace
-from newton.agent.services.curation import CurationService
+from newton.agent.services.curation import CurationService, MemoryRecord
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.memories import MemoryService
 from newton.agent.services.working_memory import SessionUseRecorder
@@ -29,6 +29,8 @@ from newton.dialogue.task_tree import TaskTree
 from newton.errors import DatabaseError, InputError, NewtonError, NotFoundError
 from newton.memory.lookup import cut_page, short_id
 from newton.memory.memory import Trust, lowest_known_trust, lowest_trust
+from newton.memory.search_types import RetrievedMemory
+from newton.memory.source_marks import find_foreign
 
 MAX_TEXT_CHARS = 20_000  # characters of one string in an input of the model
 
@@ -73,7 +75,8 @@ class AgentToolset:
         trust = lowest_trust([self.max_trust, *(tier for tier in tiers if tier)])
         memories = replace(self.memories, scope=replace(self.memories.scope, trust=trust))
         decisions = replace(self.decisions, scope=replace(self.decisions.scope, trust=trust))
-        return replace(self, max_trust=trust, memories=memories, decisions=decisions)
+        tasks = replace(self.tasks, scope=replace(self.tasks.scope, trust=trust))
+        return replace(self, max_trust=trust, memories=memories, decisions=decisions, tasks=tasks)
 
     def for_session(self, session_id: UUID, position: int | None = None) -> "AgentToolset":
         """Return a copy for the turn of a session that answers the message at `position`."""
@@ -155,7 +158,7 @@ async def recall(toolset: AgentToolset, args: inputs.RecallInput) -> ToolResult:
     await toolset.session_use.record([found.memory_id for found in recalled.memories])
     missing: dict[str, object] = {"missing": dict(recalled.missing)} if recalled.missing else {}
     missing |= {"note": note} if (note := memories.describe_nothing(recalled)) else {}
-    trust = lowest_known_trust(found.trust for found in recalled.memories if found.quarantined)
+    trust = lowest_known_trust(map(_find_foreign, recalled.memories))
     return ToolResult({"items": items, **missing}, trust)
 
 
@@ -176,7 +179,11 @@ async def expand(toolset: AgentToolset, args: inputs.ExpandInput) -> ToolResult:
     }
     await toolset.memories.record_reading([memory.memory_id])
     await toolset.session_use.record([memory.memory_id])
-    return ToolResult(fields, memory.trust if memory.quarantined else None)
+    return ToolResult(fields, _find_foreign(memory))
+
+
+def _find_foreign(memory: RetrievedMemory | MemoryRecord) -> Trust | None:
+    return find_foreign(memory.trust, kind=memory.kind, quarantined=memory.quarantined)
 
 
 async def decide(toolset: AgentToolset, args: decision_inputs.DecisionInput) -> ToolResult:

@@ -37,6 +37,7 @@ from newton.memory.search_types import (
 )
 
 NOTHING_KNOWN = "Nothing known answers this. A `min_relevance` of 0 shows the nearest memories."
+MODEL_SOURCE = "model"  # of all that models store: they do not confirm each other
 MIN_CANDIDATES = 100
 MAX_RECALL_LIMIT = 10_000
 
@@ -45,7 +46,7 @@ MAX_RECALL_LIMIT = 10_000
 class FactDraft:
     """A fact to store, true from `at` until `until`. Times must have a time zone.
 
-    `confidence` is from 0 to 1, `importance` from 0 to 10.
+    `confidence` is from 0 to 1, `importance` from 0 to 10. `is_by_model` means that a model states it or passes it on.
     """
 
     content: str
@@ -55,6 +56,7 @@ class FactDraft:
     importance: float | None = None
     at: datetime | None = None
     until: datetime | None = None
+    is_by_model: bool = False
 
 
 class RememberResult(NamedTuple):
@@ -108,6 +110,7 @@ class MemoryService:
             importance=normalize_importance(fact.importance),
             valid_from=_with_timezone(fact.at) or self.scope.now(),
             valid_to=_with_timezone(fact.until),
+            source=MODEL_SOURCE if fact.is_by_model else None,
         )
         await self.scope.reserve_storage(new_fact.content)
         async with self.scope.write() as (tx, ctx):

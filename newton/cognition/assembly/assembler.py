@@ -17,6 +17,7 @@ from newton.cognition.assembly.exclusion_rules import (
     find_repeated_messages,
     is_too_far,
 )
+from newton.cognition.assembly.fact_labels import render_fact
 from newton.cognition.assembly.fill import DOCUMENT_LAYER, SESSION_LAYER, FillCandidate, FillPlacement, fill
 from newton.cognition.assembly.relevance_floor import MIN_SUFFICIENCY
 from newton.cognition.assembly.render import (
@@ -233,17 +234,25 @@ def _build_fixed_sections(
     assembly_input: AssemblyInput, focus: Sequence[RetrievedMemory]
 ) -> dict[str, Sequence[TextBlock]]:
     """Return the sections that do not depend on the candidates."""
-    ids = assembly_input.item_id_tokens
+    shows_ids = assembly_input.item_id_tokens > 0
     return {
         "identity": assembly_input.identity.blocks,
         "censors": assembly_input.censors.blocks,
         "frame": [assembly_input.frame_section],
         "brief": assembly_input.brief.blocks,
         **assembly_input.tasks.to_layers(),
-        "working": [render_memory(f.memory_id, f.summary, f.summary_tokens + ids, show_id=bool(ids)) for f in focus],
+        "working": [render_memory(f.memory_id, *_label_focus(f, assembly_input), show_id=shows_ids) for f in focus],
         "additional": assembly_input.extra,
         "note": _build_notes(assembly_input),
     }
+
+
+def _label_focus(found: RetrievedMemory, assembly_input: AssemblyInput) -> tuple[str, int]:
+    """Return the line of a memory in Current Focus, with its label, and the tokens of the line."""
+    label, ids = assembly_input.fact_labels.get(found.memory_id), assembly_input.item_id_tokens
+    if label is None:
+        return found.summary, found.summary_tokens + ids
+    return render_fact(label, found.summary), label.summary_tokens + ids
 
 
 def _rank_score(scored: ScoredMemory) -> float:
@@ -329,7 +338,7 @@ def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozen
     shown: list[RetrievedMemory] = []
     is_full = False
     for found in (*reversed(assembly_input.open_decisions), *assembly_input.focus):
-        tokens = found.summary_tokens + assembly_input.item_id_tokens
+        _, tokens = _label_focus(found, assembly_input)
         is_full = is_full or tokens > free_tokens
         if not is_full or found.memory_id in added_ids:
             free_tokens -= tokens

@@ -151,5 +151,5 @@ def _render_item(item: ScoredCandidate, members: Mapping[UUID, ScoredCandidate],
     if item.kind != "procedure":
         return render_memory(item.memory_id, item.context_line, item.tokens, show_id=show_id or item.is_cut)
     name = item.scored.found.micro.partition(":")[0]
-    line = render_memory(item.memory_id, item.text, item.tokens, show_id=show_id)
+    line = render_memory(item.memory_id, item.context_line, item.tokens, show_id=show_id)
     return TextBlock(section_header(name) + line.text, item.tokens)

@@ -1,4 +1,5 @@
-"""Labels of facts in a context: when each was stated, whether it is in doubt, and what contradicts it. Pure.
+"""Labels of memories in a context: whose word each is, where that is not the person's (`source_marks`), and of facts
+also when each was stated, whether it is in doubt, and what contradicts it. Pure.
 
 A message, and the reply to it, get a label that names the facts stated in the message that have changed since.
 
@@ -16,24 +17,26 @@ from importlib.resources import files
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.cognition.assembly.render import FENCED_KINDS
 from newton.content.yaml_files import parse_trusted
 from newton.heart.facts.conflicts import concerns_safety
 from newton.memory.memory import TokenCounter, past_reason
 from newton.memory.representations import START_PREFIX_LENGTH, has_start_prefix, start_prefix, to_bullet
 from newton.memory.search_types import RetrievedMemory
+from newton.memory.source_marks import SOURCE_MARKS, mark_source
 from newton.text.words import extract_content_words
 
 SHORT_LIVED_AGE = timedelta(days=14)  # after this time a short-lived fact may be outdated
 MAX_SHORT_YEAR_DISTANCE = 50  # in years; beyond it two digits do not identify the year
 
-UNSETTLED, AGENT_NOTE, MAYBE_OUTDATED, OUTDATED = "unsettled", "agent note", "maybe outdated", "changed since"
+UNSETTLED, MAYBE_OUTDATED, OUTDATED = "unsettled", "maybe outdated", "changed since"
 UNTIL, FROM = "until", "from"
 BULLET, ALTERNATIVE, EARLIER = "-", "or", "earlier"  # the beginnings of the first and the further lines of an item
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class FactLabel(NamedTuple):
-    """The label of a fact or a message, and the tokens of the labelled item as summary and in the shorter micro form.
+    """The label of a memory, and the tokens of the labelled item as summary and in the shorter micro form.
 
     `group` are facts that contradict each other and are one item: the latest first, this fact included; else empty.
     `alternative` begins the further lines of the item.
@@ -75,7 +78,7 @@ def count_label_tokens(count_tokens: TokenCounter) -> LabelTokens:
     def count(label: str) -> int:
         return count_tokens(to_bullet(f"{label} a")) - count_tokens(to_bullet("a"))
 
-    words = {word: count(word) for word in (UNSETTLED, AGENT_NOTE, MAYBE_OUTDATED, UNTIL, FROM)}
+    words = {word: count(word) for word in (UNSETTLED, *SOURCE_MARKS, MAYBE_OUTDATED, UNTIL, FROM)}
     alternatives = {word: count_tokens(word) - count_tokens(BULLET) for word in (ALTERNATIVE, EARLIER)}
     return LabelTokens(count("1 Jan"), words, alternatives, count(start_prefix("2000-01-01").strip()), count)
 
@@ -95,15 +98,15 @@ def format_day(day: date, *, today: date) -> str:
 
 
 def label_facts(memories: Iterable[RetrievedMemory], *, now: datetime, tokens: LabelTokens) -> dict[UUID, FactLabel]:
-    """Return the labels of facts and messages by memory id. A fact stated today and not in doubt has none.
+    """Return the labels of memories by id. A fact that a person stated today and that is not in doubt has none.
 
-    The label shows the day on which a person or the agent last confirmed the fact; before the first confirmation, the
-    day from which the fact is valid.
+    The label of a fact shows the day on which a person or the agent last confirmed it; before the first confirmation,
+    the day from which it is valid.
     """
     now, memories = now.astimezone(UTC), list(memories)
     facts = {found.memory_id: found for found in memories if found.kind == "fact"}
     groups = _group_contradictions(facts, now)
-    labels = _label_messages(memories, tokens)
+    labels = _label_others(memories, tokens)
     for found in facts.values():
         group = groups.get(found.memory_id, ())
         prefix = _join_parts(_list_parts(found, group, now, tokens))
@@ -114,24 +117,41 @@ def label_facts(memories: Iterable[RetrievedMemory], *, now: datetime, tokens: L
     return labels
 
 
-def _label_messages(memories: Sequence[RetrievedMemory], tokens: LabelTokens) -> dict[UUID, FactLabel]:
-    """Return the labels of messages that state a fact that has changed since, and of replies that repeat its words."""
+def _label_others(memories: Sequence[RetrievedMemory], tokens: LabelTokens) -> dict[UUID, FactLabel]:
+    """Return the labels of other memories than facts: whose word they are, and what has changed since a message.
+
+    The reply to such a message has the label too if it repeats words of what has changed. The fence around text of
+    tools says whose word that is.
+    """
     changed = {(found.thread_id, found.position): found.changed for found in memories if found.changed}
     labels = dict[UUID, FactLabel]()
     for found in memories:
+        if found.kind == "fact":
+            continue
         said = changed.get((found.thread_id, found.position - 1)) if found.position else None
         is_reply = said and extract_content_words(said) & extract_content_words(found.summary)
-        if what := found.changed or (said if is_reply else None):
-            labels[found.memory_id] = _label_message(found, what, tokens)
+        what = found.changed or (said if is_reply else None)
+        parts = [] if found.kind in FENCED_KINDS else _list_marks(found, tokens)
+        if what:
+            text = _describe_change(found, what)
+            parts.append(_LabelPart(text, tokens.count(f"{text}:")))
+        if parts:
+            extra = sum(part.tokens for part in parts)
+            labels[found.memory_id] = FactLabel(
+                _join_parts(parts), found.summary_tokens + extra, found.micro_tokens + extra
+            )
     return labels
 
 
-def _label_message(found: RetrievedMemory, changed: str, tokens: LabelTokens) -> FactLabel:
-    """Return the label of a message. It names what has changed unless that is all that the message says."""
+def _describe_change(found: RetrievedMemory, changed: str) -> str:
+    """Return that a message is outdated. It names what has changed unless that is all that the message says."""
     is_all = found.spoken_text.removesuffix(".") == changed.removesuffix(".")
-    prefix = f"{OUTDATED}:" if is_all else f"{OUTDATED} ({changed}):"
-    size = tokens.count(prefix)
-    return FactLabel(prefix, found.summary_tokens + size, found.micro_tokens + size)
+    return OUTDATED if is_all else f"{OUTDATED} ({changed})"
+
+
+def _list_marks(found: RetrievedMemory, tokens: LabelTokens) -> list[_LabelPart]:
+    mark = mark_source(found)
+    return [_LabelPart(mark, tokens.words[mark] + 1)] if mark else []
 
 
 def label_separate_facts(
@@ -141,7 +161,7 @@ def label_separate_facts(
     now, memories = now.astimezone(UTC), list(memories)
     facts = {found.memory_id: found for found in memories if found.kind == "fact"}
     contested = _group_contradictions(facts, now).keys()
-    labels = _label_messages(memories, tokens)
+    labels = _label_others(memories, tokens)
     for found in facts.values():
         parts = _list_parts(found, (found,) if found.memory_id in contested else (), now, tokens)
         if parts or has_start_prefix(found.summary):
@@ -154,11 +174,12 @@ def label_separate_facts(
 
 
 def render_found(found: RetrievedMemory, text: str, now: datetime) -> str:
-    """Return the text of a memory as a search result for any reader, with a mark in front if it is not current."""
+    """Return the text of a memory as a search result, after whose word it is and, if it is not current, why."""
     mark = past_reason(found.kind, found.state) or (f"{OUTDATED} ({found.changed})" if found.changed else "")
     if not mark and found.kind == "fact" and found.valid_to and _has_ended(found, now):
         mark = f"{UNTIL} {format_day(found.valid_to.astimezone(UTC).date(), today=now.astimezone(UTC).date())}"
-    return f"{mark}: {text}" if mark else text
+    marks = ", ".join(filter(None, (mark_source(found), mark)))
+    return f"{marks}: {text}" if marks else text
 
 
 def strip_start_prefix(text: str) -> str:
@@ -193,7 +214,7 @@ def _choose_alternative(group: Sequence[RetrievedMemory]) -> str:
     Facts about safety always get `or`: they stay in doubt until a person decides.
     """
     times = {found.told_at for found in group}
-    is_told = len(times) == len(group) and all(found.trust in ("user", "operator") for found in group)
+    is_told = len(times) == len(group) and not any(map(mark_source, group))
     is_grave = any(found.state == "CORE" or concerns_safety(found.summary) for found in group)
     return EARLIER if is_told and not is_grave else ALTERNATIVE
 
@@ -206,10 +227,8 @@ def _list_parts(
     found: RetrievedMemory, group: Sequence[RetrievedMemory], now: datetime, tokens: LabelTokens
 ) -> list[_LabelPart]:
     is_unsettled = bool(group) and group[0] is found and (len(group) == 1 or _choose_alternative(group) == ALTERNATIVE)
-    words = [UNSETTLED] if is_unsettled else []
-    words += [AGENT_NOTE] if found.trust == "agent" else []
-    parts = [_LabelPart(word, tokens.words[word] + 1) for word in words]
-    return [*parts, *_list_time_parts(found, now, tokens, is_contested=bool(group))]
+    parts = [_LabelPart(UNSETTLED, tokens.words[UNSETTLED] + 1)] if is_unsettled else []
+    return [*parts, *_list_marks(found, tokens), *_list_time_parts(found, now, tokens, is_contested=bool(group))]
 
 
 def _list_time_parts(

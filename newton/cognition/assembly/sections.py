@@ -225,7 +225,9 @@ def build_brief_section(items: Sequence[BriefItem], *, max_tokens: int) -> Brief
     ordered = sorted(shown, key=lambda pair: (BRIEF_KINDS.index(pair[1].kind), pair[0]))
     lines = (
         BriefLine(
-            item.kind, item.memory_id, render_item(render_brief_line(item.kind, item.text, item.said_at), item.tokens)
+            item.kind,
+            item.memory_id,
+            render_item(render_brief_line(item.kind, item.text, item.said_at, item.trust), item.tokens),
         )
         for _, item in ordered
     )

@@ -18,6 +18,7 @@ from newton.cognition.request import NO_OVERRIDES, ContextBuildRequest, ContextF
 from newton.content.profiles import Profile
 from newton.memory.memory import UNTRUSTED_TIERS, Trust, lowest_known_trust
 from newton.memory.search_types import RetrievedMemory
+from newton.memory.source_marks import find_foreign
 from newton.text.questions import contains_question
 
 if TYPE_CHECKING:
@@ -102,13 +103,17 @@ class Bundle:
 
     @property
     def external_trusts(self) -> frozenset[Trust]:
-        """Return the trust levels of the quarantined memories in the context, and of foreign text quoted in its notes.
+        """Return the trust levels of the foreign memories in the context, and of foreign text quoted in its notes.
 
-        Quarantined memories are text of tools or the web that nobody has confirmed.
+        Foreign memories are text of tools or the web that nobody has confirmed, and files that a model stored.
         """
         shown = (*(c.scored.found for c in self.items), *self.focus)
         quoted = UNTRUSTED_TIERS.intersection(one.trust for one in self.assembly_input.approvals)
-        return frozenset[Trust](found.trust for found in shown if found.quarantined) | quoted
+        found: Sequence[Trust | None] = [
+            find_foreign(one.trust, kind=one.kind, quarantined=one.quarantined) for one in shown
+        ]
+        foreign: list[Trust] = [trust for trust in found if trust]
+        return quoted | frozenset(foreign)
 
     @property
     def min_external_trust(self) -> Trust | None:

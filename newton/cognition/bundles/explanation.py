@@ -20,6 +20,7 @@ from newton.cognition.scoring.score import FEATURE_NAMES, LAYER_BY_KIND, compute
 from newton.content.profiles import Profile
 from newton.errors import ConflictError, InputError
 from newton.memory.lookup import MIN_ID_DIGITS, short_id
+from newton.memory.memory import Kind, Trust
 from newton.memory.ranking import ThreadPosition, evidence_score, find_named_speakers, neighbour_score
 from newton.memory.search_types import RetrievedMemory
 
@@ -150,10 +151,10 @@ class CandidateExplanation:
 
     number: int | None
     memory_id: UUID
-    kind: str
+    kind: Kind
     layer: str
     state: str
-    trust: str
+    trust: Trust
     quarantined: bool
     source: str
     found_by: str

@@ -296,9 +296,11 @@ class SessionContextService:
         self, cached: CachedContext, request: ContextBuildRequest, state: CurrentState
     ) -> AssemblyInput:
         previous, label_tokens = cached.bundle.assembly_input, count_label_tokens(self.builder.count_tokens)
-        new_labels = label_facts(state.new_matches.memories, now=state.now, tokens=label_tokens)
+        session_state = state.session_data.session_state
+        labelled = [*state.new_matches.memories, *session_state.focus]
+        new_labels = label_facts(labelled, now=state.now, tokens=label_tokens)
         focus = self.builder.rank_focus(
-            state.session_data.session_state.focus,
+            session_state.focus,
             frame=cached.bundle.frame_choice.frame,
             max_tokens=previous.budget.layers["working"],
         )

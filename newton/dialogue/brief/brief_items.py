@@ -6,6 +6,9 @@ from datetime import datetime
 from typing import Literal, NamedTuple, get_args
 from uuid import UUID
 
+from newton.memory.memory import Trust
+from newton.memory.source_marks import describe_source
+
 BriefKind = Literal["goal", "deadline", "rule", "constraint", "open_item"]
 BriefStatus = Literal["open", "done", "replaced", "dropped"]
 ClosedStatus = Literal["done", "dropped"]  # what a caller can make of an open item
@@ -37,7 +40,7 @@ class BriefItem:
     """A goal, deadline, rule, constraint or open item, word for word as a message of the session says it.
 
     `position` is that of the message, `memory_id` its memory; None if it has none. `tokens` counts the item's line in a
-    context. `replaced_by` is the newer item that replaces it.
+    context. `trust` is that of the message. `replaced_by` is the newer item that replaces it.
     """
 
     item_id: UUID
@@ -48,18 +51,23 @@ class BriefItem:
     source: BriefSource
     memory_id: UUID | None
     said_at: datetime
+    trust: Trust = "user"
     status: BriefStatus = "open"
     closed_at: datetime | None = None
     closed_position: int | None = None
     replaced_by: UUID | None = None
 
 
-def render_brief_line(kind: BriefKind, text: str, said_at: datetime) -> str:
+def render_brief_line(kind: BriefKind, text: str, said_at: datetime, trust: Trust = "user") -> str:
     """Return the line of an item in a context. A deadline has the day on which it was said, for words such as "Friday".
+
+    An item that is not in a message of the person says whose word it is.
 
     >>> from datetime import UTC
     >>> render_brief_line("deadline", "It is due on Friday.", datetime(2026, 11, 20, tzinfo=UTC))
     'Deadline (said 2026-11-20): It is due on Friday.'
     """
-    day = f" (said {said_at:%Y-%m-%d})" if kind == "deadline" else ""
-    return f"{KIND_LABELS[kind]}{day}: {text}"
+    day = f"said {said_at:%Y-%m-%d}" if kind == "deadline" else ""
+    mark = describe_source(trust, reported=kind != "open_item")  # only open items are also the assistant's
+    notes = ", ".join(filter(None, (day, mark)))
+    return f"{KIND_LABELS[kind]}{f' ({notes})' if notes else ''}: {text}"

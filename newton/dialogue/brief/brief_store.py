@@ -99,8 +99,8 @@ class BriefUpdate:
     def _create(
         self, draft: BriefDraft, stored: StoredMessage, memory_id: UUID | None, *, source: BriefSource
     ) -> BriefItem:
-        said_at = stored.message.said_at
-        line = to_bullet(render_brief_line(draft.kind, draft.text, said_at))
+        said_at, trust = stored.message.said_at, stored.message.trust
+        line = to_bullet(render_brief_line(draft.kind, draft.text, said_at, trust))
         return BriefItem(
             item_id=new_id(),
             kind=draft.kind,
@@ -110,6 +110,7 @@ class BriefUpdate:
             source=source,
             memory_id=memory_id,
             said_at=said_at,
+            trust=trust,
         )
 
     def _insert(self, item: BriefItem, candidates: Sequence[BriefItem]) -> BriefItem:

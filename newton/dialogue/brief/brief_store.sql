@@ -9,11 +9,12 @@ with owner as (
     select $2::uuid, -1, 2147483647
 )
 select
-    i.item_id, i.kind, i.text, i.tokens, i.position, i.source, i.memory_id, i.said_at,
+    i.item_id, i.kind, i.text, i.tokens, i.position, i.source, i.memory_id, i.said_at, coalesce(m.trust, 'user') as trust,
     coalesce(c.status, 'open') as status, c.closed_at, c.position as closed_position, c.replaced_by
 from owner as o
 join dialogue.brief_items as i
     on i.agent_id = $1 and i.session_id = o.session_id and i.position between o.first_position and o.last_position
+left join memory.memories as m on m.agent_id = $1 and m.memory_id = i.memory_id
 left join lateral (
     select x.status, x.closed_at, x.position, x.replaced_by
     from owner as p

@@ -10,8 +10,10 @@ where agent_id = $1 and memory_id = $2;
 
 -- name: list_all_relations(agent_id, entity_id)
 -- The relations of an entity in every state.
-select r.memory_id, r.source_id, s.name as source, r.type, r.target_id, t.name as target, r.weight
+select r.memory_id, r.source_id, s.name as source, r.type, r.target_id, t.name as target, r.weight,
+    m.trust
 from heart.relations as r
+join memory.memories as m on m.agent_id = $1 and m.memory_id = r.memory_id
 join heart.entities as s on s.agent_id = $1 and s.memory_id = r.source_id
 join heart.entities as t on t.agent_id = $1 and t.memory_id = r.target_id
 where r.agent_id = $1 and (r.source_id = $2 or r.target_id = $2)

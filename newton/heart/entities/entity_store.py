@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple, Self
 from uuid import UUID
 
@@ -14,8 +14,9 @@ from newton.errors import InputError
 from newton.heart.events.event_types import Json, Payload, render_entity_line, render_relation_line
 from newton.heart.facts.attributes import normalize_attribute
 from newton.memory import store
-from newton.memory.memory import Kind, NewMemory, WriteContext, digest
+from newton.memory.memory import TRUST_TIERS, UNTRUSTED_TIERS, Kind, NewMemory, Trust, WriteContext, digest
 from newton.memory.representations import make_short_forms
+from newton.memory.store import PlannedTransition
 from newton.text.names import NamedEntity, NameIndex, compute_salience, find_names, list_spellings, normalize_name
 
 SQL = load("newton.heart.entities", "entity_store.sql")
@@ -36,7 +37,7 @@ class IndexableText(NamedTuple):
     kind: Kind
     text: str
     occurred_at: datetime
-    trust: str
+    trust: Trust
     speaker: str | None
     subject: str | None
     attribute: str | None
@@ -61,8 +62,8 @@ class EntityDeclaration:
 class EntityRelation:
     """A relation between two entities. `weight`, in [0, 1), grows with the facts and declarations that state it.
 
-    `is_current` is false if every fact that states it is superseded or retracted. `depth` is the distance in relations
-    from the entity that was asked for.
+    `trust` is the highest trust of those who state it. `is_current` is false if every fact that states it is superseded
+    or retracted. `depth` is the distance in relations from the entity that was asked for.
     """
 
     memory_id: UUID
@@ -72,6 +73,7 @@ class EntityRelation:
     target_id: UUID
     target: str
     weight: float
+    trust: Trust
     is_current: bool = True
     depth: int = 1
 
@@ -108,7 +110,8 @@ async def index_mentions(tx: Tx, *, ctx: WriteContext, after: UUID | None = None
     """Find and store the entities and relations that the next batch of memories names. Idempotent.
 
     The batch begins after the memory `after`, by default where the last call ended. Memories of the last minute are
-    indexed again by the next call, because an id is created before its row is committed.
+    indexed again by the next call, because an id is created before its row is committed. A quarantined memory is
+    indexed once it is released.
     """
     agent_id = ctx.agent_id
     await store.lock_entities(tx, agent_id=agent_id)
@@ -118,11 +121,11 @@ async def index_mentions(tx: Tx, *, ctx: WriteContext, after: UUID | None = None
     if not rows:
         return IndexProgress(0, start)
     index = await load_index(tx, agent_id=agent_id)
-    texts = _collect_names([IndexableText(*row) for row in rows], index)
+    texts = _collect_names([IndexableText(*row[:-1]) for row in rows], index)
     await _ensure_entities(tx, texts, index, ctx=ctx)
     await _record_mentions(tx, texts, index, ctx=ctx)
     await _record_relations(tx, texts, index, ctx=ctx)
-    last = rows[-1]["memory_id"]
+    last = rows[-1]["place"]
     # older than every uncommitted id: the first 48 bits of an id are its time in milliseconds
     oldest = UUID(int=int((ctx.now - MAX_WRITE_DELAY).timestamp() * 1_000) << 80)
     await SQL["set_watermark"].execute(tx, agent_id=agent_id, job=INDEX_JOB, memory_id=min(last, oldest))
@@ -264,16 +267,22 @@ async def _record_relations(tx: Tx, texts: Sequence[_NamedText], index: NameInde
     before.
     """
     evidence = [
-        (triple, memory.memory_id)
+        (triple, memory)
         for memory, names in texts
         if memory.kind == "fact"
         for triple in _relation_triples(memory, names, index)
     ]
-    if not evidence:
-        return
-    ids = await ensure_relations(tx, {triple for triple, _ in evidence}, index, ctx=ctx)
-    await store.add_links(tx, "evidence", [(memory_id, ids[triple]) for triple, memory_id in evidence], ctx=ctx)
-    await update_weights(tx, set(ids.values()), ctx=ctx)
+    by_trust = sorted(evidence, key=lambda pair: TRUST_TIERS.index(pair[1].trust))
+    for trust, stated in groupby(by_trust, key=lambda pair: pair[1].trust):  # a relation is as trusted as its best fact
+        pairs, trust_ctx = list(stated), replace(ctx, trust=trust)
+        ids = await ensure_relations(tx, {triple for triple, _ in pairs}, index, ctx=trust_ctx)
+        await store.add_links(tx, "evidence", [(one.memory_id, ids[triple]) for triple, one in pairs], ctx=ctx)
+        await update_weights(tx, set(ids.values()), ctx=ctx)
+        if trust not in UNTRUSTED_TIERS:
+            reason = "a trusted statement says the same"
+            event = ("released", "ACTIVE", "ACTIVE", reason)
+            release = [PlannedTransition(one, *event, releases=True) for one in ids.values()]
+            await store.apply_transitions(tx, release, ctx=ctx)
 
 
 async def update_weights(tx: Tx, relation_ids: Iterable[UUID], *, ctx: WriteContext) -> None:

@@ -9,16 +9,43 @@ values ($1, $2, $3)
 on conflict (agent_id, job) do update set memory_id = greatest(watermarks.memory_id, excluded.memory_id);
 
 -- name: list_indexable(agent_id, after, max_rows)
--- Messages and facts after an id, in id order, to be indexed for entities.
+-- Messages and facts to be indexed for entities, in the order of their places after an id: that of their own id and, for
+-- a fact that has left quarantine, that of this transition.
+with place as (
+    (
+        select memory_id, memory_id as place
+        from memory.memories
+        where agent_id = $1 and memory_id > $2 and kind in ('exchange', 'fact') and not quarantined
+        order by memory_id
+        limit $3
+    )
+    union all
+    (
+        select memory_id, transition_id
+        from memory.transitions
+        where agent_id = $1 and transition_id > $2 and event = 'released'
+        order by transition_id
+        limit $3
+    )
+)
 select
-    m.memory_id, m.kind, coalesce(m.full_text, d.content) as text, m.occurred_at, m.trust, d.name as speaker,
-    f.subject, f.attribute
-from memory.memories as m
+    m.memory_id, m.kind, coalesce(m.full_text, d.content) as text, m.occurred_at,
+    case
+        when exists (
+            select
+            from memory.confirmations as c
+            where c.agent_id = $1 and c.memory_id = m.memory_id and c.trust in ('operator', 'user')
+        ) then 'user'
+        else m.trust
+    end as trust,
+    d.name as speaker, f.subject, f.attribute, p.place
+from place as p
+join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
 left join dialogue.messages as d
     on d.agent_id = $1 and m.kind = 'exchange' and d.session_id = m.thread_id and d.position = m.position
 left join heart.facts as f on f.agent_id = $1 and m.kind = 'fact' and f.memory_id = m.memory_id
-where m.agent_id = $1 and m.memory_id > $2 and m.kind in ('exchange', 'fact') and not m.quarantined
-order by m.memory_id
+where m.kind in ('exchange', 'fact') and not m.quarantined
+order by p.place
 limit $3;
 
 -- name: list_entity_names(agent_id)
@@ -137,6 +164,7 @@ limit $3;
 -- Current ones first: a relation is past if every fact that states it is.
 select
     r.memory_id, r.source_id, s.name as source, r.type, r.target_id, t.name as target, r.weight,
+    coalesce(heart.relation_trust($1, r.memory_id, $3), m.trust) as trust,
     heart.is_relation_current($1, r.memory_id, $3) as is_current
 from heart.relations as r
 join memory.memories as m on m.agent_id = $1 and m.memory_id = r.memory_id and m.state = 'ACTIVE'

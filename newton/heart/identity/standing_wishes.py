@@ -269,6 +269,22 @@ _TRAILING_CLAUSE = re.compile(r", (?:so|which|but|and|because|since|though) .*$"
 _EDGES = re.compile(r"^(?:please|kindly),? |(?:,? please)?[\s.!?,]*$", re.IGNORECASE)
 
 
+_STANDING_CUE = re.compile(
+    r"\b(?:from now on|always|never|henceforth|going forward|whenever|(?:every|each) time|by default"
+    r"|without (?:asking|approval|confirmation|checking|(?:a|any) question))\b",
+    re.IGNORECASE,
+)
+
+
+def may_state_rule(text: str) -> bool:
+    """Return whether a text may state a rule for later requests, in any form; a rule of others is no rule of the user.
+
+    >>> may_state_rule("From now on, Kallisto is paid without asking."), may_state_rule("Kallisto was paid in May.")
+    (True, False)
+    """
+    return bool(_STANDING_CUE.search(text)) or bool(detect_instructions(text))
+
+
 def detect_instructions(text: str) -> list[StandingInstruction]:
     """Return the standing instructions in a message, in order.
 

@@ -122,10 +122,14 @@ confirmation_counts as materialized (
         count(*) filter (
             where c.trust not in ('tool', 'web') or m.trust in ('tool', 'web')
         )::integer as confirmations,
-        count(distinct c.source) filter (
-            where c.trust not in ('tool', 'web') and c.source <> f.source
+        -- all that models state by themselves is one source
+        count(distinct case when c.trust = 'agent' then '' else c.source end) filter (
+            where c.trust not in ('tool', 'web') and c.source <> f.source and not (c.trust = 'agent' and m.trust = 'agent')
         )::integer as sources,
-        count(distinct c.origin) filter (where c.trust in ('tool', 'web') and c.origin <> m.origin)::integer as outside,
+        -- and what they pass on from tools and pages is one origin, through whichever interface
+        count(distinct case when c.source = 'model' then '' else c.origin end) filter (
+            where c.trust in ('tool', 'web') and c.origin <> m.origin and not (c.source = 'model' and f.source = 'model')
+        )::integer as outside,
         bool_or(c.trust in ('operator', 'user')) as vouched
     from own as o
     join memory.confirmations as c on c.agent_id = $1 and c.memory_id = o.memory_id

@@ -243,9 +243,10 @@ class _ItemChecker:
         return self.sources.pick_wording(line, item.text), ""
 
     def _is_supported(self, op: Operation, text: str, line: NewLine, known: Sequence[KnownItem]) -> bool:
-        """Return whether a text has no invented details. For an episode, all lines and known items are sources."""
+        """Return whether a text has no invented or foreign details. For an episode, all lines and known items count."""
         if op == "episode":
-            return not self._widen(op).find_unsupported(text, line, self.batch.known)
+            sources = self._widen(op)
+            return not (sources.borrows(text, line, ()) or sources.find_unsupported(text, line, self.batch.known))
         linked = [one for one in self.named[line.number] if one not in known and self.sources.is_about(line, one)]
         if not text or self.sources.borrows(text, line, known):
             return False

@@ -124,6 +124,7 @@ async def list_proposals(caller: "OperationCaller") -> ItemList[ProposedLine]:
     command="identity propose",
     text=_format_proposed,
     is_idempotent=True,
+    proposes_rules=True,
 )
 async def propose_line(caller: "OperationCaller", section: Section, text: LineText) -> LineProposalResult:
     """Propose a line for the agent's identity, such as a standing instruction. A person accepts or rejects it.

@@ -11,6 +11,7 @@ from newton.cognition.bundles.explanation import BundleExplanation, FixedLine, I
 from newton.cognition.bundles.replay import ReplayResult
 from newton.content.profiles import Profile
 from newton.memory.lookup import short_id
+from newton.memory.source_marks import format_trust
 from newton.operations.contexts.context_text import (
     format_frame,
     format_frame_features,
@@ -108,10 +109,11 @@ def _format_item(item: ItemExplanation) -> str:
     parts = sorted(item.contributions.items(), key=lambda part: -abs(part[1]))
     assigned = {"similarity": "as the best match"} if item.source == "standing" else {}
     weights = {name: f" × {weight:g}" for name, weight in item.weights.items()}
+    trust = format_trust(item.trust, kind=item.kind, quarantined=item.quarantined)
     lines = [
         item.line,
         f"{item.kind} {item.memory_id}" + (f" · ref {item.ref}" if item.ref else ""),
-        f"{item.state}{', quarantined' if item.quarantined else ''} · trust {item.trust}",
+        f"{item.state}{', quarantined' if item.quarantined else ''} · trust {trust}",
         f"why: {item.found_by}",
         *([item.note] if item.note else []),
         *([item.contradiction_note] if item.contradiction_note else []),

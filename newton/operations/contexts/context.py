@@ -12,7 +12,7 @@ from newton.client.context import ContextResponse
 from newton.cognition.assembly.sections import format_missing
 from newton.cognition.bundles.bundle import Bundle
 from newton.deadline import RequestDeadline
-from newton.memory.memory import PERSON_TIERS
+from newton.memory.memory import PERSON_TIERS, Trust
 from newton.operations.contexts.context_request import ContextCall, ContextInput
 from newton.operations.contexts.context_text import (
     format_context_line,
@@ -41,6 +41,8 @@ class ModelContext:
     task: dict[str, Any] | None
     left_nothing: dict[str, list[str]] | None
     text: str
+    foreign_trust: Annotated[Trust | None, Field(exclude=True)] = None
+    passages: Annotated[tuple[str, ...], Field(exclude=True)] = ()
 
 
 def _to_model_context(bundle: Bundle) -> ModelContext:
@@ -57,6 +59,8 @@ def _to_model_context(bundle: Bundle) -> ModelContext:
         task=bundle.task_json,
         left_nothing=dict(bundle.unmatched_filters) or None,
         text=bundle.text,
+        foreign_trust=bundle.min_external_trust,
+        passages=tuple(c.text for c in bundle.items if c.kind == "passage"),
     )
 
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from newton.agent.field_types import Ref
 from newton.dialogue.branches import SessionInfo
 from newton.dialogue.messages import Message, Role, StoredMessage
-from newton.memory.memory import PERSON_TIERS
+from newton.memory.memory import PERSON_TIERS, Trust
 from newton.memory.representations import one_line
 from newton.operations.cursors import decode_cursor, decode_number_cursor, invalid_cursor_error
 from newton.operations.declaration import operation
@@ -34,6 +34,8 @@ Position = Annotated[int, Field(ge=0, le=MAX_POSITION)]
 class MessageInfo:
     """A stored message of a session. `calls` are the tool calls of an assistant, and `answers` is the id of a call.
 
+    `trust` is that of its role or, if it is lower, of what its author had read.
+
     A notice (`is_notice`) is a text of Newton itself, which no model is sent.
     """
 
@@ -47,6 +49,7 @@ class MessageInfo:
     calls: Sequence[Mapping[str, str]]
     answers: str | None
     is_notice: bool
+    trust: Trust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +81,7 @@ def _to_message_info(stored: StoredMessage) -> MessageInfo:
         calls=[call._asdict() for call in message.calls],
         answers=message.tool_call_id,
         is_notice=message.is_notice,
+        trust=message.trust,
     )
 
 

@@ -12,6 +12,7 @@ from newton.heart.entities.entity_changes import EntityMergePlan
 from newton.heart.entities.entity_lookup import EntityRecord
 from newton.heart.entities.entity_store import MAX_DEPTH, EntityRelation, EntitySummary
 from newton.memory.lookup import short_id
+from newton.memory.source_marks import describe_source
 from newton.operations.declaration import operation
 from newton.operations.fields import Limit, PlanToken, SessionName
 from newton.operations.results import ItemList
@@ -43,7 +44,8 @@ def _format_entity(entity: EntitySummary) -> str:
 
 
 def _format_relation(one: EntityRelation) -> str:
-    return f"{one.weight:.2f}  {one.source} {one.type} {one.target}{'' if one.is_current else ' (past)'}"
+    notes = ", ".join(filter(None, (describe_source(one.trust), "" if one.is_current else "past")))
+    return f"{one.weight:.2f}  {one.source} {one.type} {one.target}{f' ({notes})' if notes else ''}"
 
 
 def _format_record(entity: EntityRecord) -> str:

@@ -14,6 +14,7 @@ from newton.agent.services.curation import MemoryRecord
 from newton.memory.lookup import MAX_PAGE_CHARS, PAGE_CHARS, RelatedMemory, cut_page, short_id
 from newton.memory.memory import PERSON_TIERS, Kind, Trust
 from newton.memory.memory_list import MemoryEdit
+from newton.memory.source_marks import format_trust
 from newton.memory.store import TransitionRecord
 from newton.operations.declaration import operation
 from newton.operations.fields import MemoryRef
@@ -38,6 +39,7 @@ class MemoryExcerpt:
     text: str
     remaining_chars: int
     next_offset: int | None
+    quarantined: Annotated[bool, Field(exclude=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +61,12 @@ def _format_record(record: MemoryRecord | MemoryExcerpt) -> str:
     if isinstance(record, MemoryExcerpt):
         return record.text
     confidence = "" if record.confidence is None else f" · confidence {record.confidence:.0%}"
+    trust = format_trust(record.trust, kind=record.kind, quarantined=record.quarantined)
     state = f"{record.state}{' · quarantined' if record.quarantined else ''}{confidence}"
     lines = [
         f"{record.kind} {record.memory_id}",
         f"  {state} · {pluralize(record.confirmations, 'confirmation')}",
-        f"  since {record.occurred_at:%Y-%m-%d %H:%M} · trust {record.trust}",
+        f"  since {record.occurred_at:%Y-%m-%d %H:%M} · trust {trust}",
         f"  created {record.created_at:%Y-%m-%d %H:%M} by {record.origin}",
         *(f"  {name}: {value}" for name, value in record.fact.items()),
         *([f"  importance {record.importance:g} of 10"] if record.importance is not None else []),
@@ -141,6 +144,7 @@ async def show_memory(
         kind=record.kind,
         state=record.state,
         trust=record.trust,
+        quarantined=record.quarantined,
         occurred_at=record.occurred_at,
         fact=record.fact,
         text=page.text,

@@ -114,6 +114,7 @@ async def _report(
     notices=_list_notices,
     report=_report,
     is_idempotent=True,
+    proposes_rules=True,
     core=("content", "subject", "attribute", "confidence", "source", "session"),
 )
 async def remember(
@@ -174,6 +175,7 @@ async def remember(
             importance=importance,
             at=at,
             until=until,
+            is_by_model=not is_person,
         )
         stored = await toolset.memories.remember(fact)
     await toolset.session_use.record([stored.memory_id])

@@ -48,6 +48,7 @@ class RecalledMemory:
     occurred_at: datetime
     trust: Trust
     ref: str | None
+    quarantined: Annotated[bool, Field(exclude=True)] = False
 
 
 class RecalledMemories(SelectedFields):
@@ -76,6 +77,7 @@ def _to_found(found: RetrievedMemory, result: RecallResult, now: datetime) -> Re
         occurred_at=found.occurred_at,
         trust=found.trust,
         ref=found.ref,
+        quarantined=found.quarantined,
     )
 
 

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from newton.memory.source_marks import format_trust
 from newton.runtime.dashboard.api_client import encode_query
 
 NAVIGATION = (
@@ -54,6 +55,7 @@ def _environment() -> Environment:
         plural=format_plural,
         setting=format_setting,
         figure=format_figure,
+        trust=format_trust,
         code=format_code,
         compact_json=format_json,
     )

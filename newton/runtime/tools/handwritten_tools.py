@@ -18,16 +18,18 @@ from newton.heart.events.event_store import NewEvent
 from newton.heart.events.tool_results import ToolOutcome, cut_output, to_event
 from newton.ids import new_id
 from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS
-from newton.memory.memory import Trust, lowest_trust
+from newton.memory.memory import UNTRUSTED_TIERS, Trust, lowest_known_trust, lowest_trust
 from newton.memory.redaction.tally import count_redactions
 from newton.operations.caller import OperationCaller
+from newton.operations.foreign_text import limit_trust
 
 EMBEDDED_AT_ONCE = 16  # passages, while the caller waits
 
 
 async def ingest_document(caller: OperationCaller, args: IngestDocumentInput) -> ToolResult:
     """Store a document, and embed its first passages. The job `embed` does the rest; until then words find them."""
-    trust = caller.trust if args.source == "own" else lowest_trust((caller.trust, args.source))
+    trust = (await limit_trust(caller, {})).trust
+    trust = trust if args.source == "own" else lowest_trust((trust, args.source))
     service = caller.newton.ingest(caller.origin)
     read = await service.read_upload(args.content.encode(), name=args.name, title=args.title)
     stored = await service.store_upload(read, trust=trust)
@@ -83,10 +85,13 @@ async def note_exchange(caller: OperationCaller, args: NoteExchangeInput) -> Too
     warning = await _check_exchange(caller, args)
     now = caller.newton.scope.now()
     said = Message(role="user", content=args.user, said_at=now, min_trust=caller.trust)
-    min_trust: Trust | None = "tool" if args.tools else None  # the reply follows what the tools returned
+    session = args.session or DEFAULT_SESSION
+    read = (await limit_trust(caller, {"session": session})).trust  # of what the assistant was given before
+    ran: Trust | None = "tool" if args.tools else None
+    min_trust = lowest_known_trust([ran, read if read in UNTRUSTED_TIERS else None])
     reply = args.assistant and Message(role="assistant", content=args.assistant, said_at=now, min_trust=min_trust)
     messages = [said, reply] if reply else [said]
-    service, session = caller.newton.sessions(caller.origin), args.session or DEFAULT_SESSION
+    service = caller.newton.sessions(caller.origin)
     stored = await service.append(session, messages)
     heard = await hear_messages(caller.newton.scope.at(caller.origin), stored)
     events = [_to_event(one, at=now) for one in args.tools]

@@ -96,7 +96,9 @@ async def run_tool(
             raise NotFoundError(f"There is no tool {name!r}.", hint=hint)
         if options.session is not None and tool.takes_session and arguments.get("session") is None:
             arguments = {**arguments, "session": options.session}
-        caller = OperationCaller(newton=newton, origin=ORIGIN, deadline=options.deadline)
+        caller = OperationCaller(
+            newton=newton, origin=ORIGIN, deadline=options.deadline, connection_session=options.session
+        )
         with redaction_tally() as redacted:
             result = await tool.run(caller, parse_input(tool.input_model, json.dumps(arguments)))
         removed = redacted.count()

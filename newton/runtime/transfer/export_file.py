@@ -46,6 +46,7 @@ EXCLUDED_TABLES = {
         "heart.proposed_items",
         "dialogue.leases",
         "dialogue.artifact_vectors",
+        "memory.foreign_readings",
     ),
 }
 REMOVED_TABLES = {"dialogue.checkpoints"}  # in files of earlier versions, which are imported without them
