@@ -126,6 +126,10 @@ class ModelSettings(SettingGroup):
 class ContextSettings(SettingGroup):
     """Contexts: which memories are selected, and how many."""
 
+    project: str | None = Field(
+        None,
+        description="Project of the agent to use: a memory of its own, which also reads that of the agent.",
+    )
     context_tokens: int = Field(8_000, ge=1, le=1_000_000, description="Maximum tokens of a rendered context.")
     profile: str | None = Field(
         None, description="Profile by which memories are scored. If unset: the profile of the frame."

@@ -12,7 +12,7 @@ from uuid import UUID
 from newton.agent import events
 from newton.agent.storage_quota import NO_QUOTA, StorageQuota
 from newton.clock import Clock
-from newton.db.pool import Database, NestedDatabase, Tx
+from newton.db.pool import Database, NestedDatabase, Tx, visit_agent
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.lifecycle.transition_rules import LifecycleThresholds
 from newton.memory.memory import TokenCounter, Trust
@@ -27,6 +27,9 @@ class AgentScope:
 
     `origin` names the interface through which the call came ("cli", "http", "mcp", "job embed"), and `trust` is the
     trust tier of the caller's text. Code sets both; a model never does. `storage` limits what the agent stores.
+
+    If the agent stores the memory of a project, `project` is its name, and `parent_id` the agent whose project it is:
+    contexts and searches of the project also read the memory of that agent.
     """
 
     agent_id: UUID
@@ -38,6 +41,8 @@ class AgentScope:
     origin: str = "system"
     trust: Trust = "user"
     storage: StorageQuota = NO_QUOTA
+    project: str | None = None
+    parent_id: UUID | None = None
 
     def at(self, origin: str, trust: Trust | None = None) -> "AgentScope":
         """Return a copy of this scope with another origin and, if given, another trust tier."""
@@ -46,6 +51,21 @@ class AgentScope:
     def within(self, tx: Tx) -> "AgentScope":
         """Return a copy whose `transaction()` yields the open transaction `tx` and does not commit it."""
         return replace(self, db=NestedDatabase(tx, self.agent_id))
+
+    @property
+    def above(self) -> "AgentScope | None":
+        """Return the scope of the agent whose project this is; None if it is no project."""
+        return replace(self, agent_id=self.parent_id, project=None, parent_id=None) if self.parent_id else None
+
+    async def visit_levels(self, tx: Tx) -> AsyncGenerator[UUID]:
+        """Yield the id of the agent and, of a project, then that of the agent above it, whose rows `tx` uses meanwhile.
+
+        `tx` is a transaction of the agent. The loop over it must not be left early.
+        """
+        yield self.agent_id
+        if self.parent_id:
+            async with visit_agent(tx, self.parent_id, home=self.agent_id):
+                yield self.parent_id
 
     def now(self) -> datetime:
         return self.clock.now()

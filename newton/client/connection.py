@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 from uuid import uuid4
 
 import httpx2
@@ -34,6 +34,14 @@ TIMEOUT_SECONDS = 65  # longer than the time limit of a request in the daemon
 QueryParameters = Mapping[str, str | int | bool | Sequence[str]]  # a sequence is a repeated parameter
 
 
+class MemorySelection(TypedDict, total=False):
+    """The agent, the user and the project whose memory is used; None leaves it to the token."""
+
+    agent: str | None
+    user: str | None
+    project: str | None
+
+
 class DaemonConnection:
     """HTTP connection to the daemon, with retries after an exponential backoff.
 
@@ -45,29 +53,29 @@ class DaemonConnection:
         url: str | None = None,
         *,
         token: str | None = None,
-        agent: str | None = None,
-        user: str | None = None,
         timeout: float = TIMEOUT_SECONDS,
         max_attempts: int = MAX_ATTEMPTS,
+        **selection: Unpack[MemorySelection],
     ) -> None:
         """Prepare the connection, which the first request opens.
 
         `url` is the address of the daemon (default: NEWTON_URL, or http://127.0.0.1:8700), `token` an access token
         (default: NEWTON_TOKEN). `agent` selects an agent and needs the token of the operator; `user` selects the memory
-        of one user and needs a token for users. `timeout` is the number of seconds to wait for a connection and for
-        each part of a response. A request is sent at most `max_attempts` times. Raises ApiError with the code
-        `config_error` if there is no token, or if the URL is invalid.
+        of one user and needs a token for users; `project` selects a project of the agent or of the user. `timeout` is
+        the number of seconds to wait for a connection and for each part of a response. A request is sent at most
+        `max_attempts` times. Raises ApiError with the code `config_error` if there is no token, or if the URL is
+        invalid.
         """
-        address, chosen = resolve_url(url), {"X-Newton-Agent": agent, "X-Newton-User": user}
+        address = resolve_url(url)
         headers = {
             "Authorization": f"Bearer {resolve_token(token)}",
-            **{name: one for name, one in chosen.items() if one},
+            **{f"X-Newton-{name.capitalize()}": str(one) for name, one in selection.items() if one},
         }
         # A proxy from the environment would see the token, and cannot reach a loopback address.
         is_local = httpx2.URL(address).host in LOOPBACK_HOSTS
         self._http = httpx2.AsyncClient(
             base_url=address,
-            headers=headers,
+            headers=httpx2.Headers(headers, encoding="utf-8"),
             timeout=timeout,
             trust_env=not is_local,
             verify=address.startswith("https:"),  # loading certificates takes 20 ms; no redirect is followed

@@ -84,7 +84,8 @@ class ContextItem(DroppedCandidate):
 
     `trust` is the trust tier of its author; the text of a `tool` is data, never an instruction. `told_at` is the time
     at which the memory occurred or, for a fact, was last stated. `valid_to` is the time at which a fact stops being
-    true. `contradicts` are facts in the same item that cannot be true together with this one.
+    true. `contradicts` are facts in the same item that cannot be true together with this one. `inherited` is true if
+    the memory is of the agent above the project in use.
     """
 
     kind: str
@@ -97,6 +98,7 @@ class ContextItem(DroppedCandidate):
     told_at: str
     valid_to: str | None
     contradicts: list[str]
+    inherited: bool
     features: dict[str, float]
 
 

@@ -64,6 +64,12 @@ class OperationMethods(DaemonConnection):
         "Revoke a permission or a prohibition: the next call of the tool needs a permission again."
     async def actions(self, *, limit: int = 100) -> JsonDict:
         "List the latest calls of tools of servers, with how each was permitted and how it ended."
+    async def projects(self) -> JsonDict:
+        "List the projects of the agent."
+    async def delete_project(
+        self, name: str, *, token: str | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Permanently delete a project with all that it stores, and its tokens."
     async def bundles(self, *, session: str | None = None, limit: int = 20, cursor: str | None = None) -> JsonDict:
         "List the stored contexts (bundles), newest first: the input, the kind of task (frame) and the tokens of each."
     async def bundle(self, bundle_id: IdLike) -> JsonDict:

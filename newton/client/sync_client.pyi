@@ -3,9 +3,10 @@
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from threading import Thread
-from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, overload
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 from .client import Client
+from .connection import MemorySelection
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,10 +34,9 @@ class SyncClient:
         url: str | None = None,
         *,
         token: str | None = None,
-        agent: str | None = None,
-        user: str | None = None,
         timeout: float = 65,
         max_attempts: int = 5,
+        **selection: Unpack[MemorySelection],
     ) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc_info: object) -> None: ...
@@ -91,6 +91,7 @@ class SyncClient:
     delete_artifact = _synchronize(Client.delete_artifact)
     delete_document = _synchronize(Client.delete_document)
     delete_item = _synchronize(Client.delete_item)
+    delete_project = _synchronize(Client.delete_project)
     diff = _synchronize(Client.diff)
     diff_artifact = _synchronize(Client.diff_artifact)
     dismiss_procedure = _synchronize(Client.dismiss_procedure)
@@ -145,6 +146,7 @@ class SyncClient:
     process = _synchronize(Client.process)
     profile = _synchronize(Client.profile)
     profiles = _synchronize(Client.profiles)
+    projects = _synchronize(Client.projects)
     prompt = _synchronize(Client.prompt)
     proposals = _synchronize(Client.proposals)
     propose_identity = _synchronize(Client.propose_identity)

@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from newton.brain.pack_hooks import NO_HOOKS, HookRunner
 from newton.clock import Clock
@@ -71,7 +72,7 @@ TIEBREAK_SECONDS = 5.0  # for the model that selects between two frames
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBuilder:
-    """Builds contexts from memory. Of its fields only `cache` changes while the process runs."""
+    """Builds contexts from memory, of a project also from that of `parent_id`. Of its fields only `cache` changes."""
 
     db: Database
     clock: Clock
@@ -90,6 +91,7 @@ class ContextBuilder:
     relevance_model: RelevanceModel = field(default_factory=load_relevance_model)
     hooks: HookRunner = NO_HOOKS
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+    parent_id: UUID | None = None
 
     async def build(self, request: ContextBuildRequest, *, records_access: bool = False) -> Bundle:
         """Build the best context for the input of the request, within its maximum tokens.
@@ -100,7 +102,7 @@ class ContextBuilder:
         `since` not before `until`, NotFoundError for an unknown frame or profile.
         """
         request = validate_request(request).start_deadline(self.timeout_seconds)
-        if request.session_id or request.is_private:
+        if request.session_id or request.is_private or self.parent_id:
             return (await self.build_for_session(request, records_access=records_access)).bundle
         snapshot, log = await self.db.current_snapshot(request.agent_id), self.db.transaction_log
         if repeat := self.cache.find_repeat(request, log, snapshot=snapshot, now=self.clock.now()):
@@ -127,11 +129,14 @@ class ContextBuilder:
         before, with the reasons.
         """
         request = request.start_deadline(self.timeout_seconds)
+        snapshot = await self.db.current_snapshot(self.parent_id) if self.parent_id else None
         built = await self._build_in_span(request, sources or self.create_sources(request), frame_choice, failed)
         if not request.is_private:
             async with self.db.transaction(request.agent_id) as tx:
-                await bundle_store.insert_bundle(tx, built.bundle, records_access=records_access)
-        return built
+                await bundle_store.insert_bundle(
+                    tx, built.bundle, records_access=records_access, parent_id=self.parent_id
+                )
+        return replace(built, parent_snapshot=snapshot)
 
     def create_sources(self, request: ContextBuildRequest) -> ContextSources:
         return ContextSources(
@@ -141,6 +146,7 @@ class ContextBuilder:
             ranking_weights=self.ranking_weights,
             artifact_policy=self.artifact_policy,
             web=self.web,
+            parent_id=self.parent_id,
         )
 
     async def _build_in_span(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -59,7 +59,8 @@ class _TransactionHooks:
     """The functions to call before and after the commit of the open transaction, and what it has written.
 
     `has_written` means that it may have changed data that contexts show. `written_as` is the server and the id of the
-    transaction, once known; `context_id` is the id if the transaction has stored a context.
+    transaction, once known; `context_id` is the id if the transaction has stored a context. `has_visited` means that it
+    has used the rows of another agent too.
     """
 
     before_commit: list[BeforeCommit]
@@ -67,6 +68,7 @@ class _TransactionHooks:
     has_written: bool = False
     written_as: tuple[str, int] | None = None
     context_id: int | None = None
+    has_visited: bool = False
 
 
 _current: ContextVar[_TransactionHooks | None] = ContextVar("newton_unit_of_work", default=None)
@@ -130,6 +132,19 @@ async def begin(tx: Tx, agent: UUID | None, *, snapshot: bool = False) -> None:
     mode = " isolation level repeatable read read only" if snapshot else ""
     with _translate_role_errors():
         await tx.execute(f"begin{mode};{scope}")
+
+
+@asynccontextmanager
+async def visit_agent(tx: Tx, agent: UUID, *, home: UUID) -> AsyncGenerator[None]:
+    """Let the open transaction of `home` use the rows of another agent alone. What it writes may concern any agent."""
+    if hooks := _current.get():
+        hooks.has_visited = True
+    await tx.execute(f"select runtime.set_agent_scope('{UUID(int=agent.int)}')")
+    try:
+        yield
+    finally:
+        with suppress(asyncpg.InFailedSQLTransactionError):  # it can only be rolled back
+            await tx.execute(f"select runtime.set_agent_scope('{UUID(int=home.int)}')")
 
 
 @asynccontextmanager
@@ -280,7 +295,7 @@ class Database:
                     await hook(tx)
                 if log.is_kept and hooks.before_commit:
                     await _find_transaction(tx, hooks, log.find_server(agent))
-            if hooks.written_as and log.is_kept:
+            if hooks.written_as and log.is_kept and not hooks.has_visited:
                 log.add(*hooks.written_as, agent if hooks.has_written else None)
         except DiskFullError:
             self._disk_full_ms = monotonic_ms()
@@ -367,7 +382,8 @@ async def _create_pool(dsn: str, *, min_size: int, max_size: int) -> Pool:
 class NestedDatabase(Database):
     """A database within one open transaction, for services that take part in the transaction of their caller.
 
-    All its transactions are the open one. Do not pass it to code that calls a model.
+    All its transactions are the open one; that of another agent sees the rows of that agent alone. Do not pass it to
+    code that calls a model.
     """
 
     def __init__(self, tx: Tx, agent: UUID) -> None:
@@ -375,6 +391,7 @@ class NestedDatabase(Database):
 
     @asynccontextmanager
     async def transaction(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
-        assert agent == self._agent, "the open transaction belongs to another agent"
         assert not snapshot, "the open transaction may have written already"
-        yield self._tx
+        visit = nullcontext() if agent == self._agent else visit_agent(self._tx, agent, home=self._agent)
+        async with visit:
+            yield self._tx

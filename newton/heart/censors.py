@@ -96,7 +96,10 @@ class CensorRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Censor:
-    """A prohibition in force. `embedding` is the vector of its trigger, which only mode `meaning` needs, or None."""
+    """A prohibition in force. `embedding` is the vector of its trigger, which only mode `meaning` needs, or None.
+
+    `is_inherited` is True if it is of the agent above the project in use.
+    """
 
     memory_id: UUID
     state: str
@@ -108,6 +111,7 @@ class Censor:
     reason: str
     domain: str | None
     embedding: "Vector | None" = field(compare=False)
+    is_inherited: bool = False
 
     @property
     def is_blocking(self) -> bool:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from newton.db.pool import Tx
+from newton.db.pool import Tx, visit_agent
 from newton.db.queries import load
 from newton.errors import ConflictError, NotFoundError
-from newton.memory import store
+from newton.memory import agents, store
 from newton.memory.lookup import RelatedMemory, read_memory
 from newton.memory.memory import Kind, WriteContext
 
@@ -101,4 +101,12 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: s
     # the rules first, because the memories of their messages are deleted
     await SQL["forget_recorded_rules"].execute(tx, agent_id=ctx.agent_id)
     await SQL["forget_recorded"].execute(tx, agent_id=ctx.agent_id)
+    await forget_in_projects(tx, deleted, agent_id=ctx.agent_id)
     return deleted
+
+
+async def forget_in_projects(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> None:
+    """Delete the contexts and prompts of the projects of an agent that contain these memories or rules of it."""
+    for project in await agents.list_projects(tx, agent_id=agent_id):
+        async with visit_agent(tx, project.agent_id, home=agent_id):
+            await SQL["forget_inherited"].execute(tx, agent_id=project.agent_id, memory_ids=list(memory_ids))

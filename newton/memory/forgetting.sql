@@ -102,5 +102,8 @@ returning agent_id;
 -- name: forget_recorded_rules(agent_id)
 select heart.forget_rules($1);
 
+-- name: forget_inherited(agent_id, memory_ids)
+select cognition.forget_inherited($1, $2);
+
 -- name: forget_recorded(agent_id)
 select memory.forget($1);

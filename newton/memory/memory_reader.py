@@ -114,7 +114,8 @@ def _range_arguments(ranges: Sequence[TimeRange]) -> dict[str, object]:
 
 NO_EVIDENCE = (0.0, 0.0, 0.0)
 EVIDENCE_INDEX = RetrievedMemory._fields.index("similarity")
-COLUMN_COUNT = len(RetrievedMemory._fields) - len((*NO_EVIDENCE, "window"))  # similarities are the columns after these
+# The columns after these are similarities.
+COLUMN_COUNT = len(RetrievedMemory._fields) - len((*NO_EVIDENCE, "window", "is_inherited"))
 
 
 def to_memory(row: Record, evidence: Evidence = NO_EVIDENCE, window: BestWindow | None = None) -> RetrievedMemory:
@@ -122,7 +123,7 @@ def to_memory(row: Record, evidence: Evidence = NO_EVIDENCE, window: BestWindow 
 
     `evidence` is its similarity, lexical share and relevance.
     """
-    return RetrievedMemory._make((*row[:EVIDENCE_INDEX], *evidence, *row[EVIDENCE_INDEX:COLUMN_COUNT], window))
+    return RetrievedMemory._make((*row[:EVIDENCE_INDEX], *evidence, *row[EVIDENCE_INDEX:COLUMN_COUNT], window, False))
 
 
 async def read_found(

@@ -77,6 +77,7 @@ class RetrievedMemory(NamedTuple):
     for a fact that a single message states, and say which; `said_at` is the time of its first message. `word_trust` is
     set for a fact that a person confirmed, and for a relation: the highest trust of those who state it.
     `prefix_length`, `full_text` and `full_tokens` are set for a long text, and `window` is the part that answers best.
+    `is_inherited` is True if a search for a project found it in the memory of the project's parent.
 
     It is a tuple, because hundreds are created for each context and a dataclass takes ten times as long.
     """
@@ -118,6 +119,7 @@ class RetrievedMemory(NamedTuple):
     said_at: datetime | None = None
     word_trust: Trust | None = None
     window: "BestWindow | None" = None
+    is_inherited: bool = False
 
     @property
     def is_long(self) -> bool:

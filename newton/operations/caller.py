@@ -9,6 +9,7 @@ from newton.agent.inventory.artifacts import ArtifactService
 from newton.agent.inventory.bulk_changes import BulkService
 from newton.agent.inventory.documents import DocumentService
 from newton.agent.inventory.memory_edits import MemoryEditor
+from newton.agent.inventory.projects import ProjectService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn_status import ProgressCallback
@@ -128,6 +129,10 @@ class OperationCaller:
     @property
     def permissions(self) -> PermissionService:
         return PermissionService(scope=self.scope)
+
+    @property
+    def projects(self) -> ProjectService:
+        return ProjectService(scope=self.scope)
 
     @property
     def procedures(self) -> ProcedureService:

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
@@ -20,11 +20,13 @@ from newton.heart.identity.identity_store import IdentityEdit
 from newton.heart.procedures import DISK_ORIGIN
 from newton.ids import derive_agent_id
 from newton.memory import agents, vectors
+from newton.memory.redaction.redactor import redact_secrets
 from newton.runtime.access.tokens import MAX_USERS, read_max_users
 from newton.runtime.bootstrap import open_for_agent
 from newton.runtime.wiring import AgentServices
 
-MAX_USER_LENGTH = 500
+MAX_USER_LENGTH, MAX_PROJECT_LENGTH = 500, 100
+MAX_PROJECTS = 200  # of an agent: whoever may write chooses the names
 USERS_PER_HOUR = 60  # new ones; in proportion for a token that may add more than `MAX_USERS`
 ORIGIN = "user memory"
 CREATION_REASON = "copied from the parent agent when the memory of the user was created"
@@ -39,6 +41,18 @@ def clean_user(user: str) -> str:
     if not cleaned or len(cleaned) > MAX_USER_LENGTH or not cleaned.isprintable():
         what = f"The name of the user is not one line of 1 to {MAX_USER_LENGTH} printable characters."
         raise InputError(what, hint="Send a stable id of the user, such as an account number.", param="user")
+    return cleaned
+
+
+def clean_project(project: str) -> str:
+    """Return the name of a project without surrounding white space.
+
+    Raises InputError unless the name is one line of 1 to `MAX_PROJECT_LENGTH` printable characters.
+    """
+    cleaned = project.strip()
+    if not cleaned or len(cleaned) > MAX_PROJECT_LENGTH or not cleaned.isprintable():
+        what = f"The name of the project is not one line of 1 to {MAX_PROJECT_LENGTH} printable characters."
+        raise InputError(what, hint="Give a short name, such as that of a repository.", param="project")
     return cleaned
 
 
@@ -58,6 +72,17 @@ async def check_user_limits(parent: AgentServices, max_users: int) -> None:
     if recent >= hourly:
         what = f"{recent:,} users got a memory of their own within an hour; this token may add {hourly:,} an hour."
         raise OverloadedError(what, hint="Try again later. Known users are served meanwhile.", param="user")
+
+
+async def create_project(parent: AgentServices, project: str) -> None:
+    """Create a project of an agent or of a user. Raises ForbiddenError if there are `MAX_PROJECTS` already."""
+    scope = parent.scope
+    async with scope.transaction() as tx:
+        if len(await agents.list_projects(tx, agent_id=scope.agent_id)) >= MAX_PROJECTS:
+            hint = "`newton projects delete NAME` deletes one that is no longer needed."
+            raise ForbiddenError(f"There are {MAX_PROJECTS} projects already.", hint=hint, param="project")
+        name, now = parent.settings.agent, scope.now()
+        await agents.create_project(tx, project, parent_id=scope.agent_id, parent=name, now=now)
 
 
 async def create_user_memory(parent: AgentServices, user: str, *, max_users: int = MAX_USERS) -> str:
@@ -149,7 +174,7 @@ class AgentRegistry:
         if now - self._read_at.get(agent_id, -MODEL_AGE_MS) < MODEL_AGE_MS:
             return newton
         try:
-            model = await agents.read_model(newton.scope.db, agent_id)
+            model = (await agents.read_agent(newton.scope.db, agent_id)).model
         except NotFoundError:
             self.discard(agent_id)
             raise
@@ -181,6 +206,47 @@ class AgentRegistry:
                 await create_user_memory(parent, user, max_users=max_users)
         newton = await self.get(name)
         return replace(newton, default_model=newton.default_model or parent.default_model, is_user_memory=True)
+
+    async def get_for_project(self, parent: AgentServices, project: str, *, creates: bool) -> AgentServices:
+        """Return the services of the separate memory that an agent, or a user of it, keeps for a project.
+
+        If `creates`, an unknown project is created. It uses the default chat model of `parent`, unless it has a default
+        model itself. Raises InputError for an invalid name, NotFoundError for an unknown project, and ForbiddenError if
+        `parent` is another project.
+        """
+        project = clean_project(project)
+        if parent.scope.project is not None:
+            if redact_secrets(project) == parent.scope.project:
+                return parent
+            what = f"The project {parent.scope.project!r} is in use, so {project!r} cannot be used."
+            raise ForbiddenError(what, hint="Name no project, or use a token of the agent that has the projects.")
+        name, scope = agents.name_project_agent(parent.settings.agent, project), parent.scope
+        if not await agents.exists(scope.db, name):
+            self.discard(derive_agent_id(name))
+            if not creates:
+                hint = "`newton projects` lists the projects; what is stored first in a project creates it."
+                raise NotFoundError(f"There is no project {project!r}.", hint=hint, param="project")
+            await create_project(parent, project)
+        newton = await self.get(name)
+        model = newton.default_model or parent.default_model
+        return replace(newton, default_model=model, is_user_memory=parent.is_user_memory)
+
+    async def enter_project(
+        self, newton: AgentServices, project: str | None, *, on_new: Callable[[str], None] | None
+    ) -> AgentServices:
+        """Return the services of a project of an agent for a command; without a `project`, those of the agent.
+
+        If `on_new` is given, an unknown project is created, and `on_new` called with the name of the agent that stores
+        its memory. Raises the errors of `get_for_project`.
+        """
+        if project is None:
+            return newton
+        name = agents.name_project_agent(newton.settings.agent, clean_project(project))
+        is_new = on_new is not None and not await agents.exists(newton.scope.db, name)
+        entered = await self.get_for_project(newton, project, creates=is_new)
+        if is_new and on_new:
+            on_new(name)
+        return entered
 
     async def get_current(self, name: str) -> AgentServices:
         """Return the services of the named agent as a newly started process would load them.

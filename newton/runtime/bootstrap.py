@@ -32,6 +32,7 @@ from newton.file_access import close_folder
 from newton.heart.procedures import DISK_ORIGIN
 from newton.ids import derive_agent_id
 from newton.memory import agents, vectors
+from newton.memory.agents import StoredAgent
 from newton.memory.memory import TokenCounter
 from newton.memory.redaction.redactor import keep_household_codes
 from newton.providers.embedding_providers import embedder_for
@@ -91,8 +92,9 @@ async def open_newton(
             _report_files(settings, skills, earlier_folder, on_notice)
         agent_id = await find_or_create_agent(db, settings.agent, clock, on_new_agent)
         embedder = await _load_embedder(db, agent_id, settings, configured)
-        models, default_model = ModelDirectory(settings), await agents.read_model(db, agent_id)
-        scope = replace(_build_scope(settings, db, agent_id, count_tokens), clock=clock, embedder=embedder)
+        models, stored = ModelDirectory(settings), await agents.read_agent(db, agent_id)
+        scope = _within_project(_build_scope(settings, db, agent_id, count_tokens), stored)
+        scope = replace(scope, clock=clock, embedder=embedder)
         mcp_servers = McpServerPool(servers=servers)
         stack.push_async_callback(mcp_servers.close)
         newton = AgentServices(
@@ -101,14 +103,14 @@ async def open_newton(
             compactions=await stack.enter_async_context(open_compactions(finishes=not long_running)),
             readings=await stack.enter_async_context(open_readings()),
             mcp_servers=mcp_servers,
-            default_model=default_model,
+            default_model=stored.model,
             scope=scope,
             configured_embedder=configured,
             frames=frame_set.frames,
             profiles=frame_set.profiles,
             skills=skills,
             context_builder=await _build_contexts(
-                scope, settings, frame_set, _build_tiebreak(settings, scope, models, default_model)
+                scope, settings, frame_set, _build_tiebreak(settings, scope, models, stored.model)
             ),
         )
         if not skip_procedure_sync:
@@ -147,6 +149,11 @@ def _build_scope(settings: Settings, db: Database, agent_id: UUID, count_tokens:
     )
 
 
+def _within_project(scope: AgentScope, stored: StoredAgent) -> AgentScope:
+    """Return the scope of an agent with its project and the parent from which a project also reads."""
+    return replace(scope, project=stored.project, parent_id=stored.parent_id if stored.project else None)
+
+
 def _limit_garbage_collections() -> None:
     """Exclude the loaded objects from garbage collections, which would take a fifth of the time of a context."""
     gc.freeze()
@@ -167,6 +174,7 @@ async def _build_contexts(
         frames=frame_set.frames,
         profiles=frame_set.profiles,
         embedder=scope.embedder,
+        parent_id=scope.parent_id,
         classifier=await load_or_train(frame_set.frames, scope.embedder, cache=settings.home / "cache"),
         header_tokens=count_header_tokens(scope.count_tokens),
         tiebreak=tiebreak,
@@ -191,14 +199,14 @@ async def open_for_agent(newton: AgentServices, name: str) -> AgentServices:
     settings = newton.settings.model_copy(update={"agent": name})
     agent_id = await find_or_create_agent(newton.scope.db, name, newton.scope.clock, None)
     embedder = await _load_embedder(newton.scope.db, agent_id, settings, newton.configured_embedder)
-    scope = replace(newton.scope, agent_id=agent_id, embedder=embedder)
-    models, default_model = newton.models, await agents.read_model(newton.scope.db, agent_id)
-    tiebreak = _build_tiebreak(settings, scope, models, default_model)
-    contexts = replace(newton.context_builder, tiebreak=tiebreak)
+    stored = await agents.read_agent(newton.scope.db, agent_id)
+    scope = _within_project(replace(newton.scope, agent_id=agent_id, embedder=embedder), stored)
+    tiebreak = _build_tiebreak(settings, scope, newton.models, stored.model)
+    contexts = replace(newton.context_builder, tiebreak=tiebreak, parent_id=scope.parent_id)
     if embedder is not newton.scope.embedder:
         classifier = await load_or_train(newton.frames, embedder, cache=settings.home / "cache")
         contexts = replace(contexts, embedder=embedder, classifier=classifier)
-    other = replace(newton, settings=settings, scope=scope, context_builder=contexts, default_model=default_model)
+    other = replace(newton, settings=settings, scope=scope, context_builder=contexts, default_model=stored.model)
     await other.procedures(DISK_ORIGIN).sync_from_disk(other.skills)
     return other
 

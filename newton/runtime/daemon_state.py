@@ -10,8 +10,8 @@ from typing import Any
 from newton.environment import SettingSources, read_sources
 from newton.settings import Settings
 
-# Each caller has its own agent; a caller that connects has found the data folder.
-UNCOMPARED_SETTINGS = frozenset(("agent", "data_dir"))
+# Each caller has its own agent and project; a caller that connects has found the data folder.
+UNCOMPARED_SETTINGS = frozenset(("agent", "project", "data_dir"))
 CONTENT_SETTINGS = ("frames_dir", "procedures_dir", "profiles_dir")  # loaded once by a daemon
 
 FileStamps = frozenset[tuple[str, int, int]]  # path, time of change in nanoseconds, size in bytes

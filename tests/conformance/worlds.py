@@ -31,7 +31,7 @@ from newton.heart.items import item_store
 from newton.heart.items.item_store import ItemAddress
 from newton.heart.lifecycle import engine
 from newton.ids import new_id
-from newton.memory import store
+from newton.memory import agents, store
 from newton.operations.caller import OperationCaller
 from newton.runtime.wiring import AgentServices
 from tests.db.world import SENT
@@ -103,6 +103,8 @@ async def _store_rows(newton: AgentServices, censor_id: UUID, facts: Sequence[UU
         )
         model = relevance_model.load_relevance_model().answer_fingerprint
         await relevance_model.add_correction(tx, fit, agent_id=ctx.agent_id, model=model, now=ctx.now)
+        project = {"parent_id": ctx.agent_id, "parent": newton.settings.agent, "now": ctx.now}
+        await agents.create_project(tx, "shop", **project)
         value = {"leaf": "green", "from": "the mill"}
         await item_store.put_item(tx, ItemAddress(("kitchen",), "tea"), value, text="green tea", ctx=ctx)
 

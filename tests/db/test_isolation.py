@@ -132,6 +132,7 @@ async def test_nothing_of_the_other_agent_can_be_updated_deleted_or_moved(world:
         "heart.items",
         "runtime.tool_permissions",
         "runtime.failing_models",
+        "runtime.projects",
         "heart.proposed_items",
     }
     for name in world.names:

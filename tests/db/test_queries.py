@@ -46,7 +46,7 @@ MODELS = {"memory/vectors.sql:get_active_model"}
 ACROSS = (
     "runtime/jobs/claims.sql:",
     "memory/agents.sql:list_names",
-    "memory/agents.sql:list_user_agents",
+    "memory/agents.sql:list_dependents",
     "memory/agents.sql:count_user_agents",
 )
 # What must name the agent in another way than `agent_id = $1`.

@@ -191,6 +191,8 @@ async def a_daemon(tx: Tx, agent_id: UUID) -> None:
     await kept.save_response(tx, IdempotentRequest(agent_id, "k1", bytes(32)), IdempotentResponse(201, "{}"), now=NOON)
     publish("memory.remembered", {"status": "new"}, agent_id=agent_id, now=NOON)
     await queue.enqueue(tx, "embed", agent_id=agent_id)
+    project = {"project_agent_id": UUID(int=agent_id.int + 1), "name": "shop", "now": NOON}
+    await agents.SQL["insert_project"].execute(tx, agent_id=agent_id, **project)
     reply = ChatReply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
     await usage.record(tx, UsageRecord(reply, "turn"), agent_id=agent_id, now=NOON)
     failed = {"agent_id": agent_id, "purpose": "reconcile", "model": "scripted", "failed_at": NOON}

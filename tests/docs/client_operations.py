@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,9 +30,10 @@ SYNC_STUB = """
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from threading import Thread
-from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, overload
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 from .client import Client
+from .connection import MemorySelection
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -114,7 +116,7 @@ def build_sync_stub(table: Iterable[str]) -> str:
     """Return the stub of the synchronous client with the operations of a table. Each method has the types of Client."""
     written = {name for name in dir(Client) if not name.startswith("_")} - load_client_operations().keys()
     methods = (f"{name} = _synchronize(Client.{name})" for name in sorted({*written, *table} - {"aclose"}))
-    signature = inspect.signature(Client.__init__)
+    signature = re.sub(r"\*<class '[\w.]+\.(\w+)'>", r"Unpack[\1]", str(inspect.signature(Client.__init__)))
     return format_stub(SYNC_STUB.format(signature=signature, methods="\n    ".join(methods)))
 
 

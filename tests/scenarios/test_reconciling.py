@@ -295,14 +295,14 @@ async def test_text_of_others_is_context_only(mind: Mind) -> None:
 async def test_a_name_among_the_subjects_of_facts_is_known_in_any_case_and_in_place_of_a_quoted_one(mind: Mind) -> None:
     await told(mind, "good morning so im nora and i drive a lorry", "My name is Captain Morag, says my story.")
     async with mind.scope.write() as (tx, ctx):
-        names = [await list_user_names(tx, agent_id=mind.agent_id)]
+        names = [await list_user_names(tx, mind.scope)]
         fact = NewFact(ref="lorry", content="Nora drives a lorry.", valid_from=ctx.now, subject="Nora")
         await fact_store.add_facts(tx, [fact], ctx=replace(ctx, trust="user"))
-        names.append(await list_user_names(tx, agent_id=mind.agent_id))
+        names.append(await list_user_names(tx, mind.scope))
     await IdentityService(scope=mind.scope.at("cli")).add("preference", "call me Zoe")
     async with mind.scope.transaction() as tx:
         assert "Nora" not in names[0] and names[1] == ("Nora",)
-        assert await list_user_names(tx, agent_id=mind.agent_id) == ("Zoe", "Nora")
+        assert await list_user_names(tx, mind.scope) == ("Zoe", "Nora")
 
 
 async def test_the_user_s_name_counts_as_the_same_and_the_fact_with_the_name_stays(mind: Mind) -> None:
@@ -310,7 +310,7 @@ async def test_the_user_s_name_counts_as_the_same_and_the_fact_with_the_name_sta
     async with mind.scope.write() as (tx, ctx):
         fact = NewFact(ref="doctor", content="Nora's family doctor is Dr Nestor in Moycullen.", valid_from=ctx.now)
         await fact_store.add_facts(tx, [fact], ctx=replace(ctx, trust="user"))
-        assert await list_user_names(tx, agent_id=mind.agent_id) == ("Nora",)
+        assert await list_user_names(tx, mind.scope) == ("Nora",)
     mind.clock.advance(timedelta(days=1))
     await told(mind, "Dr Nestor has a new phone.")
     await read(mind, lambda s: [s.item("same", "", "Nestor in Moycullen")])

@@ -251,7 +251,7 @@ async def test_a_wish_to_be_called_by_a_name_names_the_user_from_then_on(mind: M
     await told(mind, "By the way, only the tax office says Ignacio. Nacho will do nicely.")
     await read(mind, lambda s: [s.item("wish", "Nacho", text=wish)])
     async with mind.db.transaction(mind.agent_id) as tx:
-        assert await list_user_names(tx, agent_id=mind.agent_id) == ("Nacho",)
+        assert await list_user_names(tx, mind.scope) == ("Nacho",)
     await told(mind, NEWS, session="s2")
     await read(mind, model=(reader := Reader()))
     assert "User: Nacho (Nora)" in reader.sheets[0].text

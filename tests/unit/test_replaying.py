@@ -355,7 +355,9 @@ def test_every_part_of_a_memory_is_stored_with_a_bundle_or_never_changes() -> No
         "confidence", "importance", "uses", "accessed_at", "confirmed_at", "similarity", "lexical",
         "relevance",
     }  # fmt: skip
-    in_labels = {"renewed_at", "valid_to", "attribute", "contradicted_ids", "changed", "said_at", "word_trust"}
+    in_labels = {
+        "renewed_at", "valid_to", "attribute", "contradicted_ids", "changed", "said_at", "word_trust", "is_inherited"
+    }  # fmt: skip
     # it is read for long facts and passages only, whose texts are replaced by other memories and never changed
     fixed = {*FIXED["memory.memories"], "kind", "full_text"}
     fixed |= {"stated_thread_id", "stated_position"}  # sources are only inserted, with the memory

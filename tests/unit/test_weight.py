@@ -11,11 +11,11 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 108_900,
-    "modules of newton": 600,
-    "classes that only carry data": 832,
-    "lines of tests": 80_500,
-    "lines of docs": 7_200,
+    "lines of newton": 109_700,
+    "modules of newton": 604,
+    "classes that only carry data": 836,
+    "lines of tests": 80_700,
+    "lines of docs": 7_300,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
@@ -14,6 +14,7 @@ from newton.db.queries import load
 from newton.errors import ConflictError, NotFoundError
 from newton.ids import derive_agent_id
 from newton.memory import agents
+from newton.memory.agents import DependentAgent
 from newton.memory.memory import Kind
 
 SQL = load("newton.agent.inventory", "agent_overview.sql")
@@ -37,7 +38,7 @@ async def count_states(tx: Tx, *, agent_id: UUID) -> list[StateCount]:
 class AgentOverview:
     """The contents of an agent. `size_bytes` is the size of its rows without indexes.
 
-    `user_agents` maps the ids of the agents created for its users to their names; deleting the agent also deletes them.
+    `dependents` are the agents that store the memories of its users and projects; deleting the agent also deletes them.
     """
 
     agent_id: UUID
@@ -48,17 +49,32 @@ class AgentOverview:
     messages: int
     last_activity_at: datetime | None
     size_bytes: int
-    user_agents: dict[UUID, str]
+    dependents: Sequence[DependentAgent]
 
     @property
     def memories(self) -> int:
         return sum(one.memories for one in self.states)
 
     @property
+    def projects(self) -> int:
+        """Return the number of its projects and of those of its users."""
+        return sum(one.is_project for one in self.dependents)
+
+    @property
+    def users(self) -> int:
+        """Return the number of its users with a separate memory."""
+        return len(self.dependents) - self.projects
+
+    @property
+    def agent_ids(self) -> list[UUID]:
+        """Return the ids of all agents that its deletion deletes, its own last."""
+        return [*(one.agent_id for one in reversed(self.dependents)), self.agent_id]
+
+    @property
     def token(self) -> str:
         """Return a hash of the agent and its numbers, which confirms the deletion of exactly these contents."""
         parts = [f"{one.kind} {one.state} {one.quarantined} {one.memories}" for one in self.states]
-        numbers = (str(self.sessions), str(self.messages), *self.user_agents.values())
+        numbers = (str(self.sessions), str(self.messages), *(one.name for one in self.dependents))
         return hash_preview(str(self.agent_id), str(self.created_at), *parts, *numbers)
 
 
@@ -84,11 +100,11 @@ class AgentInventory:
             created_at=created_at,
             states=states,
             **row,
-            user_agents=await agents.list_user_agents(self.scope.db, agent_id),
+            dependents=await agents.list_dependents(self.scope.db, agent_id),
         )
 
     async def delete(self, name: str, *, token: str) -> AgentOverview:
-        """Permanently delete an agent, its access tokens and the agents of its users; return what the agent contained.
+        """Permanently delete an agent, its access tokens, users and projects; return what the agent contained.
 
         Each agent is deleted in its own transaction, the named one last, so an interrupted deletion can be repeated.
         Raises NotFoundError for an unknown agent, and ConflictError for the agent in use or a `token` that does not
@@ -99,9 +115,14 @@ class AgentInventory:
             hint = f"`newton erase --agent {shlex.quote(name)} --everything` erases the data of the agent."
             raise ConflictError(f"The agent {name} is the one in use and cannot be deleted.", hint=hint)
         verify_preview(token, overview.token)
-        for agent_id in (*overview.user_agents, overview.agent_id):
-            async with replace(self.scope, agent_id=agent_id).transaction() as tx:
-                await SQL["delete_agent"].execute(tx, agent_id=agent_id)
+        for agent_id in overview.agent_ids:
+            stored = await agents.read_agent(self.scope.db, agent_id)
+            home = stored.parent_id if stored.project and stored.parent_id else agent_id
+            async with self.scope.db.transaction(home) as tx:
+                if home == agent_id:
+                    await agents.delete_agent(tx, agent_id)
+                else:
+                    await agents.delete_project(tx, agent_id, agent_id=home)
         return overview
 
 

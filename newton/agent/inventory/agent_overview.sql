@@ -39,9 +39,6 @@ select
     (memory.bytes + message.bytes + vector.bytes + bundle.bytes)::bigint as size_bytes
 from memory, message, vector, bundle, session;
 
--- name: delete_agent(agent_id)
-select runtime.delete_agent($1);
-
 -- name: count_created(agent_id, since)
 -- Without artifacts, because they only repeat other memories.
 select (created_at at time zone 'UTC')::date as day, kind as name, count(*)::integer as number

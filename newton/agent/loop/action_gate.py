@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
@@ -217,16 +217,23 @@ class ActionGate:
             return await self.list_rules(tx)
 
     async def list_rules(self, tx: Tx) -> Sequence[Censor]:
-        """Return the censors in force, with their vectors if an embedding model is set."""
+        """Return the censors in force, those above a project included, with vectors if an embedding model is set."""
         model = derive_model_id(self.scope.embedder.identity) if self.scope.embedder else None
-        return await censors.list_in_force(tx, agent_id=self.scope.agent_id, model_id=model)
+        rules, own_id = list[Censor](), self.scope.agent_id
+        async for agent_id in self.scope.visit_levels(tx):
+            in_force = await censors.list_in_force(tx, agent_id=agent_id, model_id=model)
+            rules += in_force if agent_id == own_id else [replace(one, is_inherited=True) for one in in_force]
+        return rules
 
     async def _record_activations(self, matches: Sequence[Censor], stage: CensorStage) -> None:
         if not self.is_recording:
             return
-        memory_ids = [censor.memory_id for censor in matches]
-        async with self.scope.write() as (tx, ctx):
-            await engine.record_activations(tx, "censor", memory_ids, stage=stage, ctx=ctx)
+        for scope in filter(None, (self.scope, self.scope.above)):
+            is_above = scope is not self.scope
+            memory_ids = [censor.memory_id for censor in matches if censor.is_inherited == is_above]
+            if memory_ids:
+                async with scope.write() as (tx, ctx):
+                    await engine.record_activations(tx, "censor", memory_ids, stage=stage, ctx=ctx)
 
     async def _embed_text(self, text: str, rules: Sequence[Censor]) -> "tuple[Sequence[Vector], str | None]":
         """Return the vectors of the text and of its passages, and the reason why it, or a part, is not compared."""

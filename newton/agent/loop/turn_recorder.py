@@ -185,7 +185,8 @@ class TurnRecorder:
         async with self.scope.write() as (tx, ctx):
             await self.lease.release_in(tx)
             memory_ids = [item.memory_id for item in context.bundle.items] if context else []
-            await store.record_access(tx, memory_ids, agent_id=ctx.agent_id, now=ctx.now)
+            async for agent_id in self.scope.visit_levels(tx):
+                await store.record_access(tx, memory_ids, agent_id=agent_id, now=ctx.now)
             await working_set.add_memories(tx, memory_ids, scope=self._session_scope(ctx))
             await ArtifactWriter(session_id=self.session_id, ctx=ctx, sizes=self.sizes).update(tx)
 

@@ -302,7 +302,7 @@ class MaintenanceService:
 
     async def _create_reconciler(self, llm: StructuredLLM) -> MemoryReconciler:
         async with self.scope.transaction() as tx:
-            names = await list_user_names(tx, agent_id=self.scope.agent_id)
+            names = await list_user_names(tx, self.scope)
         return MemoryReconciler(llm=llm, user_names=names, parse=partial(self.process_recent, failed={}))
 
     async def learn_statements(self, limit: int = BATCH_SIZE, *, only_recent: bool = False) -> int:

@@ -120,8 +120,20 @@ class _SessionState:
     replaced: Sequence[ReplacedMemory] = ()
 
 
-async def read_user_names(tx: Tx, *, agent_id: UUID) -> tuple[list[str], tuple[UUID, ...]]:
-    """Return the names by which the user introduced themselves, and the memories from which they are."""
+async def read_user_names(tx: Tx, scope: AgentScope) -> tuple[list[str], tuple[UUID, ...]]:
+    """Return the names by which the user introduced themselves, and the memories from which they are.
+
+    Of a project, those of the agent above it follow.
+    """
+    names, telling = dict[str, None](), list[UUID]()
+    async for agent_id in scope.visit_levels(tx):
+        found, memory_ids = await _read_own_names(tx, agent_id=agent_id)
+        names |= dict.fromkeys(found)
+        telling += memory_ids
+    return list(names)[:MAX_NAMES], tuple(telling)
+
+
+async def _read_own_names(tx: Tx, *, agent_id: UUID) -> tuple[list[str], Sequence[UUID]]:
     key = {"agent_id": agent_id, "max_candidates": MAX_CANDIDATES}
     found = await SQL["list_subjects"].fetch_all(tx, max_rows=MAX_SUBJECTS, **key)
     subjects = [row["subject"] for row in found]
@@ -132,7 +144,7 @@ async def read_user_names(tx: Tx, *, agent_id: UUID) -> tuple[list[str], tuple[U
     introduced = known or find_names(row["text"] for row in rows)
     names = list(dict.fromkeys([*wished, *introduced]))[:MAX_NAMES]
     telling = [row["memory_id"] for row in rows if any(name.casefold() in row["text"].casefold() for name in names)]
-    return names, tuple(telling[:MAX_TELLING])
+    return names, telling[:MAX_TELLING]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +226,7 @@ class SessionPromptBuilder:
         state = _SessionState(facts=SystemFacts(began_at=began_at, zone=self.zone), replaced=replaced)
         if system and system.edition == edition:
             return replace(state, system=system)
-        names, introductions = await read_user_names(tx, agent_id=agent_id)
+        names, introductions = await read_user_names(tx, self.scope)
         return replace(state, facts=replace(state.facts, names=names), introductions=introductions)
 
     def _choose_system(

@@ -118,11 +118,13 @@ async def _load_items(
     return [*items, *(_to_rule(rule, scope.now()) for rule in rules)]
 
 
-async def list_user_names(tx: Tx, *, agent_id: UUID) -> tuple[str, ...]:
+async def list_user_names(tx: Tx, scope: AgentScope) -> tuple[str, ...]:
     """Return the names of the user, the first one to be used in texts; none if they are not known."""
-    row = await SQL["get_user_name"].fetch_one(tx, agent_id=agent_id)
-    names, _ = await read_user_names(tx, agent_id=agent_id)
-    return tuple(dict.fromkeys([*names, *filter(None, [row["user_name"] if row else None])]))
+    names, _ = await read_user_names(tx, scope)
+    async for agent_id in scope.visit_levels(tx):
+        row = await SQL["get_user_name"].fetch_one(tx, agent_id=agent_id)
+        names += filter(None, [row["user_name"] if row else None])
+    return tuple(dict.fromkeys(names))
 
 
 async def _embed(scope: AgentScope, texts: Sequence[str]) -> list[HalfVector]:

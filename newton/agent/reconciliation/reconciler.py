@@ -225,7 +225,7 @@ class MemoryReconciler:
         async with scope.transaction() as tx:
             new = [line for line in lines if line.source == "person" and not line.is_read]
             drafts = await list_drafts(tx, new, agent_id=scope.agent_id)
-            stored = await list_user_names(tx, agent_id=scope.agent_id)
+            stored = await list_user_names(tx, scope)
         names = tuple(dict.fromkeys([*stored, *self.user_names]))  # a line before may say another one
         whole = ReconcilingInput(
             user_name=names[0] if names else "",

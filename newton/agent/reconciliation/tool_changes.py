@@ -152,7 +152,7 @@ class ToolChanger:
         """Return the user's message with those before it, and the item that the change concerns."""
         now = self.scope.now().astimezone()
         async with self.scope.transaction() as tx:
-            names = await list_user_names(tx, agent_id=self.scope.agent_id)
+            names = await list_user_names(tx, self.scope)
             lines = await self._load_lines(tx, names[0] if names else "")
         kinds = RULE_KINDS if change.op in RULE_KINDS else OTHER_KINDS
         known = (

@@ -70,4 +70,7 @@ class BundleService:
         agent_id = self.scope.agent_id
         bundle_id = await bundle_store.resolve_bundle_ref(tx, bundle_ref, agent_id=agent_id)
         stored = await bundle_store.load_bundle(tx, bundle_id, agent_id=agent_id)
-        return stored, await bundle_store.load_memory_histories(tx, stored.memory_ids, agent_id=agent_id)
+        histories, memory_ids = dict[UUID, MemoryHistory](), stored.memory_ids
+        async for level_id in self.scope.visit_levels(tx):
+            histories |= await bundle_store.load_memory_histories(tx, memory_ids, agent_id=level_id)
+        return stored, histories

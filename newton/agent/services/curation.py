@@ -12,7 +12,7 @@ from newton.agent.scope import AgentScope
 from newton.agent.services.confirmation import hash_preview, verify_preview
 from newton.brain.drafts import Verdict
 from newton.db.pool import Tx
-from newton.errors import ConflictError, InputError
+from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart import episodes
 from newton.heart.facts import attributes, fact_store
 from newton.heart.facts.fact_store import NewFact
@@ -40,13 +40,15 @@ class FactEffects(NamedTuple):
 class MemoryRecord(MemoryDetail):
     """A memory with its state changes and edits, the oldest first, and the further fields of a fact.
 
-    `remaining_chars` is the number of characters of the text that follow after `full_text`.
+    `remaining_chars` is the number of characters of the text that follow after `full_text`. `is_inherited` is True if
+    it is of the agent above the project in use.
     """
 
     fact: dict[str, str] = field(default_factory=dict[str, str])
     changes: Sequence[TransitionRecord]
     edits: Sequence[MemoryEdit]
     remaining_chars: int = 0
+    is_inherited: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +60,18 @@ class CurationService:
     async def get(self, memory_ref: str) -> MemoryRecord:
         """Return a memory in full. `memory_ref` is its id or the end of it.
 
-        Raises NotFoundError for an unknown one, and ConflictError if several match.
+        Of a project, a memory of the agent above it is found too. Raises NotFoundError for an unknown one, and
+        ConflictError if several match.
         """
+        above = self.scope.above
+        try:
+            return await self._get(memory_ref)
+        except NotFoundError:
+            if above is None:
+                raise
+        return replace(await replace(self, scope=above).get(memory_ref), is_inherited=True)
+
+    async def _get(self, memory_ref: str) -> MemoryRecord:
         agent_id, fact = self.scope.agent_id, dict[str, str]()
         async with self.scope.transaction() as tx:
             memory_id = await resolve_id(tx, memory_ref, agent_id=agent_id)

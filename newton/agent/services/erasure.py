@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,12 +13,14 @@ from newton.agent.scope import AgentScope
 from newton.agent.services import person_search
 from newton.agent.services.person_search import build_name_pattern, find_stated_names, fold_name, is_searchable
 from newton.brain import decisions
-from newton.db.pool import Tx
+from newton.db.pool import Tx, visit_agent
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError
 from newton.heart import procedures
 from newton.heart.identity import identity_store
 from newton.heart.identity.identity_store import IdentityEdit
+from newton.heart.lifecycle.engine import LifecycleContext
+from newton.memory import agents
 from newton.memory.forgetting import forget
 from newton.memory.hygiene import clean_text
 from newton.memory.memory import digest
@@ -36,7 +39,8 @@ class ErasurePlan:
     `related` are the ids and kinds of other records that contain one of the `names`, such as contexts, tasks and
     documents. `names` are those that the caller gave and those that the memory states for them; `pattern` finds them.
     `shared_names` are stated too, but another entity also has them, so they are not erased. `remains`, of an erasure
-    that was carried out, counts what a scan of all tables and of the logs still finds, by table or file.
+    that was carried out, counts what a scan of all tables and of the logs still finds, by table or file. `parts` are
+    the plans of the agent and of its projects, each with what that one stores; the fields have what all of them store.
     """
 
     agent_id: UUID
@@ -48,6 +52,7 @@ class ErasurePlan:
     tenets: Sequence[UUID]
     related: Sequence[tuple[UUID, str]]
     remains: Mapping[str, int] = field(default_factory=dict[str, int])
+    parts: tuple["ErasurePlan", ...] = ()
 
     @property
     def token(self) -> str:
@@ -86,7 +91,10 @@ class ErasureService:
         plan = await self._erase(subject, token=token, reason=reason, also=also)
         person_search.mask_in_logs(self.logs, plan.pattern)
         async with self.scope.transaction() as tx:
-            remains = await person_search.count_matches(tx, plan.pattern, agent_id=self.scope.agent_id)
+            remains = Counter[str]()
+            for part in plan.parts:
+                async with visit_agent(tx, part.agent_id, home=self.scope.agent_id):
+                    remains.update(await person_search.count_matches(tx, plan.pattern, agent_id=part.agent_id))
         return replace(plan, remains={**remains, **person_search.count_in_logs(self.logs, plan.pattern)})
 
     async def _erase(self, subject: str, *, token: str, reason: str, also: Sequence[str]) -> ErasurePlan:
@@ -104,30 +112,39 @@ class ErasureService:
                     "The reason names the subject to erase.",
                     hint="Omit the name from the reason, because the reason stays stored.",
                 )
-            for decision_id in plan.decisions:
-                await decisions.erase(tx, decision_id, reason=reason, ctx=ctx)
-            if plan.memories:
-                await forget(tx, [memory[0] for memory in plan.memories], derived=True, reason=reason, ctx=ctx)
-            ids, kinds = [related[0] for related in plan.related], [related[1] for related in plan.related]
-            record = {"now": ctx.now, "reason": reason, "origin": ctx.origin}
-            await SQL["record_forgotten"].execute(tx, agent_id=ctx.agent_id, ids=ids, kinds=kinds, **record)
-            await SQL["redact_references"].execute(tx, agent_id=ctx.agent_id, ids=ids, pattern=pattern)
-            for tenet_id in plan.tenets:
-                await _erase_tenet(tx, tenet_id, IdentityEdit(ctx=ctx, reason=reason))
+            for part in reversed(plan.parts):  # the projects first: the contexts of the agent's memories go with these
+                async with visit_agent(tx, part.agent_id, home=self.scope.agent_id):
+                    await _erase_part(tx, part, reason=reason, ctx=replace(ctx, agent_id=part.agent_id))
             counts = {name: len(getattr(plan, name)) for name in ("memories", "decisions", "tenets")}
             self.scope.publish("subject.erased", counts)
             return plan
 
     async def erase_agent(self) -> None:
-        """Delete all data of the agent, except its access tokens."""
+        """Delete all data of the agent, except its access tokens, and its projects."""
         async with self.scope.write() as (tx, ctx):
+            for project in await agents.list_projects(tx, agent_id=ctx.agent_id):
+                await agents.delete_project(tx, project.agent_id, agent_id=ctx.agent_id)
             await SQL["erase_agent"].execute(tx, agent_id=ctx.agent_id)
             clear(agent_id=ctx.agent_id, now=ctx.now)
 
     async def _plan(self, tx: Tx, subject: str, also: Sequence[str]) -> ErasurePlan:
-        """Find all records that contain a name of the subject. Raises InputError if there are none."""
-        agent_id = self.scope.agent_id
+        """Find all records with a name of the subject, also in projects. Raises InputError if there are none."""
         given = [_clean_name(name) for name in (subject, *also)]
+        parts = [await self._plan_part(tx, given)]
+        for project in await agents.list_projects(tx, agent_id=self.scope.agent_id):
+            async with visit_agent(tx, project.agent_id, home=self.scope.agent_id):
+                above = replace(self, scope=replace(self.scope, agent_id=project.agent_id))
+                parts.append(await above._plan_part(tx, parts[0].names))
+        if not any(part.memories or part.tenets or part.related for part in parts):
+            raise InputError(
+                f"Nothing is stored about {given[0]!r}.",
+                hint="`newton entities` lists the known names; give one of them.",
+            )
+        return _join_parts(parts)
+
+    async def _plan_part(self, tx: Tx, given: Sequence[str]) -> ErasurePlan:
+        """Find the records of the agent in scope that contain a given name, or one that is stated for the subject."""
+        agent_id = self.scope.agent_id
         archived = await person_search.list_archived_texts(tx, agent_id=agent_id)
         names, shared_names = await self._find_names(tx, given, archived.values())
         keys = list({key for name in names for key in (normalize_name(name), name.casefold(), name.lower())})
@@ -143,11 +160,6 @@ class ErasureService:
         )
         tenets = await SQL["find_tenets"].fetch_all(tx, agent_id=agent_id, pattern=pattern)
         related = await SQL["find_other_records"].fetch_all(tx, agent_id=agent_id, pattern=pattern)
-        if not memories and not tenets and not related:
-            raise InputError(
-                f"Nothing is stored about {given[0]!r}.",
-                hint="`newton entities` lists the known names; give one of them.",
-            )
         return ErasurePlan(
             agent_id=agent_id,
             names=tuple(sorted(names)),
@@ -180,6 +192,36 @@ class ErasureService:
             if stated == shared:
                 return names, shared
             names |= stated - shared
+
+
+def _join_parts(parts: Sequence[ErasurePlan]) -> ErasurePlan:
+    """Return the plan for an agent and its projects."""
+    names = {name for part in parts for name in part.names}
+    return replace(
+        parts[0],
+        names=tuple(sorted(names)),
+        pattern=build_name_pattern(names),
+        shared_names=tuple(sorted({name for part in parts for name in part.shared_names} - names)),
+        memories=[one for part in parts for one in part.memories],
+        decisions=[one for part in parts for one in part.decisions],
+        tenets=[one for part in parts for one in part.tenets],
+        related=[one for part in parts for one in part.related],
+        parts=tuple(parts),
+    )
+
+
+async def _erase_part(tx: Tx, plan: ErasurePlan, *, reason: str, ctx: LifecycleContext) -> None:
+    """Erase what a plan lists of one agent, whose rows the transaction uses."""
+    for decision_id in plan.decisions:
+        await decisions.erase(tx, decision_id, reason=reason, ctx=ctx)
+    if plan.memories:
+        await forget(tx, [memory[0] for memory in plan.memories], derived=True, reason=reason, ctx=ctx)
+    ids, kinds = [related[0] for related in plan.related], [related[1] for related in plan.related]
+    record = {"now": ctx.now, "reason": reason, "origin": ctx.origin}
+    await SQL["record_forgotten"].execute(tx, agent_id=ctx.agent_id, ids=ids, kinds=kinds, **record)
+    await SQL["redact_references"].execute(tx, agent_id=ctx.agent_id, ids=ids, pattern=plan.pattern)
+    for tenet_id in plan.tenets:
+        await _erase_tenet(tx, tenet_id, IdentityEdit(ctx=ctx, reason=reason))
 
 
 def _clean_name(name: str) -> str:

@@ -12,6 +12,7 @@ from newton.cognition.assembly.relevance_floor import select_answers
 from newton.cognition.questions.question_kinds import demote_echoes
 from newton.cognition.relevance_model import find_correction, load_relevance_model
 from newton.cognition.scoring.relevance import AnswerEstimate, estimate_answers
+from newton.cognition.sources.parent_memories import merge_recalled
 from newton.deadline import RequestDeadline
 from newton.dialogue import log
 from newton.dialogue.compaction import entry_store
@@ -25,7 +26,7 @@ from newton.ids import new_id
 from newton.memory import store
 from newton.memory.hygiene import clean_name, clean_text, validate_time
 from newton.memory.memory import ARCHIVED, KINDS, RECALLABLE_KINDS, Kind, normalize_importance, past_reason
-from newton.memory.ranking import PreferredMemories
+from newton.memory.ranking import NO_PREFERENCE, PreferredMemories
 from newton.memory.recall import recall
 from newton.memory.redaction.tally import Redactions, count_redactions
 from newton.memory.search_types import (
@@ -181,7 +182,7 @@ class MemoryService:
     async def _search(self, query: str, search: MemorySearch, *, limit: int, takes_procedures: bool) -> RecallResult:
         """Search, rank by the probability of an answer, drop what is irrelevant, and record the access."""
         search = replace(search, shown_ids=await self._list_replies(search.preferred.threads))
-        recalled, as_of = await recall(query, embedder=self.scope.embedder, search=search), search.moment
+        recalled, as_of = await self._recall_levels(query, search), search.moment
         current = recalled.memories if as_of else _drop_replaced_passages(recalled.memories)
         ranked = demote_echoes(query, demote_other_subjects(query, current))
         answers = await self._estimate_answers(replace(recalled, memories=ranked), moment=as_of)
@@ -194,6 +195,14 @@ class MemoryService:
         if as_of is None:
             await self.record_access([found.memory_id for found in memories])
         return replace(recalled, memories=memories, probabilities=answers.memories)
+
+    async def _recall_levels(self, query: str, search: MemorySearch) -> RecallResult:
+        """Search the memory and, of a project, that of the agent above it; return one ranking."""
+        recalled = await recall(query, embedder=self.scope.embedder, search=search)
+        if self.scope.parent_id is None:
+            return recalled
+        above = replace(search, agent_id=self.scope.parent_id, shown_ids=(), preferred=NO_PREFERENCE)
+        return merge_recalled(recalled, await recall(query, embedder=self.scope.embedder, search=above))
 
     async def _list_replies(self, session_ids: Set[UUID]) -> list[UUID]:
         replies = list[UUID]()
@@ -234,12 +243,14 @@ class MemoryService:
     async def record_access(self, memory_ids: Sequence[UUID]) -> None:
         """Record that memories were found by a search or shown."""
         async with self.scope.transaction() as tx:
-            await store.record_access(tx, memory_ids, agent_id=self.scope.agent_id, now=self.scope.now())
+            async for agent_id in self.scope.visit_levels(tx):
+                await store.record_access(tx, memory_ids, agent_id=agent_id, now=self.scope.now())
 
     async def record_reading(self, memory_ids: Sequence[UUID]) -> None:
         """Record that memories were read in full. If a summary stands for one in a session, it was a wrong cut."""
         async with self.scope.write() as (tx, ctx):
-            await store.record_access(tx, memory_ids, agent_id=ctx.agent_id, now=ctx.now)
+            async for agent_id in self.scope.visit_levels(tx):
+                await store.record_access(tx, memory_ids, agent_id=agent_id, now=ctx.now)
             await entry_store.record_rereads(tx, memory_ids, ctx=ctx)
 
     def _publish(self, result: RememberResult, kind: Kind) -> RememberResult:

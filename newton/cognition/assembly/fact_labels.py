@@ -30,8 +30,10 @@ SHORT_LIVED_AGE = timedelta(days=14)  # after this time a short-lived fact may b
 MAX_SHORT_YEAR_DISTANCE = 50  # in years; beyond it two digits do not identify the year
 
 UNSETTLED, MAYBE_OUTDATED, OUTDATED = "unsettled", "maybe outdated", "changed since"
+INHERITED = "all projects"  # of what was stored above the project
 UNTIL, FROM = "until", "from"
-BULLET, ALTERNATIVE, EARLIER = "-", "or", "earlier"  # the beginnings of the first and the further lines of an item
+# The beginnings of the first and the further lines of an item.
+BULLET, ALTERNATIVE, EARLIER, ELSEWHERE = "-", "or", "earlier", "elsewhere"
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -78,8 +80,8 @@ def count_label_tokens(count_tokens: TokenCounter) -> LabelTokens:
     def count(label: str) -> int:
         return count_tokens(to_bullet(f"{label} a")) - count_tokens(to_bullet("a"))
 
-    words = {word: count(word) for word in (UNSETTLED, *SOURCE_MARKS, MAYBE_OUTDATED, UNTIL, FROM)}
-    alternatives = {word: count_tokens(word) - count_tokens(BULLET) for word in (ALTERNATIVE, EARLIER)}
+    words = {word: count(word) for word in (UNSETTLED, *SOURCE_MARKS, INHERITED, MAYBE_OUTDATED, UNTIL, FROM)}
+    alternatives = {word: count_tokens(word) - count_tokens(BULLET) for word in (ALTERNATIVE, EARLIER, ELSEWHERE)}
     return LabelTokens(count("1 Jan"), words, alternatives, count(start_prefix("2000-01-01").strip()), count)
 
 
@@ -150,8 +152,9 @@ def _describe_change(found: RetrievedMemory, changed: str) -> str:
 
 
 def _list_marks(found: RetrievedMemory, tokens: LabelTokens) -> list[_LabelPart]:
-    mark = mark_source(found)
-    return [_LabelPart(mark, tokens.words[mark] + 1)] if mark else []
+    """Return the marks of what is from above the project, and of whose word it is. A procedure has its own header."""
+    inherited = INHERITED if found.is_inherited and found.kind != "procedure" else ""
+    return [_LabelPart(mark, tokens.words[mark] + 1) for mark in (inherited, mark_source(found)) if mark]
 
 
 def label_separate_facts(
@@ -178,7 +181,8 @@ def render_found(found: RetrievedMemory, text: str, now: datetime) -> str:
     mark = past_reason(found.kind, found.state) or (f"{OUTDATED} ({found.changed})" if found.changed else "")
     if not mark and found.kind == "fact" and found.valid_to and _has_ended(found, now):
         mark = f"{UNTIL} {format_day(found.valid_to.astimezone(UTC).date(), today=now.astimezone(UTC).date())}"
-    marks = ", ".join(filter(None, (mark_source(found), mark)))
+    inherited = INHERITED if found.is_inherited else ""
+    marks = ", ".join(filter(None, (inherited, mark_source(found), mark)))
     return f"{marks}: {text}" if marks else text
 
 
@@ -211,8 +215,11 @@ def _measure_item(members: Sequence[RetrievedMemory], now: datetime, tokens: Lab
 def _choose_alternative(group: Sequence[RetrievedMemory]) -> str:
     """Return `or`, or `earlier` if a person stated one after the other, so that the latest statement holds.
 
-    Facts about safety always get `or`: they stay in doubt until a person decides.
+    A fact of the project is followed by what is said `elsewhere`, above the project. Facts about safety always get
+    `or`: they stay in doubt until a person decides.
     """
+    if len({found.is_inherited for found in group}) > 1:
+        return ELSEWHERE
     times = {found.told_at for found in group}
     is_told = len(times) == len(group) and not any(map(mark_source, group))
     is_grave = any(found.state == "CORE" or concerns_safety(found.summary) for found in group)
@@ -273,7 +280,10 @@ def _short_lived_pattern() -> re.Pattern[str]:
 def _group_contradictions(
     facts: Mapping[UUID, RetrievedMemory], now: datetime
 ) -> dict[UUID, tuple[RetrievedMemory, ...]]:
-    """Map each current fact that is contradicted to all facts linked by contradictions, the latest first."""
+    """Map each current fact that is contradicted to all facts linked by contradictions, the latest first.
+
+    Facts of a project come before those above it.
+    """
     neighbours = defaultdict[UUID, set[UUID]](set)
     for found in facts.values():
         for other in facts.keys() & found.contradicted_ids if found.contradicted_ids else ():
@@ -284,9 +294,14 @@ def _group_contradictions(
     for memory_id in neighbours:
         if memory_id not in groups:
             connected = [facts[one] for one in _find_connected(memory_id, neighbours)]
-            latest_first = sorted(connected, key=lambda f: (f.told_at, f.created_at, f.memory_id), reverse=True)
+            latest_first = sorted(connected, key=_rank_statement, reverse=True)
             groups |= dict.fromkeys((found.memory_id for found in connected), tuple(latest_first))
     return groups
+
+
+def _rank_statement(found: RetrievedMemory) -> tuple[bool, datetime, datetime, UUID]:
+    """Return a key that is higher for a fact of the project than for one above it, and for one that is stated later."""
+    return not found.is_inherited, found.told_at, found.created_at, found.memory_id
 
 
 def _is_current(found: RetrievedMemory, now: datetime) -> bool:

@@ -295,6 +295,7 @@ class MissingSource(NamedTuple):
 # By the name of the source, or of the part that reads its result.
 MISSING_SOURCES = {
     "memories": MissingSource("no memory was searched", "stored memories"),
+    "memories above the project": MissingSource("only the project was searched", "memories above the project"),
     "embeddings": MissingSource("memories were searched by words only", "memories by meaning"),
     "question encoder": MissingSource(
         "memories that resemble the question were searched, so answers in other words may be missing"

@@ -314,6 +314,7 @@ def _item_json(c: ScoredCandidate, *, source: str) -> "ContextItem":
         "told_at": c.scored.found.told_at.isoformat(),
         "valid_to": c.scored.found.valid_to.isoformat() if c.scored.found.valid_to else None,
         "contradicts": [str(memory_id) for memory_id in c.contradicted_ids],
+        "inherited": c.scored.found.is_inherited,
         "features": {name: round(value, 4) for name, value in c.features.items()},
     }
 

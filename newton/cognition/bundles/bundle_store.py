@@ -30,7 +30,7 @@ from newton.cognition.bundles.replay import MemoryHistory
 from newton.cognition.bundles.trace import StoredBundle, decode_candidates, decode_trace, encode_bundle
 from newton.cognition.scoring import score
 from newton.content import profiles
-from newton.db.pool import Tx, note_stored_context
+from newton.db.pool import Tx, note_stored_context, visit_agent
 from newton.db.queries import load
 from newton.dialogue.log import MessageRange
 from newton.errors import ConflictError, InputError, NotFoundError
@@ -116,14 +116,17 @@ async def read_latest_usage(tx: Tx, *, agent_id: UUID, session_id: UUID) -> Cont
     )
 
 
-async def insert_bundle(tx: Tx, bundle: Bundle, *, records_access: bool = False) -> None:
-    """Store the bundle and, with `records_access`, the use of its memories.
+async def insert_bundle(tx: Tx, bundle: Bundle, *, records_access: bool = False, parent_id: UUID | None = None) -> None:
+    """Store the bundle and, with `records_access`, the use of its memories, those of the agent above a project too.
 
     It must be the first write of the transaction, which then invalidates no cached context.
     """
     if records_access:
         used = [item.memory_id for item in bundle.items]
         await record_access(tx, used, agent_id=bundle.agent_id, now=bundle.created_at)
+        if parent_id:
+            async with visit_agent(tx, parent_id, home=bundle.agent_id):
+                await record_access(tx, used, agent_id=parent_id, now=bundle.created_at)
     encoded = encode_bundle(bundle, rules_hash=compute_rules_hash())
     row = await SQL["insert_bundle"].fetch_one(
         tx,

@@ -65,7 +65,8 @@ class CachedContext:
     """A context with the data from which it was built.
 
     `built_bundle_id` is the bundle of the last full build. `search_request` and `cue` are request and query of the last
-    search. `sent_messages` are the messages sent to the model at the last update. `topic` are the last inputs.
+    search. `sent_messages` are the messages sent to the model at the last update. `topic` are the last inputs. For a
+    project, `parent_snapshot` was taken of the agent above it before the context was built.
     """
 
     bundle: Bundle
@@ -75,6 +76,7 @@ class CachedContext:
     sent_messages: SentMessages | None
     session_data: SessionContextData
     topic: TopicInputs = NO_INPUTS
+    parent_snapshot: DatabaseSnapshot | None = None
 
     @property
     def content_words(self) -> frozenset[str]:

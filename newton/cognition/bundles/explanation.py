@@ -377,7 +377,7 @@ def _explain_candidate(
         found_by=describe_origin(history.found, inputs, evidence, cosine=named["cosine"], lexical=named["lexical"]),
         ref=found.ref,
         sources=history.sources,
-        note=_describe_relation(named, inputs),
+        note=_describe_relation(stored_candidate.memory_id, named, inputs),
         contradicts=(),
         contradiction_note=None,
         score=round(stored_candidate.score, DIGITS),
@@ -388,9 +388,10 @@ def _explain_candidate(
     )
 
 
-def _describe_relation(features: Mapping[str, float], inputs: AssemblyInput) -> str | None:
-    """Return that a memory is from the requested time or belongs to the current task; None if neither is true."""
+def _describe_relation(memory_id: UUID, features: Mapping[str, float], inputs: AssemblyInput) -> str | None:
+    """Return that a memory is from above the project, from the requested time, or of the current task; else None."""
+    scope = "stored above the project" if memory_id in inputs.gathering.inherited else None
     phrases = ", ".join(span.phrase for span in inputs.time_ranges)
     time = f"in the requested time: {phrases}" if features["timely"] else None
     task = "belongs to the current task" if features["task"] else None
-    return "; ".join(filter(None, (time, task))) or None
+    return "; ".join(filter(None, (scope, time, task))) or None

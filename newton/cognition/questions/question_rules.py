@@ -143,7 +143,8 @@ class QuestionGathering:
     """How memories were gathered for an input: the kind of question, the rules applied, and reasons by memory.
 
     `standing` are instructions and preferences that apply to the input. `origins` says how each memory that the search
-    did not find, or that needs no search, became a candidate.
+    did not find, or that needs no search, became a candidate. `inherited` are the memories, found for a project, of the
+    agent above it.
     """
 
     reading: QuestionReading = POINT
@@ -151,6 +152,7 @@ class QuestionGathering:
     reasons: Mapping[UUID, str] = field(default_factory=dict[UUID, str])
     standing: frozenset[UUID] = frozenset()
     origins: Mapping[UUID, MemoryOrigin] = field(default_factory=dict[UUID, MemoryOrigin])
+    inherited: frozenset[UUID] = frozenset()
 
     @property
     def is_chronological(self) -> bool:

@@ -190,6 +190,7 @@ def collect_candidates(
     select = partial(select_nearest, result, gathered.gathering.reading, answers)
     nearest = compute_part("nearest memories", select, default=frozenset[UUID](), missing=missing)
     standing, origins = gathered.gathering.standing, _find_origins(gathered, recent, triggered, searched)
+    inherited = frozenset(f.memory_id for f in memories.values() if f.is_inherited)
     reasons = {**dict.fromkeys(nearest, NEAREST), **gathered.gathering.reasons}
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
@@ -200,7 +201,7 @@ def collect_candidates(
         relation_evidence=_find_relation_evidence(gathered.input_matches.entity_matches.evidence, memories),
         observations=verdicts or {},
         answers=answers,
-        gathering=replace(gathered.gathering, origins=origins, reasons=reasons),
+        gathering=replace(gathered.gathering, origins=origins, reasons=reasons, inherited=inherited),
         time_ranges=gathered.time_ranges,
         is_range_empty="times" not in missing and _is_range_empty(gathered, timely, text),
         signals=signals,

@@ -54,6 +54,7 @@ NEWS_REQUESTED = "the input asks for current events"
 REPLACED_ELSEWHERE = "another process built the latest context of the session"
 LATE_STATE = "the last context could not be compared with the memory in time"
 UPDATE_FAILED = "the last context could not be updated"
+PARENT_CHANGED = "something was stored above the project"
 INCOMPLETE = "something was not searched for the last context"
 STATE_SHARE = 0.5  # of the time until the deadline, for the comparison; the rest is for a search if it is late
 
@@ -128,12 +129,21 @@ class SessionContextService:
         web = self.builder.web
         if web and web.should_search(request, now=self.builder.clock.now()):
             return NEWS_REQUESTED
+        if await self._has_parent_changed(cached):
+            return PARENT_CHANGED
         deadline = request.find_deadline(self.builder.timeout_seconds).share(STATE_SHARE)
         try:
             async with deadline.timeout():
                 return await self._read_state(cached, replace(request, deadline=deadline)) or REPLACED_ELSEWHERE
         except TimeoutError:
             return LATE_STATE
+
+    async def _has_parent_changed(self, cached: CachedContext) -> bool:
+        """Return whether the agent above the project may have written anything since a context was built."""
+        db, parent_id, earlier = self.builder.db, self.builder.parent_id, cached.parent_snapshot
+        if parent_id is None or earlier is None:
+            return parent_id is not None
+        return db.transaction_log.has_changed(parent_id, earlier, await db.current_snapshot(parent_id))
 
     async def _read_state(self, cached: CachedContext, request: ContextBuildRequest) -> CurrentState | None:
         """Read the current state; return None when the cached context is not the latest of its session."""

@@ -72,7 +72,8 @@ async def is_latest(tx: Tx, cached: CachedContext) -> bool:
 
 async def read_changes(tx: Tx, cached: CachedContext, sent: SentMessages | None) -> ContextChanges:
     """Return the changes in memory since the context was built. `sent` are the messages that the model is sent now."""
-    bundle, shown = cached.bundle, cached.shown_memories
+    bundle = cached.bundle  # what it shows of the agent above a project is compared by a snapshot
+    shown = {memory_id: found for memory_id, found in cached.shown_memories.items() if not found.is_inherited}
     changed = await SQL["find_changed"].fetch_all(
         tx,
         agent_id=bundle.agent_id,

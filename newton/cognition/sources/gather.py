@@ -21,6 +21,12 @@ from newton.cognition.sources.gathered_data import (
     TaskData,
 )
 from newton.cognition.sources.observations import FoundObservation, ObservationSource
+from newton.cognition.sources.parent_memories import (
+    NO_PARENT_MATCHES,
+    mark_inherited,
+    merge_found,
+    merge_matches,
+)
 from newton.cognition.sources.question_memories import FoundMemories, QuestionSource
 from newton.cognition.sources.session_artifacts import (
     DEFAULT_ARTIFACT_POLICY,
@@ -29,27 +35,28 @@ from newton.cognition.sources.session_artifacts import (
     FoundArtifacts,
     should_search_artifacts,
 )
-from newton.cognition.sources.session_state import SessionState, read_session_state
+from newton.cognition.sources.session_state import SessionState
 from newton.cognition.sources.signals import (
-    EVENT_TYPES_BY_INTENT,
-    classify_intent,
     find_asked_times,
+)
+from newton.cognition.sources.source_queries import (
+    SourceRequest,
+    read_always_on,
+    read_input_matches,
+    read_recent_events,
+    read_session_data,
+    read_state,
 )
 from newton.cognition.sources.source_reader import SourceReader, cache_vectors
 from newton.cognition.sources.web import WEB_SECONDS, WebSource
 from newton.concurrency import task_group
 from newton.content.profiles import GatherOptions
-from newton.db.pool import Database, Tx
+from newton.db.pool import Database, Tx, visit_agent
 from newton.deadline import RequestDeadline
 from newton.dialogue import tasks
 from newton.errors import ProviderError
 from newton.fault_isolation import compute_part, run_part
-from newton.heart import censors, procedures
-from newton.heart.entities import entity_lookup
-from newton.heart.entities.entity_lookup import EntityQuery
-from newton.heart.events import event_store
-from newton.heart.events.event_store import EventQuery, RecentEvents
-from newton.heart.identity import identity_store as identity
+from newton.heart.events.event_store import RecentEvents
 from newton.heart.procedures import match_triggers
 from newton.ids import derive_model_id
 from newton.memory.memory_reader import fetch_memories
@@ -57,7 +64,6 @@ from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights
 from newton.memory.recall import EMBED_SHARE
 from newton.memory.search_types import RetrievedMemory
 from newton.text.greetings import strip_greeting
-from newton.text.time_expressions import TimeRange
 
 if TYPE_CHECKING:
     from asyncio import Task
@@ -65,24 +71,9 @@ if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
 MAX_TRIGGERED_PROCEDURES = 10
+NOTHING_ABOVE: "tuple[FoundMemories | None, InputMatches]" = (None, NO_PARENT_MATCHES)
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceRequest:
-    """A context request with parameters that all sources need. `model_id` identifies the embedding model.
-
-    `reach` limits the number of results, `hidden_ids` are memories that must not be found, and `time_ranges` the times
-    that the input asks for.
-    """
-
-    request: ContextBuildRequest
-    now: datetime
-    reach: GatherOptions = field(default_factory=GatherOptions)
-    hidden_ids: Sequence[UUID] = ()
-    time_ranges: Sequence[TimeRange] = ()
-    model_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +81,8 @@ class ContextSources:
     """Reads the sources of a context until the `deadline`.
 
     If the input asks for current events, `web` is searched before the sources are read. `known_vectors` are embeddings
-    of texts that need not be computed again, `known_session_data` the session data that this turn has already read.
+    of texts that need not be computed again, `known_session_data` the session data that this turn has already read. For
+    a project, the memory of `parent_id`, the agent above it, is searched too, in transactions of its own.
     """
 
     db: Database
@@ -101,6 +93,7 @@ class ContextSources:
     web: WebSource | None = None
     known_vectors: "Mapping[str, Vector]" = field(default_factory=dict[str, "Vector"])
     known_session_data: SessionContextData | None = None
+    parent_id: UUID | None = None
 
     async def gather(self, request: ContextBuildRequest, *, reach: GatherOptions, now: datetime) -> GatheredSources:
         """Read all sources concurrently. `reach` limits the number of results; `now` is the time of the context."""
@@ -131,16 +124,18 @@ class ContextSources:
             reading_tasks = group.create_task(self._read_task(request, reader))
             session_data = group.create_task(self._read_data_without_tasks(request, now=source_request.now))
             found = start("memories", self._recall(source_request, reading_tasks), FoundMemories.nothing(request.input))
-            matches = start("entities and procedures", self._read(source_request, _read_input_matches), InputMatches())
+            matches = start("entities and procedures", self._read(source_request, read_input_matches), InputMatches())
             events = (
-                start("events", self._read(source_request, _read_recent_events), RecentEvents())
+                start("events", self._read(source_request, read_recent_events), RecentEvents())
                 if request.session_id
                 else None
             )
+            above = start("memories above the project", self._read_above(source_request), NOTHING_ABOVE)
             core = start("input embedding", self._embed_core_after_tasks(request, reading_tasks), None)
             artifacts = start("session artifacts", self._read_artifacts(source_request), NO_ARTIFACTS)
             observations = start("tool results", self._find_observations(source_request), ())
-        recall_result, gathering = found.result()
+        parent_found, parent_matches = above.result()
+        recall_result, gathering = merge_found(found.result(), parent_found) if parent_found else found.result()
         missing = {**recall_result.missing, **reader.missing, **session_data.result().missing}
         gathered = GatheredSources(
             recall_result=recall_result,
@@ -148,7 +143,7 @@ class ContextSources:
             session_data=session_data.result().with_task(reading_tasks.result()),
             task=reading_tasks.result(),
             core_vector=core.result(),
-            input_matches=matches.result(),
+            input_matches=merge_matches(matches.result(), parent_matches),
             recent_events=events.result() if events else RecentEvents(),
             artifacts=artifacts.result(),
             observations=observations.result(),
@@ -157,6 +152,24 @@ class ContextSources:
             missing=missing,
         )
         return await self._add_triggered_and_injected(gathered, source_request, reader)
+
+    async def _read_above(self, source_request: SourceRequest) -> tuple[FoundMemories | None, InputMatches]:
+        """Search the memory of the agent above the project; return nothing if the context is of no project.
+
+        Nothing above it belongs to the tasks of a session of the project.
+        """
+        if self.parent_id is None or source_request.request.filters.task:
+            return NOTHING_ABOVE
+        request = replace(source_request.request, agent_id=self.parent_id, session_id=None, input_memory_id=None)
+        hidden_ids = await self._find_hidden_ids(request)
+        asked = replace(source_request, request=request, hidden_ids=hidden_ids)
+        source = QuestionSource(
+            db=self.db, embedder=self.embedder, deadline=self.deadline, weights=self.ranking_weights
+        )
+        async with task_group() as group:
+            finding = group.create_task(source.read(request, NO_TASK, hidden_ids, asked.time_ranges))
+            matches = await self._read(asked, read_input_matches)
+        return finding.result(), matches
 
     async def _search_the_web(self, source_request: SourceRequest, reader: SourceReader) -> None:
         request, now = source_request.request, source_request.now
@@ -204,18 +217,18 @@ class ContextSources:
 
     async def read_session_data(self, request: ContextBuildRequest, *, now: datetime) -> SessionContextData:
         """Read the data that needs no search in one transaction: identity, censors, session state and task stack."""
-        source_request = SourceRequest(request=request, now=now, model_id=self._derive_model_id())
+        source_request = self._to_session_request(request, now)
         reader, default = SourceReader(self.deadline), SessionContextData()
-        data = await reader.read_or_default("session", self._read(source_request, _read_session_data), default=default)
+        data = await reader.read_or_default("session", self._read(source_request, read_session_data), default=default)
         return replace(data, missing=reader.missing)
 
     async def _read_data_without_tasks(self, request: ContextBuildRequest, *, now: datetime) -> SessionContextData:
         if self.known_session_data:
             return self.known_session_data
-        source_request = SourceRequest(request=request, now=now, model_id=self._derive_model_id())
+        source_request = self._to_session_request(request, now)
         reader = SourceReader(self.deadline)
-        always_on = self._read(source_request, _read_always_on)
-        session_state = self._read(source_request, _read_session_state)
+        always_on = self._read(source_request, read_always_on)
+        session_state = self._read(source_request, read_state)
         async with task_group() as group:
             reading = group.create_task(
                 reader.read_or_default("identity and constraints", always_on, default=AlwaysOn())
@@ -225,8 +238,9 @@ class ContextSources:
             always_on=reading.result(), session_state=state.apply_filters(request.filters), missing=reader.missing
         )
 
-    def _derive_model_id(self) -> UUID | None:
-        return derive_model_id(self.embedder.identity) if self.embedder else None
+    def _to_session_request(self, request: ContextBuildRequest, now: datetime) -> SourceRequest:
+        model_id = derive_model_id(self.embedder.identity) if self.embedder else None
+        return SourceRequest(request=request, now=now, model_id=model_id, parent_id=self.parent_id)
 
     async def _find_hidden_ids(self, request: ContextBuildRequest) -> Sequence[UUID]:
         """Return the memories that must not be found. Raises TimeoutExceededError if they are not known in time."""
@@ -316,7 +330,12 @@ class ContextSources:
 
         async def read(tx: Tx, _: SourceRequest) -> Sequence[RetrievedMemory]:
             ids = [*sorted(injected_ids), *(one for one in new_ids if one not in injected_ids)]
-            return await fetch_memories(tx, ids, agent_id=request.agent_id, moment=request.as_of)
+            own = await fetch_memories(tx, ids, agent_id=request.agent_id, moment=request.as_of)
+            if not self.parent_id or len(own) == len(ids):
+                return own
+            async with visit_agent(tx, self.parent_id, home=request.agent_id):
+                above = await fetch_memories(tx, ids, agent_id=self.parent_id, moment=request.as_of)
+            return [*own, *mark_inherited(above)]
 
         found = await reader.read_or_default(
             "triggered or injected memories", self._read(source_request, read), default=()
@@ -327,63 +346,3 @@ class ContextSources:
             injected=[one for one in found if one.memory_id in injected_ids],
             missing={**gathered.missing, **reader.missing},
         )
-
-
-async def _read_always_on(tx: Tx, source_request: SourceRequest) -> AlwaysOn:
-    agent_id, moment = source_request.request.agent_id, source_request.request.as_of
-    if moment is None:
-        in_force = await censors.list_in_force(tx, agent_id=agent_id, model_id=source_request.model_id)
-    else:
-        in_force = await censors.list_in_force_at(tx, agent_id=agent_id, moment=moment)
-    return AlwaysOn(identity=await identity.read_identity(tx, agent_id=agent_id, moment=moment), censors=in_force)
-
-
-async def _read_input_matches(tx: Tx, source_request: SourceRequest) -> InputMatches:
-    request = source_request.request
-    query = EntityQuery(
-        agent_id=request.agent_id,
-        text=request.input,
-        now=source_request.now,
-        max_salient=source_request.reach.salient,
-        max_depth=source_request.reach.depth,
-        preferred_types=source_request.reach.entity_types,
-        preferred_relation_types=source_request.reach.relation_types,
-        moment=request.as_of,
-        excluded_ids=source_request.hidden_ids,
-    )
-    triggers = await procedures.list_triggers(tx, agent_id=request.agent_id)
-    return InputMatches(entity_matches=await entity_lookup.find_entities(tx, query), procedure_triggers=triggers)
-
-
-async def _read_recent_events(tx: Tx, source_request: SourceRequest) -> RecentEvents:
-    request, reach = source_request.request, source_request.reach
-    assert request.session_id is not None, "recent events are read within a session only"
-    helpful_types = EVENT_TYPES_BY_INTENT[classify_intent(request.input)]
-    query = EventQuery(
-        agent_id=request.agent_id,
-        session_id=request.session_id,
-        max_events=reach.events,
-        max_sessions=reach.sessions,
-        moment=request.as_of,
-        excluded_ids=source_request.hidden_ids,
-        preferred_types=list(dict.fromkeys((*helpful_types, *reach.event_types))),
-        preferred_sessions=request.related_sessions,
-    )
-    return await event_store.find_recent(tx, query)
-
-
-async def _read_session_data(tx: Tx, source_request: SourceRequest) -> SessionContextData:
-    request, task = source_request.request, NO_TASK
-    if request.session_id:
-        key = {"agent_id": request.agent_id, "session_id": request.session_id}
-        tree = await tasks.load_tree(tx, **key, moment=request.as_of)
-        task = TaskData(tree.stack, ended_ranges=() if request.filters.task else tree.ended_ranges)
-    data = SessionContextData(
-        always_on=await _read_always_on(tx, source_request),
-        session_state=(await _read_session_state(tx, source_request)).apply_filters(request.filters),
-    )
-    return data.with_task(task)
-
-
-async def _read_session_state(tx: Tx, source_request: SourceRequest) -> SessionState:
-    return await read_session_state(tx, source_request.request, now=source_request.now)

@@ -35,10 +35,14 @@ class AlwaysOn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputMatches:
-    """The entities that the input names, and the triggers of all procedures, to be matched with the input."""
+    """The entities that the input names, and the triggers of all procedures, to be matched with the input.
+
+    `inherited_ids` are the procedures of the agent above the project.
+    """
 
     entity_matches: EntityMatches = field(default_factory=EntityMatches)
     procedure_triggers: Sequence[ProcedureTriggers] = ()
+    inherited_ids: frozenset[UUID] = frozenset()
 
 
 class TaskData(NamedTuple):

@@ -22,6 +22,7 @@ from newton.heart.identity.tenets import (
     fingerprint,
     make_tenet,
 )
+from newton.memory.forgetting import forget_in_projects
 from newton.memory.lookup import MIN_ID_DIGITS, short_id
 from newton.memory.memory import UNTRUSTED_TIERS, Trust, WriteContext
 
@@ -270,6 +271,7 @@ async def erase(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> int:
         after = [one for one in tenet_ids(current) if one != tenet_id]
         await insert_version(tx, "erased", tenet_id, after, edit=edit)
     await SQL["erase_tenets"].execute(tx, agent_id=edit.agent_id)
+    await forget_in_projects(tx, equal_ids, agent_id=edit.agent_id)
     return len(equal_ids)
 
 

@@ -33,7 +33,8 @@ class RecalledMemory:
     """A found memory and its scores. `evidence` is 0 for no match and about 1 for a clear match.
 
     `relevance` is `evidence` divided by that of the best result, `cosine` the similarity of meaning, `lexical` that of
-    the words. `probability` is that of answering the query; null if it cannot be estimated.
+    the words. `probability` is that of answering the query; null if it cannot be estimated. `is_inherited` is true if
+    it is of the agent above the project in use.
     """
 
     memory_id: UUID
@@ -49,6 +50,7 @@ class RecalledMemory:
     trust: Trust
     ref: str | None
     quarantined: Annotated[bool, Field(exclude=True)] = False
+    is_inherited: bool = False
 
 
 class RecalledMemories(SelectedFields):
@@ -78,6 +80,7 @@ def _to_found(found: RetrievedMemory, result: RecallResult, now: datetime) -> Re
         trust=found.trust,
         ref=found.ref,
         quarantined=found.quarantined,
+        is_inherited=found.is_inherited,
     )
 
 

@@ -23,22 +23,24 @@ MAX_LINKS, MAX_SESSIONS = 1_000, 1_000  # the oldest are dropped above
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInGrant:
-    """The rights of a browser's session: the token, and the agent and user that its requests name; None names none."""
+    """The rights of a browser's session: the token, and the agent, user and project that its requests name, or None."""
 
     token: str = field(repr=False)
     agent: str | None = None
     user: str | None = None
+    project: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class BrowserSession:
     """A signed-in browser. Each form contains `csrf_token`. `notices` are messages to show on the next page.
 
-    `grant` has the rights of the session, and `agent` is the agent whose pages it shows now.
+    `grant` has the rights of the session; `agent` and `project` are those whose pages it shows now.
     """
 
     grant: SignInGrant
     agent: str | None
+    project: str | None = None
     csrf_token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     notices: list[str] = field(default_factory=list[str])
     used_at_ms: float = field(default_factory=monotonic_ms)
@@ -72,7 +74,7 @@ class BrowserSessions:
             return None
         session_id = secrets.token_urlsafe(32)
         OWN_SECRETS.add("sign-in", session_id)
-        self._sessions[_hash(session_id)] = BrowserSession(grant=grant, agent=grant.agent)
+        self._sessions[_hash(session_id)] = BrowserSession(grant=grant, agent=grant.agent, project=grant.project)
         _drop_oldest(self._sessions, MAX_SESSIONS)
         return session_id
 

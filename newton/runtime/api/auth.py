@@ -36,8 +36,9 @@ class AuthenticatedCaller:
     """The sender of a request: the agent and scope of its token, and the memory that the request uses.
 
     `token` and `claims` are None for the operator's token. `selected` is the agent whose memory is used, if it is
-    another than `token_agent`. `user` is the user that the request names. `deadline` is the moment until which memory
-    is searched for the request; `has_own_timeout` is True if the caller has set it.
+    another than `token_agent`. `user` and `project` are those that the request names; `creates_project` is True if an
+    unknown project is created. `deadline` is the moment until which memory is searched for the request;
+    `has_own_timeout` is True if the caller has set it.
     """
 
     token_agent: AgentServices
@@ -46,6 +47,8 @@ class AuthenticatedCaller:
     claims: TokenClaims | None = None
     selected: AgentServices | None = None
     user: str | None = None
+    project: str | None = None
+    creates_project: bool = False
     deadline: RequestDeadline = field(default_factory=RequestDeadline.after)
     has_own_timeout: bool = False
 
@@ -64,7 +67,7 @@ class AuthenticatedCaller:
 
         Raises InputError if the token keeps a memory for each user and the request names no user.
         """
-        if self.selected is None and self.claims and self.claims.users == "per_user":
+        if self.selected is None and self.needs_user:
             raise InputError(
                 "This token keeps a memory for each user, and the request names no user.",
                 hint="Send the header X-Newton-User, or `user` in a request of the OpenAI protocol.",
@@ -72,9 +75,23 @@ class AuthenticatedCaller:
             )
         return self.selected or self.token_agent
 
+    @property
+    def needs_user(self) -> bool:
+        """Return True if the token keeps a memory for each user."""
+        return self.claims is not None and self.claims.users == "per_user"
+
     def for_agent(self, newton: AgentServices) -> "AuthenticatedCaller":
         """Return a copy of this caller that uses the memory of another agent."""
         return replace(self, selected=newton)
+
+    async def enter_project(self, newton: AgentServices, agents: AgentRegistry) -> AgentServices:
+        """Return the services of the project of an agent that the request names; those of the agent if it names none.
+
+        Raises the errors of `AgentRegistry.get_for_project`.
+        """
+        if self.project is None:
+            return newton
+        return await agents.get_for_project(newton, self.project, creates=self.creates_project)
 
     async def for_user(self, user: str, agents: AgentRegistry) -> "AuthenticatedCaller":
         """Return a copy of this caller that uses the memory of a user.
@@ -94,9 +111,9 @@ class AuthenticatedCaller:
             return self
         if self.claims is None or self.token is None:
             raise ForbiddenError("The operator's token cannot act for a user.", hint=USERS_HINT)
-        if self.claims.users == "per_user":
-            selected = await agents.get_for_user(self.token_agent, user, token=self.token)
-            return replace(self, selected=selected, user=user)
+        if self.needs_user:
+            memory = await agents.get_for_user(self.token_agent, user, token=self.token)
+            return replace(self, selected=await self.enter_project(memory, agents), user=user)
         if self.claims.users is None and self.claims.first_user != tokens.hash_user(user):
             await self._bind_user(self.token, user)
         return replace(self, user=user)
@@ -161,6 +178,14 @@ async def get_caller(
         str | None,
         Header(alias="X-Newton-User", description="The user whose memory is used, if the token serves several users."),
     ] = None,
+    project: Annotated[
+        str | None,
+        Header(
+            alias="X-Newton-Project",
+            description="The project of the agent, or of the user, whose memory is used. It also reads the memory of"
+            " the agent or the user. A request that may write creates it.",
+        ),
+    ] = None,
     timeout: Annotated[
         float | None,
         Header(
@@ -176,7 +201,7 @@ async def get_caller(
     """Return the sender of a request.
 
     Raises UnauthorizedError without a valid token, InputError for a body that the endpoint does not take,
-    ForbiddenError if the token may not use the named agent or user, and NotFoundError for an unknown agent.
+    ForbiddenError if the token may not use the named agent, user or project, and NotFoundError for an unknown one.
     """
     agents: AgentRegistry = request.app.state.agents
     claims = await authenticate(request, credentials, agent)
@@ -194,8 +219,12 @@ async def get_caller(
         )
     deadline = request.scope.get(DEADLINE_KEY) or RequestDeadline.after(timeout or DEFAULT_TIMEOUT_SECONDS)
     caller = replace(caller, deadline=deadline, has_own_timeout=timeout is not None)
+    creates = caller.has_scope("write") and request.method not in ("GET", "HEAD")
+    caller = replace(caller, project=project, creates_project=creates)
     if user is not None:
         caller = await caller.for_user(user, agents)
+    if project is not None and caller.selected is None and not caller.needs_user:
+        caller = caller.for_agent(await caller.enter_project(caller.token_agent, agents))
     request.state.agent_id = (caller.selected or caller.token_agent).scope.agent_id  # for the request log
     return caller
 

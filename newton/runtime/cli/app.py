@@ -5,6 +5,7 @@ import inspect
 import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnusedCliTokensError
@@ -13,7 +14,7 @@ from newton import __version__
 from newton.errors import InputError, NewtonError
 from newton.memory.redaction.tally import redaction_tally
 from newton.operations.groups import GROUPS
-from newton.runtime.cli.command_context import RunInProcessError
+from newton.runtime.cli.command_context import RunInProcessError, current_context, use_context
 from newton.runtime.cli.command_index import load_commands
 from newton.runtime.cli.command_registry import HELP_FLAGS, SYNONYMS, TITLE
 from newton.runtime.cli.printing import print_error, say
@@ -24,6 +25,7 @@ _COMMAND_LIST = re.compile(r" Available commands: .*")  # omitted: --help lists 
 _UNKNOWN_COMMAND = re.compile(r'Unknown command "(.*)"\.')
 _UNKNOWN_OPTION = re.compile(r"Unknown option: --(\S+)\.")
 _SUGGESTED_OPTION = re.compile(r"Did you mean --(\S+)\?")
+PROJECT_OPTION = "--project"
 _MIN_SIMILARITY = 0.6  # of the names of two options without their dashes, which cyclopts compares with them
 _NOT_A_NUMBER = re.compile(r'unable to convert "(.*)" into (int|float)\.')
 _NUMBER_NAMES = {"int": "a whole number", "float": "a number"}
@@ -104,6 +106,28 @@ def build_app(argv: Sequence[str] = ()) -> App:
     return app
 
 
+def take_project(argv: list[str]) -> tuple[list[str], str | None]:
+    """Return the command line without the option `--project NAME`, which every command has, and the name.
+
+    Of `newton hook`, the option means the settings file of the folder. Raises InputError if the name is missing.
+
+    >>> take_project(["recall", "tea", "--project", "shop", "--json"])
+    (['recall', 'tea', '--json'], 'shop')
+    """
+    rest, project, words = list[str](), None, iter(argv)
+    if argv[:1] == ["hook"] or not any(PROJECT_OPTION in word for word in argv):
+        return argv, None
+    for word in words:
+        name, has_value, value = word.partition("=")
+        if word == "--":
+            return [*rest, word, *words], project
+        if name != PROJECT_OPTION:
+            rest.append(word)
+        elif not (project := value if has_value else next(words, "")):
+            raise InputError("--project requires a value.", hint="`newton projects` lists the projects.")
+    return rest, project
+
+
 def expand_default_command(argv: list[str]) -> list[str]:
     """Return the command line, with the default command inserted if it names a group without a command.
 
@@ -128,8 +152,9 @@ def run_command_line(argv: list[str]) -> int:
     An expected error is printed on standard error as one message, without a traceback.
     """
     try:
+        argv, project = take_project(argv)
         expanded = expand_default_command(argv)
-        with _report_redactions(argv):
+        with use_context(replace(current_context(), project=project)), _report_redactions(argv):
             code = build_app(expanded)(
                 expanded, exit_on_error=False, print_error=False, help_on_error=False, result_action="return_value"
             )
@@ -149,10 +174,11 @@ async def run_hosted_command(argv: list[str]) -> int:
     from asyncio import to_thread  # noqa: PLC0415 (only a daemon needs it; help is printed without it)
 
     try:
+        argv, project = take_project(argv)
         command, bound = await to_thread(parse_command_line, expand_default_command(argv))
         if not command.__module__.startswith(f"{__package__}.") or _names_file(bound):
             raise RunInProcessError
-        with _report_redactions(argv):
+        with use_context(replace(current_context(), project=project)), _report_redactions(argv):
             result = command(*bound.args, **bound.kwargs)
             code = await result if inspect.isawaitable(result) else result
     except (CycloptsError, NewtonError) as error:

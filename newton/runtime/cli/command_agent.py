@@ -1,7 +1,7 @@
 """Access to an agent for a command, in the command's own process or in the daemon that runs the command."""
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from newton.runtime.cli.command_context import current_context
@@ -12,22 +12,26 @@ if TYPE_CHECKING:
     from newton.runtime.wiring import AgentServices
 
 
-def open_own_agent(
+@asynccontextmanager
+async def open_own_agent(
     settings: Settings,
     *,
     skip_procedure_sync: bool = False,
     on_new_agent: Callable[[str], None] | None = None,
     on_notice: Callable[[str], None] | None = None,
-) -> "AbstractAsyncContextManager[AgentServices]":
-    """Open the database and the models in this process; the arguments are those of `open_newton`.
+) -> "AsyncGenerator[AgentServices]":
+    """Open the database and the models in this process, and yield the services of the agent, or of its project.
 
-    The modules for it load slowly, so that a command which the daemon serves does not import them.
+    The arguments are those of `open_newton`. An unknown project is created if `on_new_agent` is given. The modules for
+    it load slowly, so that a command which the daemon serves does not import them.
     """
+    from newton.runtime.agent_registry import AgentRegistry  # noqa: PLC0415 (slow)
     from newton.runtime.bootstrap import open_newton  # noqa: PLC0415 (slow)
 
-    return open_newton(
+    async with open_newton(
         settings, skip_procedure_sync=skip_procedure_sync, on_new_agent=on_new_agent, on_notice=on_notice
-    )
+    ) as newton:
+        yield await AgentRegistry(newton).enter_project(newton, settings.project, on_new=on_new_agent)
 
 
 @asynccontextmanager

@@ -117,12 +117,13 @@ class CommandContext:
     """The terminal, setting sources and daemon of a running command.
 
     `sources` are the settings of the caller and `host` is the daemon; both are None if the command runs in a process of
-    its own.
+    its own. `project` is the project that the command line names; None leaves it to the settings.
     """
 
     terminal: CommandTerminal = field(default_factory=ProcessTerminal)
     sources: SettingSources | None = None
     host: AgentHost | None = None
+    project: str | None = None
 
 
 _OWN_PROCESS = CommandContext()

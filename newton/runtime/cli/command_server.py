@@ -93,7 +93,8 @@ class DaemonHost:
             )
         scope = self.agents.default.scope
         await find_or_create_agent(scope.db, settings.agent, scope.clock, on_new_agent)
-        yield await self.agents.get_current(settings.agent)
+        newton = await self.agents.get_current(settings.agent)
+        yield await self.agents.enter_project(newton, settings.project, on_new=on_new_agent)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -47,7 +47,7 @@ async def open_chat_backend(
     is_operator = token.startswith(operator_token.PREFIX) and "agent" in settings.model_fields_set
     agent = settings.agent if is_agent_explicit or is_operator else None
     with convert_api_errors():
-        async with Client(url, token=token, agent=agent, max_attempts=MAX_ATTEMPTS) as client:
+        async with Client(url, token=token, agent=agent, project=settings.project, max_attempts=MAX_ATTEMPTS) as client:
             try:
                 token_info = await client.get_token_info()
             except ApiError as error:

@@ -16,7 +16,12 @@ from newton.runtime.cli.printing import visible
 from newton.settings import Settings, load
 from newton.text.time_expressions import find_time_ranges
 
-AgentOption = Annotated[str | None, Parameter("--agent", help="Name of the agent to use. Agents share no data.")]
+AgentOption = Annotated[
+    str | None,
+    Parameter(
+        "--agent", help="Name of the agent to use. Agents share no data. `--project NAME` selects a project of it."
+    ),
+]
 JsonOption = Annotated[bool, Parameter("--json", negative=(), help="Print the result as JSON.")]
 DebugOption = Annotated[
     bool,
@@ -61,7 +66,7 @@ def start_deadline(timeout: float | None) -> RequestDeadline | None:
 
 def load_settings(agent: str | None = None, **flags: object) -> Settings:
     """Load the settings of the caller. The command-line flags that are not None override other sources."""
-    flags["agent"] = agent
+    flags |= {"agent": agent, "project": current_context().project}
     given = {name: value for name, value in flags.items() if value is not None}
     settings = load(given, sources=current_context().sources)
     hygiene.clean_ref(settings.agent, what="agent")

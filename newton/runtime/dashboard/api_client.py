@@ -84,6 +84,8 @@ class ApiClient:
             given["x-newton-agent"] = self.session.agent
         if self.session.grant.user is not None:
             given["x-newton-user"] = self.session.grant.user
+        if self.session.project is not None:
+            given["x-newton-project"] = self.session.project
         return {
             "type": "http",
             "asgi": {"version": "3.0"},

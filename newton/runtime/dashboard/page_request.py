@@ -66,7 +66,8 @@ class PageRequest:
     async def get_caller(self) -> AuthenticatedCaller:
         """Return the caller that the token of the session stands for, with the same checks as the API makes."""
         credentials = HTTPAuthorizationCredentials(scheme="Bearer", credentials=self.session.grant.token)
-        return await get_caller(self.request, credentials, self.session.agent, self.session.grant.user)
+        session = self.session
+        return await get_caller(self.request, credentials, session.agent, session.grant.user, session.project)
 
     def render(self, template: str, /, *, status: int = 200, **values: object) -> Response:
         """Return the HTML page that the named template renders with `values` and the waiting notices."""

@@ -121,7 +121,8 @@ async def _read_token_info(page: PageRequest) -> None:
     except ApiProblemError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
-        page.session.agent = page.session.grant.agent  # the agent that the session showed was deleted
+        grant = page.session.grant
+        page.session.agent, page.session.project = grant.agent, grant.project  # what the session showed was deleted
         state.token_info = await page.api.get("/v1/token")
 
 

@@ -20,14 +20,15 @@ LEASE_SECONDS = 10.0  # after this time without renewal, another worker takes ov
 class AgentQueue(NamedTuple):
     """An agent with counts of its job runs: `live` are pending or running, `dead` have failed for good.
 
-    For the separate memory of a user, `parent` and `user` name the parent agent and the user. `model` is the default
-    chat model. `last_at` is the end of the last run.
+    For the separate memory of a user or a project, `parent` names the parent agent, and `user` or `project` whose it
+    is. `model` is the default chat model. `last_at` is the end of the last run.
     """
 
     name: str
     created_at: datetime
     parent: str | None
     user: str | None
+    project: str | None
     model: str | None
     live: int
     dead: int

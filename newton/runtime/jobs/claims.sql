@@ -135,6 +135,7 @@ select
     a.created_at,
     a.parent_agent_id,
     a.user_name as user,
+    a.project_name as project,
     a.model,
     count(*) filter (where j.state in ('queued', 'running'))::integer as live,
     count(*) filter (where j.state = 'dead')::integer as dead,

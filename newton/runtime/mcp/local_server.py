@@ -9,6 +9,7 @@ import httpx2
 from starlette.types import Receive, Scope, Send
 
 from newton.runtime.access.tokens import TokenScope
+from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.mcp.server import build_session_manager
 from newton.runtime.tools.tool_sets import parse_tool_sets
@@ -43,7 +44,8 @@ async def open_local_server(
     `session` is the default session of tool calls, and `tools` the sets of tools to offer. At the begin, in the
     background, and at the end, facts are extracted and pending memories embedded, as the jobs of a daemon do.
     """
-    async with open_newton(settings, long_running=True, on_notice=on_notice) as newton:
+    async with open_newton(settings, long_running=True, on_notice=on_notice) as opened:
+        newton = await AgentRegistry(opened).enter_project(opened, settings.project, on_new=on_notice)
         caller = LocalMcpCaller(newton, session, parse_tool_sets(tools))
         manager = build_session_manager(CALLER_KEY)
 

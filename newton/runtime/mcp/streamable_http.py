@@ -59,8 +59,8 @@ class HttpTransport:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
-            agent, user = request.headers.get("X-Newton-Agent"), request.headers.get("X-Newton-User")
-            caller = await get_caller(request, await BEARER(request), agent, user)
+            agent, user, project = (request.headers.get(f"X-Newton-{name}") for name in ("Agent", "User", "Project"))
+            caller = await get_caller(request, await BEARER(request), agent, user, project)
             session = request.headers.get(SESSION_HEADER)
             sets = parse_tool_sets(request.query_params.get(TOOLS_PARAMETER))
             scope[CALLER_KEY] = HttpMcpCaller(caller, session and clean_ref(session, what="session"), sets)

@@ -25,6 +25,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError
 from newton.ids import derive_model_id
+from newton.memory import agents
 from newton.memory.memory import TRUST_TIERS, Trust
 
 SQL = load("newton.runtime.transfer", "export_file.sql")
@@ -38,6 +39,7 @@ LAST_TABLES = (POSTINGS_TABLE, EMBEDDINGS_TABLE, WINDOW_EMBEDDINGS_TABLE)  # der
 # vectors that a job computes again.
 EXCLUDED_TABLES = {
     *("runtime.agents", "runtime.tokens", "runtime.jobs", "runtime.events", "runtime.idempotency_keys"),
+    "runtime.projects",
     *(
         "runtime.tool_permissions",
         "runtime.tool_contracts",
@@ -58,7 +60,10 @@ ROW_PREFIX, ROW_SEPARATOR, ROW_SUFFIX = b'{"table":"', b'","row":', b"}\n"
 
 
 class ArchiveHeader(BaseModel):
-    """The first line of an export file: the agent, the time of the export, and the line count of each table."""
+    """The first line of an export file: the agent, the time of the export, and the line count of each table.
+
+    `projects` are the names of the agent's projects, which have files of their own.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -67,6 +72,7 @@ class ArchiveHeader(BaseModel):
     agent: str
     at: AwareDatetime
     counts: dict[str, int]
+    projects: tuple[str, ...] = ()
 
 
 class ArchiveTrailer(BaseModel):
@@ -136,7 +142,11 @@ class AgentArchive:
         async with self.scope.transaction(snapshot=True) as tx:
             tables = await _archived_tables(tx)
             counts = {table: await self._count_rows(tx, table) for table in tables}
-            header = ArchiveHeader(format=FORMAT, agent=self.agent, at=self.scope.now(), counts=counts)
+            listed = await agents.list_projects(tx, agent_id=self.scope.agent_id)
+            projects = tuple(one.name for one in listed)
+            header = ArchiveHeader(
+                format=FORMAT, agent=self.agent, at=self.scope.now(), counts=counts, projects=projects
+            )
             out = ArchiveWriter(file)
             out.write_line(header.model_dump_json().encode() + b"\n")
             for table in (table for table in tables if counts[table]):

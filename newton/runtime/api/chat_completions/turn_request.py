@@ -117,7 +117,7 @@ async def choose_agent(
         if agent in (OWN_MODEL, caller.token_agent.settings.agent):
             return caller.newton, model_name
         if caller.is_operator and await agent_store.exists(caller.token_agent.scope.db, agent):
-            return await registry.get(agent), model_name
+            return await caller.enter_project(await registry.get(agent), registry), model_name
     return caller.newton, name
 
 

@@ -41,7 +41,7 @@ THREAD_CHECK_BYTES = 256 * 1024  # larger bodies are checked in a thread
 # Headers that say who acts, for whom, and where; each may occur once.
 SINGLE_HEADERS = (
     *("Host", "Origin", "Authorization", "Content-Type", "Idempotency-Key"),
-    *("X-Newton-Agent", "X-Newton-User", "X-Newton-Session", TIMEOUT_HEADER),
+    *("X-Newton-Agent", "X-Newton-User", "X-Newton-Project", "X-Newton-Session", TIMEOUT_HEADER),
 )
 NDJSON_MEDIA_TYPES = frozenset({"application/x-ndjson", "application/ndjson"})
 # read by the endpoint, after authentication

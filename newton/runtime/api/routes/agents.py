@@ -59,6 +59,7 @@ class AgentQueueInfo(ResponseModel):
     created_at: datetime
     parent: str | None
     user: str | None
+    project: str | None
     model: str | None
     queued_runs: int
     dead_runs: int
@@ -76,7 +77,7 @@ class MemoryCount(ResponseModel):
 class AgentOverviewResponse(ResponseModel):
     """The counts of memories, sessions and messages of an agent, and their size.
 
-    `users` is the number of users with a separate memory.
+    `users` is the number of users with a separate memory, `projects` that of the projects of the agent and its users.
     """
 
     agent_id: UUID
@@ -88,6 +89,7 @@ class AgentOverviewResponse(ResponseModel):
     sessions: int
     messages: int
     users: int
+    projects: int
     size_bytes: int = Field(description="The size of the memories, messages, vectors and contexts, without indexes.")
 
 
@@ -162,7 +164,7 @@ async def delete_agent(
         str | None, Query(max_length=100, description="The token that the preview returned. It confirms the deletion.")
     ] = None,
 ) -> DeleteAgentResponse:
-    """Permanently delete an agent with its tokens and the memories of its users. Needs the operator's token.
+    """Permanently delete an agent with its tokens, users and projects. Needs the operator's token.
 
     Without `token`, nothing is deleted: the response is a preview with the token that confirms the deletion. The
     default agent of the daemon cannot be deleted.
@@ -174,7 +176,7 @@ async def delete_agent(
         overview = await inventory.describe(name)
         return DeleteAgentResponse(is_deleted=False, agent=_to_overview(overview), token=overview.token)
     overview = await inventory.delete(name, token=token)
-    for agent_id in (overview.agent_id, *overview.user_agents):
+    for agent_id in overview.agent_ids:
         agents.discard(agent_id)
         agents.default.chain_heads.delete(agent_id)
     return DeleteAgentResponse(is_deleted=True, agent=_to_overview(overview), token=None)
@@ -182,7 +184,7 @@ async def delete_agent(
 
 def _to_overview(overview: AgentOverview) -> AgentOverviewResponse:
     counts = [MemoryCount.from_source(one) for one in overview.states]
-    return AgentOverviewResponse.from_source(overview, counts=counts, users=len(overview.user_agents))
+    return AgentOverviewResponse.from_source(overview, counts=counts)
 
 
 @router.put("/agents/{name}/model")

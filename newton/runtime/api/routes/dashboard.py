@@ -57,6 +57,7 @@ async def create_dashboard_link(request: Request, caller: ReadAccess) -> Dashboa
         token=request.app.state.operator_token if caller.token is None else caller.token,
         agent=request.headers.get("X-Newton-Agent"),
         user=caller.user,
+        project=caller.project,
     )
     return DashboardLinkResponse(path=build_link_path(sessions, grant), expires_in_seconds=LINK_SECONDS)
 

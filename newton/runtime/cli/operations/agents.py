@@ -28,6 +28,7 @@ async def list_agents(*, json: JsonOption = False) -> None:
     for one in () if json else agents:
         dead = f" · {pluralize(one.dead, 'dead run')}" if one.dead else ""
         owner = f" · memory of the user {one.user} of {one.parent}" if one.user else ""
+        owner = f" · project {one.project} of {one.parent}" if one.project else owner
         runs = pluralize(one.live, "queued run")
         model = f" · model {one.model}" if one.model else ""
         say(f"{one.name}  since {one.created_at:%Y-%m-%d}{owner}{model} · {runs}{dead}")
@@ -39,6 +40,7 @@ async def list_agents(*, json: JsonOption = False) -> None:
                 "created_at": one.created_at.isoformat(),
                 "parent": one.parent,
                 "user": one.user,
+                "project": one.project,
                 "model": one.model,
             }
             for one in agents
@@ -113,7 +115,7 @@ async def delete_agent(
     confirm: Annotated[str | None, Parameter(help="Code that the preview printed.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Permanently delete an agent with all its data, its tokens and the memories of its users.
+    """Permanently delete an agent with all its data, its tokens and the memories of its users and projects.
 
     In a terminal, the command shows what it would delete and asks. Otherwise the first call prints a code, and nothing
     is deleted until the command is repeated with --confirm CODE. Existing backups and exports still contain the data.
@@ -131,7 +133,7 @@ async def delete_agent(
             ask_to_confirm(f"Permanently delete the agent {name}?")
             confirm = overview.token
         overview = await inventory.delete(name, token=confirm)
-        for agent_id in (overview.agent_id, *overview.user_agents):
+        for agent_id in overview.agent_ids:
             newton.chain_heads.delete(agent_id)
     if json:
         formatting.print_json({**_overview_to_json(overview), "is_deleted": True})
@@ -150,12 +152,13 @@ def _print_preview(overview: AgentOverview, *, json: bool) -> None:
 def _format_overview(overview: AgentOverview) -> str:
     last = f"{overview.last_activity_at:%Y-%m-%d %H:%M}" if overview.last_activity_at else "never"
     sessions = pluralize(overview.sessions, "session")
-    users = f" · {pluralize(len(overview.user_agents), 'user')} with a memory of their own"
+    own = f" · {pluralize(overview.users, 'user')} with a memory of their own" if overview.users else ""
+    own += f" · {pluralize(overview.projects, 'project')}" if overview.projects else ""
     lines = [
         f"{overview.name}  since {overview.created_at:%Y-%m-%d} · last active {last}",
         f"{pluralize(overview.memories, 'memory', 'memories')} · {sessions} · "
         f"{pluralize(overview.messages, 'message')} · {_format_size(overview.size_bytes)}"
-        f"{users if overview.user_agents else ''}",
+        f"{own}",
     ]
     return "\n".join([*lines, *map(_format_count, overview.states)])
 
@@ -184,6 +187,7 @@ def _overview_to_json(overview: AgentOverview) -> dict[str, object]:
         "counts": [one._asdict() for one in overview.states],
         "sessions": overview.sessions,
         "messages": overview.messages,
-        "users": len(overview.user_agents),
+        "users": overview.users,
+        "projects": overview.projects,
         "size_bytes": overview.size_bytes,
     }

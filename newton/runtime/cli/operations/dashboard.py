@@ -34,7 +34,7 @@ async def print_dashboard_link(
     url = check_daemon_url(daemon) if daemon else _read_daemon_url(settings)
     token = find_token(settings, url, token_file)
     with convert_api_errors():
-        async with Client(url, token=token, agent=agent) as client:
+        async with Client(url, token=token, agent=agent, project=settings.project) as client:
             link = await client.post("/v1/dashboard/links", {})
     target = f"{url.rstrip('/')}{link['path']}"
     if json:

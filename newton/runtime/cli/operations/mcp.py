@@ -20,7 +20,7 @@ from newton.runtime.local_daemon import LocalDaemon, find_daemon
 from newton.runtime.mcp.stdio_relay import StdioRelay, read_lines, write_line
 from newton.settings import Settings
 
-SESSION_HEADER = "X-Newton-Session"
+SESSION_HEADER, PROJECT_HEADER = "X-Newton-Session", "X-Newton-Project"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,7 +52,8 @@ class McpConnector:
             raise httpx2.ConnectError("no daemon runs")
         if self._client is None or daemon != self._daemon:
             await _require_equal_settings(daemon)
-            headers = None if self.session is None else {SESSION_HEADER: self.session}
+            named = {SESSION_HEADER: self.session, PROJECT_HEADER: self.settings.project}
+            headers = {name: value for name, value in named.items() if value is not None}
             query = None if self.tools is None else {"tools": self.tools}
             client = daemon.open_client(self.settings.agent, headers=headers, query=query)
             self._daemon, self._client = daemon, await self.stack.enter_async_context(client)
@@ -60,7 +61,7 @@ class McpConnector:
 
     async def can_use_daemon(self) -> bool:
         """Return whether a daemon runs with the settings of this process, and headers can hold the names."""
-        if not f"{self.settings.agent}{self.session or ''}".isascii():
+        if not f"{self.settings.agent}{self.session or ''}{self.settings.project or ''}".isascii():
             return False
         daemon = find_daemon(self.settings.home)
         try:

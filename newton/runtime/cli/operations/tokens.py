@@ -47,7 +47,8 @@ async def create_token(
 ) -> None:
     """Create a token for clients of `newton serve`. The token is printed once; only its hash is stored.
 
-    Without --per-user or --shared-users, a token is for one user: requests that name a second user are refused.
+    Without --per-user or --shared-users, a token is for one user: requests that name a second user are refused. With
+    --project NAME, it is for this project of the agent alone.
 
     Example: newton tokens create laptop --scope read --days 30
     """
@@ -55,7 +56,10 @@ async def create_token(
         raise InputError("--per-user and --shared-users exclude each other.", hint="Give --per-user or --shared-users.")
     users: UserPolicy | None = "per_user" if per_user else "shared" if shared_users else None
     settings, name = load_settings(agent), hygiene.clean_name(name, what="name")
-    async with open_agent(settings) as newton:
+    if settings.project and per_user:
+        hint = "Omit --project: with a token for users, each request names the project of its user."
+        raise InputError("--per-user and --project exclude each other.", hint=hint)
+    async with open_agent(settings, on_new_agent=formatting.print_new_agent if settings.project else None) as newton:
         now = newton.scope.now()
         expires_at = None if days is None else now + timedelta(days=days)
         async with newton.scope.transaction() as tx:
@@ -68,6 +72,7 @@ async def create_token(
                 "name": name,
                 "scope": scope,
                 "agent": settings.agent,
+                "project": newton.scope.project,
                 "users": users,
                 "max_users": max_users,
                 "expires_at": _to_json_value(expires_at),

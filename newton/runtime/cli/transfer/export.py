@@ -12,7 +12,7 @@ from newton.operations.text_format import pluralize
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_own_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
-from newton.runtime.cli.printing import say
+from newton.runtime.cli.printing import print_notice, say
 from newton.runtime.cli.transfer.import_report import progress_bar
 from newton.runtime.transfer.export_file import ArchiveHeader
 
@@ -59,6 +59,9 @@ async def export_agent(
         formatting.print_json(header.model_dump(mode="json"))
     else:
         say(f"Exported {sum(header.counts.values())} rows of the agent {header.agent} to {file}.")
+    if header.projects and not json:
+        named = ", ".join(header.projects)
+        print_notice(f"Not in the file: the projects {named}. `newton export FILE --project NAME` exports one.")
 
 
 async def _export_markdown(folder: Path, *, agent: str | None, json: bool) -> None:

@@ -21,9 +21,11 @@ MAX_LISTED = 50
 
 
 async def list_agents(page: PageRequest) -> Response:
-    """Show the agents for the operator, and the agent of the token for others."""
+    """Show the agents for the operator, the agent of the token for others, and the projects of the agent."""
     agents: list[Any] = (await page.api.get("/v1/agents"))["items"] if page.is_operator else []
-    return page.render("agents.html", agents=agents)
+    above = replace(page.api, session=replace(page.session, project=None))
+    projects: list[Any] = (await above.get("/v1/projects"))["items"]
+    return page.render("agents.html", agents=agents, projects=projects, project=page.session.project)
 
 
 async def create_agent(page: PageRequest) -> Response:
@@ -35,10 +37,19 @@ async def create_agent(page: PageRequest) -> Response:
 async def switch_agent(page: PageRequest) -> Response:
     """Let the session show another agent from now on, and redirect to its overview. Needs the operator's token."""
     name = page.field("name")
-    wanted = replace(page.api, session=replace(page.session, agent=name))
+    wanted = replace(page.api, session=replace(page.session, agent=name, project=None))
     await wanted.get("/v1/token")  # raises an error for an unknown agent, or one of another token
-    page.session.agent = name
+    page.session.agent, page.session.project = name, None
     return page.redirect("/", f"The dashboard shows the agent {name}.")
+
+
+async def switch_project(page: PageRequest) -> Response:
+    """Let the session show a project from now on, or without a name the agent; redirect to its overview."""
+    name = page.field("name") or None
+    wanted = replace(page.api, session=replace(page.session, project=name))
+    await wanted.get("/v1/token")  # raises an error for an unknown project, or for a token of another one
+    page.session.project = name
+    return page.redirect("/", f"The dashboard shows the project {name}." if name else "The dashboard shows the agent.")
 
 
 async def export_agent(page: PageRequest) -> Response:
@@ -76,7 +87,7 @@ async def delete_agent(page: PageRequest) -> Response:
     name = page.path("name")
     await page.api.delete(f"/v1/agents/{name}", token=page.field("token"))
     if page.session.agent == name:
-        page.session.agent = page.session.grant.agent
+        page.session.agent, page.session.project = page.session.grant.agent, page.session.grant.project
     return page.redirect(AGENTS, f"Deleted the agent {name} permanently.")
 
 
@@ -127,6 +138,7 @@ ROUTES: PageTable = (
     ("GET", AGENTS, list_agents),
     ("POST", AGENTS, create_agent),
     ("POST", f"{AGENTS}/switch", switch_agent),
+    ("POST", f"{AGENTS}/switch-project", switch_project),
     ("GET", f"{AGENTS}/export", export_agent),
     ("POST", f"{AGENTS}/import", import_file),
     ("GET", f"{AGENTS}/erase", preview_erasure),
