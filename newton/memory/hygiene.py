@@ -5,7 +5,10 @@ import unicodedata
 from datetime import datetime
 
 from newton.errors import InputError
+from newton.memory.redaction.labelled_values import LABELLED_VALUES, find_labelled_values, find_labels
 from newton.memory.redaction.redactor import redact_secrets
+from newton.memory.redaction.tally import redaction_tally
+from newton.memory.redaction.told_secrets import TOLD_SECRETS, find_told_secrets
 
 MAX_CHARACTERS = 1_000_000
 MAX_MESSAGE_CHARACTERS = 10_000_000  # of one message: tool output may be long
@@ -92,6 +95,27 @@ def clean_model_text(text: str) -> str:
     'the key is [REDACTED:aws-key]'
     """
     return redact_secrets(text.replace("\0", "").encode("utf-8", "replace").decode()).strip()
+
+
+_SECRET_LABELS = frozenset(label for rule in (*LABELLED_VALUES, *TOLD_SECRETS) for label in rule.labels)
+
+
+def find_labelled_secrets(text: str) -> list[str]:
+    """Return the secrets in a text that a label names, also the codes of a household, which are stored.
+
+    >>> find_labelled_secrets("The door code of the flat is 4711.")
+    ['4711']
+    """
+    lowered = text.replace("İ", "I").lower()  # of the same length
+    labels = find_labels(text, lowered, _SECRET_LABELS)
+    spans = (*find_told_secrets(text, lowered, labels), *find_labelled_values(text, lowered, labels))
+    return [text[one.start : one.end] for one in spans]
+
+
+def has_secret(text: str) -> bool:
+    """Return whether a text has a secret of a known form, which would not be stored."""
+    with redaction_tally():  # nothing is redacted, so nothing is counted
+        return redact_secrets(text) != text
 
 
 def is_blank(text: str) -> bool:

@@ -11,10 +11,10 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 109_700,
-    "modules of newton": 604,
-    "classes that only carry data": 836,
-    "lines of tests": 80_700,
+    "lines of newton": 110_700,
+    "modules of newton": 607,
+    "classes that only carry data": 838,
+    "lines of tests": 80_900,
     "lines of docs": 7_300,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

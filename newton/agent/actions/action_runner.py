@@ -12,12 +12,12 @@ from newton.agent.actions import action_lessons, action_store
 from newton.agent.actions.action_store import PermissionBasis, ToolAction
 from newton.agent.actions.external_tools import (
     EXPECTED_FIELD,
-    ApprovalCallback,
     ApprovalRequest,
     ExternalResult,
     ExternalTool,
     ExternalToolSource,
 )
+from newton.agent.actions.outbound_guard import OutboundGuard, limit_to_call
 from newton.agent.actions.permissions import PermissionService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.turn_status import ProgressCallback, TurnStatus
@@ -90,10 +90,10 @@ class ActionReport:
 class ActionRunner:
     """Calls the tools of external servers in one turn of one session.
 
-    `tools` are those offered to the model, by full name. `approve` asks the person of the turn; without it, nothing is
-    called that was not permitted before. `check_guardrails` evaluates the guardrails on a call as if it were a
-    decision. `last_failed` has the last call of each tool, in words, if it failed. `is_interrupted` becomes True when a
-    call is cancelled while its tool runs.
+    `tools` are those offered to the model, by full name. `guard` checks arguments and asks the person of the turn; if
+    nobody can be asked, nothing is called that was not permitted before. `check_guardrails` evaluates the guardrails on
+    a call as if it were a decision. `last_failed` has the last call of each tool, in words, if it failed.
+    `is_interrupted` becomes True when a call is cancelled while its tool runs.
     """
 
     scope: AgentScope
@@ -102,8 +102,8 @@ class ActionRunner:
     permissions: PermissionService
     check_guardrails: GuardrailCheck
     session_id: UUID
+    guard: OutboundGuard
     frame: str | None = None
-    approve: ApprovalCallback | None = None
     on_event: ProgressCallback = ignore_progress
     tools: Mapping[str, ExternalTool] = field(default_factory=dict[str, ExternalTool])
     last_failed: dict[str, str] = field(default_factory=dict[str, str])
@@ -185,50 +185,49 @@ class ActionRunner:
     async def _find_permission(
         self, tool: ExternalTool, values: Mapping[str, object], expected: str, warnings: tuple[str, ...]
     ) -> PermissionBasis:
-        """Return how the call is permitted; ask the person if it is not yet.
+        """Return how the call is permitted; ask the person if it is not yet, or its arguments may not leave.
 
         Raises ActionRefusedError if the person has forbidden it, refuses it, or cannot be asked.
         """
         judgement = await self.permissions.judge(tool, session_id=self.session_id)
-        if judgement == "allowed":
-            return "read" if tool.runs_freely else "always"
         if judgement == "denied":
             raise ActionRefusedError(f"A person has forbidden {tool.full_name}.", "Do without it.", "denied")
+        problem = await self.guard.find_call_problem(tool, values)
+        if judgement == "allowed" and not problem:
+            return "read" if tool.runs_freely else "always"
+        this_call = limit_to_call(tool, values)
+        if await self.permissions.judge(this_call, session_id=self.session_id) == "allowed":
+            return "always"
         changed = "Its description, its schema or its server has changed since it was allowed."
-        reason = tool.change or changed if judgement == "changed" else ""
-        if self.approve is None:
-            hint = (
-                f"Tell the person that `newton permissions allow {tool.server} {tool.name}` allows it, and go on"
-                " without it."
-            )
-            what = f"{tool.full_name} needs the permission of a person, and nobody can be asked here. {reason}".strip()
-            raise ActionRefusedError(what, hint, "not_allowed")
+        reasons = [f"Held back, because {problem}."] if problem else []
+        reasons += [tool.change or changed] if judgement == "changed" else []
+        if self.guard.approve is None:
+            raise self._refuse_unasked(tool, this_call if problem else tool, " ".join(reasons))
         request = ApprovalRequest(
             tool=tool,
             arguments=json.dumps(values, ensure_ascii=False),
             expected=expected,
-            reason=reason,
+            reason=" ".join(reasons),
             warnings=warnings,
         )
-        return await self._store_answer(tool, await self.approve(request))
-
-    async def _store_answer(self, tool: ExternalTool, answer: str) -> PermissionBasis:
-        """Store what the person answered, and return how the call is permitted. Raises ActionRefusedError if not."""
-        match answer:
-            case "once":
-                return "once"
-            case "session":
-                await self.permissions.allow(tool, session_id=self.session_id)
-                return "session"
-            case "always":
-                await self.permissions.allow(tool)
-                return "always"
-            case "never":
-                await self.permissions.deny(tool.server, tool.name)
-            case _:
-                pass
+        answer = await self.guard.approve(request)
+        target = this_call if judgement == "allowed" and answer != "never" else tool
+        if await self.permissions.store_answer(target, answer, session_id=self.session_id):
+            return cast("PermissionBasis", answer)
         hint = "Do not repeat the call. Ask the person what to do instead."
         raise ActionRefusedError(f"The person did not allow {tool.full_name}.", hint, "denied")
+
+    def _refuse_unasked(self, tool: ExternalTool, target: ExternalTool, reason: str) -> ActionRefusedError:
+        """Return the refusal of a call that nobody can be asked about. The reply says it if the call is held back."""
+        command = f"newton permissions allow {tool.server} {target.name}"
+        if target is not tool:
+            self.guard.notes.append(
+                f"A call of {tool.full_name} was not made. {reason} `{command}` allows it; then ask again."
+            )
+        what = f"{tool.full_name} needs the permission of a person, and nobody can be asked here. {reason}".strip()
+        return ActionRefusedError(
+            what, f"Tell the person that `{command}` allows it, and go on without it.", "not_allowed"
+        )
 
     async def _record(self, action: ToolAction, tool: ExternalTool, text: str, result: ExternalResult) -> str | None:
         """Store a finished call, and a proposal if it repeats a mistake; return a sentence on the proposal, or None."""

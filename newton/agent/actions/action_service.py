@@ -7,7 +7,8 @@ from uuid import UUID
 from newton.agent.actions import action_store
 from newton.agent.actions.action_runner import ActionRunner, GuardrailCheck
 from newton.agent.actions.action_store import ToolAction
-from newton.agent.actions.external_tools import ApprovalCallback, ExternalTool, ExternalToolSource
+from newton.agent.actions.external_tools import ExternalTool, ExternalToolSource
+from newton.agent.actions.outbound_guard import OutboundGuard
 from newton.agent.actions.permissions import PermissionService
 from newton.agent.actions.tool_contracts import keep_contracts
 from newton.agent.loop.action_gate import ActionGate
@@ -79,11 +80,11 @@ class ActionService:
         *,
         session_id: UUID,
         frame: str | None,
-        approve: ApprovalCallback | None,
+        guard: OutboundGuard,
     ) -> ActionRunner | None:
         """Return a runner for those of the tools that the frame (kind of input) allows; None if it allows none.
 
-        `approve` asks a person whether a call may be made; without it, only permitted calls are made.
+        `guard` checks the arguments of calls, and asks a person; if nobody can be asked, only permitted calls are made.
         """
         allowed = {tool.full_name: tool for tool in tools if self.source.is_offered(tool, frame)}
         if not allowed:
@@ -96,7 +97,7 @@ class ActionService:
             check_guardrails=self.check_guardrails,
             session_id=session_id,
             frame=frame,
-            approve=approve,
+            guard=guard,
             on_event=self.on_event,
             tools=allowed,
         )

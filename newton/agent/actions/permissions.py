@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from newton.agent.actions.external_tools import ExternalTool
+from newton.agent.actions.external_tools import ApprovalAnswer, ExternalTool
 from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.db.queries import load
@@ -127,6 +127,19 @@ class PermissionService:
             permission_id = await set_permission(tx, permission, agent_id=self.scope.agent_id)
             self.scope.publish("permission.denied", {"permission_id": str(permission_id)})
         return permission_id
+
+    async def store_answer(self, tool: ExternalTool, answer: ApprovalAnswer, *, session_id: UUID | None) -> bool:
+        """Store what a person answered to the question about a call; return whether it may be made."""
+        match answer:
+            case "session":
+                await self.allow(tool, session_id=session_id)
+            case "always":
+                await self.allow(tool)
+            case "never":
+                await self.deny(tool.server, tool.name)
+            case _:
+                pass
+        return answer in ("once", "session", "always")
 
     async def revoke(self, permission_ref: str) -> ToolPermission:
         """Delete a permission or prohibition, by its id, the end of its id, or `SERVER TOOL` if that has only one.

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from uuid import UUID
 
 from newton.agent.actions.action_runner import ActionRunner
+from newton.agent.actions.outbound_guard import OutboundGuard
 from newton.agent.llm.usage import ModelUsage
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.chat_tools.tool_table import CHAT_TOOLS
@@ -126,10 +127,10 @@ class ToolLoop:
 
     A prompt that the model refuses as too long is prepared anew by `refit`, within the window that the refusal shows.
     `caller_options` are the options without Newton's tools, `call_limits` limit the next call, `append_lines` stores
-    messages, `record_result` stores a call and its result as an event, `actions` calls the tools of servers, and
-    `min_trust` is the lowest trust tier of text that the model has read. `work` are the calls that Newton ran in this
-    turn, and their results. After the loop, `calls` are the tool calls that the caller must run. The censors in
-    `exempt_censors` do not apply to the reply.
+    messages, `record_result` stores a call and its result as an event, `actions` calls the tools of servers, `outbound`
+    checks what leaves, and `min_trust` is the lowest trust tier of text that the model has read. `work` are the calls
+    that Newton ran in this turn, and their results. After the loop, `calls` are the tool calls that the caller must
+    run. The censors in `exempt_censors` do not apply to the reply.
     """
 
     chat: ChatService
@@ -142,6 +143,7 @@ class ToolLoop:
     call_limits: CallLimits
     append_lines: Callable[[Sequence[Message]], Awaitable[Sequence[StoredMessage]]]
     record_result: Callable[[ToolOutcome, Trust], Awaitable[None]]
+    outbound: OutboundGuard
     actions: ActionRunner | None = None
     min_trust: Trust | None = None
     exempt_censors: frozenset[UUID] = frozenset()
@@ -159,19 +161,14 @@ class ToolLoop:
         """
         count_tokens = self.chat.scope.count_tokens
         for rounds_left in reversed(range(self._max_rounds)):
-            chunks = self._stream_reply()
-            separator = "\n\n" if any(reply.text for reply in self.replies) else ""
-            rules, exempt = self.call_limits.rules, self.exempt_censors
-            async with aclosing(self.gate.filter_stream(chunks, rules=rules, exempt=exempt)) as checked:
-                async for chunk in checked:
-                    if isinstance(chunk, str):
-                        yield separator + chunk
-                        separator = ""
-                    else:
-                        yield chunk
+            async with aclosing(self._stream_checked()) as pieces:
+                async for piece in pieces:
+                    yield piece
             reply = self.replies[-1] if self.replies else None
             own, self.calls = await self._split_calls(reply.calls if reply else ())
             if reply is None or not own:
+                if notes := self._take_notes():
+                    yield notes
                 return
             if rounds_left == 0:
                 break
@@ -186,10 +183,20 @@ class ToolLoop:
         what = f"The model called tools {self._max_rounds} times in a row and gave no answer."
         raise ProviderError(what, hint="Send the message again.")
 
+    async def _stream_checked(self) -> AsyncGenerator[ReplyPiece]:
+        """Yield the pieces of one reply that no censor blocks, without links that may not leave."""
+        separator = "\n\n" if any(reply.text for reply in self.replies) else ""
+        rules, exempt = self.call_limits.rules, self.exempt_censors
+        allowed = self.gate.filter_stream(self._stream_reply(), rules=rules, exempt=exempt)
+        async with aclosing(self.outbound.filter_links(allowed)) as checked:
+            async for chunk in checked:
+                yield separator + chunk if isinstance(chunk, str) else chunk
+                separator = "" if isinstance(chunk, str) else separator
+
     async def _stream_reply(self) -> AsyncGenerator[ReplyPiece]:
         """Yield the pieces of one reply. Raises ContextWindowError if the model refuses every prompt as too long."""
         while True:
-            has_begun = False
+            has_begun, self.outbound.prompt = False, self.prompt
             try:
                 async with aclosing(self.chat.stream(self.prompt, self.request, self.replies)) as pieces:
                     async for piece in pieces:
@@ -203,6 +210,11 @@ class ToolLoop:
                 self.chat, usage = self.search.shrink(error.size, self.request, self.chat, usage)
                 await self.refit(self, usage)
         await self.search.keep(self.chat.model)
+
+    def _take_notes(self) -> str:
+        """Return what the reply says of what was held back; nothing if the caller wants it in a format of its own."""
+        is_structured = not {"response_format", "text"}.isdisjoint(self.caller_options.extra_body)
+        return "" if is_structured else self.outbound.take_notes()
 
     def adopt(self, prompt: PromptBuilder, *, max_tokens: int) -> None:
         """Replace the prompt of the next calls. Parts that the loop has omitted, such as images, stay omitted."""

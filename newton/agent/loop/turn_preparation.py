@@ -8,6 +8,7 @@ from uuid import UUID
 from newton.agent.actions.action_runner import ActionRunner
 from newton.agent.actions.action_service import ActionService, omit_tools
 from newton.agent.actions.external_tools import ExternalTool
+from newton.agent.actions.outbound_guard import OutboundGuard, create_guard
 from newton.agent.compaction.service import CompactionService, use_strategy
 from newton.agent.llm.usage import ModelUsage
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
@@ -98,6 +99,7 @@ class TurnPreparer:
             append_lines=turn.recorder.append,
             record_result=turn.recorder.record_result,
             actions=ready.actions,
+            outbound=ready.outbound,
             min_trust=ready.min_trust,
             exempt_censors=check.explained,
         )
@@ -118,7 +120,8 @@ class TurnPreparer:
         loop.adopt(ready.prompt, max_tokens=ready.budget.usable)
         if loop.actions and ready.actions:
             ready.actions.last_failed = loop.actions.last_failed
-        loop.actions = ready.actions
+        ready.outbound.notes = loop.outbound.notes
+        loop.actions, loop.outbound = ready.actions, ready.outbound
         loop.chat = replace(loop.chat, calibration=ready.budget.calibration)
         loop.min_trust = lowest_known_trust((loop.min_trust, ready.min_trust))
         prepared.context, prepared.view, prepared.budget = ready.context, ready.view, ready.budget
@@ -149,7 +152,8 @@ class TurnPreparer:
         async with task_group() as tasks:
             finding_quarantined = tasks.create_task(self._find_quarantined(messages, turn))
             context = await self._build_context(turn, prompt, budget, sent)
-        actions = self._open_actions(turn, external, context)
+        outbound = create_guard(self.scope, turn.input.session_id, context, approve=turn.approve)
+        actions = self._open_actions(turn, external, context, outbound)
         place = find_place(turn, full_view)
         added = rules or await prompts.build(place, context, view=full_view, conversation=conversation)
         prompt = replace(
@@ -167,6 +171,7 @@ class TurnPreparer:
             view=full_view,
             context=context,
             actions=actions,
+            outbound=outbound,
             position=place.position,
             min_trust=lowest_known_trust((*finding_quarantined.result(), added.min_trust)),
         )
@@ -229,12 +234,8 @@ class TurnPreparer:
         """Return the trust tiers of quarantined messages; the lowest one if that fails, as a reply may repeat any."""
         if turn.input.session_id is None or not messages:
             return ()
-        finding = self._read_quarantined(messages, turn.input.session_id)
+        finding = _read_quarantined(self.scope, messages, turn.input.session_id)
         return await run_part("trust of messages", finding, default=TRUST_TIERS[-1:], missing=turn.missing)
-
-    async def _read_quarantined(self, messages: Sequence[ViewMessage], session_id: UUID) -> Collection[Trust]:
-        async with self.scope.transaction() as tx:
-            return await log.find_quarantined_trust(tx, messages, agent_id=self.scope.agent_id, session_id=session_id)
 
     def _split_view(
         self, turn: RunningTurn, dialogue: Sequence[ViewMessage], budget: PromptBudget
@@ -292,14 +293,17 @@ class TurnPreparer:
         return await run_part("tools of servers", selecting, default=(), missing=turn.missing)
 
     def _open_actions(
-        self, turn: RunningTurn, external: Sequence[ExternalTool], context: SessionContext | None
+        self,
+        turn: RunningTurn,
+        external: Sequence[ExternalTool],
+        context: SessionContext | None,
+        guard: OutboundGuard,
     ) -> ActionRunner | None:
         """Return what calls the tools of servers that the frame of the input allows; None if there are none."""
         frame = context.bundle.frame_choice.frame if context else turn.input.frame
-        session_id = turn.input.session_id
-        if self.actions is None or session_id is None:
+        if self.actions is None or turn.input.session_id is None:
             return None
-        return self.actions.open(external, session_id=session_id, frame=frame, approve=turn.input.approve)
+        return self.actions.open(external, session_id=turn.input.session_id, frame=frame, guard=guard)
 
     async def _build_context(
         self, turn: RunningTurn, prompt: PromptBuilder, budget: PromptBudget, sent: SentMessages | None
@@ -378,3 +382,8 @@ def _filter_roles(
 async def _load_uncompacted(scope: AgentScope, session_id: UUID) -> Sequence[ViewMessage]:
     async with scope.transaction() as tx:
         return (await log.load_view(tx, agent_id=scope.agent_id, session_id=session_id)).view
+
+
+async def _read_quarantined(scope: AgentScope, messages: Sequence[ViewMessage], session_id: UUID) -> Collection[Trust]:
+    async with scope.transaction() as tx:
+        return await log.find_quarantined_trust(tx, messages, agent_id=scope.agent_id, session_id=session_id)

@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from newton.agent.actions.action_runner import ActionRunner
+from newton.agent.actions.external_tools import ApprovalCallback
+from newton.agent.actions.outbound_guard import OutboundGuard
 from newton.agent.loop.completion import CallLimits, PromptBudget
 from newton.agent.loop.prompt import ModelRequest, PromptBuilder
 from newton.agent.loop.tool_loop import ToolLoop
@@ -49,6 +51,11 @@ class RunningTurn:
         return self.input.private
 
     @property
+    def approve(self) -> ApprovalCallback | None:
+        """Return what asks a person; None in a private turn, which stores no answers."""
+        return None if self.input.private else self.input.approve
+
+    @property
     def question(self) -> str | None:
         """Return the text for which memory is searched; None if memory is not used."""
         return self.recorded.text or None if self.private is None else self.private.question
@@ -58,8 +65,8 @@ class RunningTurn:
 class AssembledRequest:
     """A request to the model with the parts from which it was assembled.
 
-    `actions` calls the tools of servers that it offers, `position` is that of the input, and `min_trust` is the lowest
-    trust tier of its texts.
+    `actions` calls the tools of servers that it offers, `outbound` checks what leaves, `position` is that of the input,
+    and `min_trust` is the lowest trust tier of its texts.
     """
 
     prompt: PromptBuilder
@@ -68,6 +75,7 @@ class AssembledRequest:
     view: Sequence[ViewMessage]
     context: SessionContext | None
     actions: ActionRunner | None
+    outbound: OutboundGuard
     position: int
     min_trust: Trust | None
 

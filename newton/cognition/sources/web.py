@@ -12,7 +12,7 @@ from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources.session_artifacts import is_searchable
 from newton.db.pool import Database, in_transaction
 from newton.dialogue.artifacts import Artifact, ArtifactWriter
-from newton.memory.hygiene import clean_model_text
+from newton.memory.hygiene import clean_model_text, find_labelled_secrets
 from newton.memory.memory import TokenCounter, WriteContext
 from newton.memory.representations import SUMMARY_TOKENS
 from newton.text.sentences import split_sentences
@@ -116,13 +116,14 @@ class WebSource:
     def should_search(self, request: ContextBuildRequest, *, now: datetime) -> bool:
         """Return True for an input of a session that asks for current events.
 
-        Return False if the context is for a past moment, or its filters exclude artifacts.
+        Return False if the context is for a past moment, its filters exclude artifacts, or the input has a code.
         """
         present = request.session_id is not None and request.as_of is None
         return present and request.filters.allows_kind("artifact") and self._asks_for_news(request.input, now)
 
     def _asks_for_news(self, text: str, now: datetime) -> bool:
-        return is_searchable(text) and bool(find_news_questions(text, now=now))
+        questions = find_news_questions(text, now=now) if is_searchable(text) else ""
+        return bool(questions) and not find_labelled_secrets(questions)
 
     async def search_and_store(self, request: ContextBuildRequest, *, now: datetime) -> None:
         """Search the web and store the results as artifacts of the session.

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from newton.agent.actions.external_tools import ApprovalAnswer, ApprovalRequest
+from newton.agent.actions.outbound_guard import EXACT_MARK, LINK_SERVER
 from newton.memory.representations import one_line
 from newton.runtime.cli.formatting import print_notice
 from newton.runtime.cli.printing import say
@@ -57,7 +58,9 @@ def format_request(request: ApprovalRequest) -> str:
     is_long = len(arguments) > MAX_SHORT_CHARS or arguments.count("\n") > MAX_SHORT_LINES
     return "\n".join(
         [
-            f"The model wants to {kind} {tool.name} of the server {tool.server}:",
+            f"The reply has a link to {tool.name.partition(EXACT_MARK)[0]}:"
+            if tool.server == LINK_SERVER
+            else f"The model wants to {kind} {tool.name} of the server {tool.server}:",
             *(f"  {line}" for line in arguments.splitlines()),
             *([f"  It expects: {one_line(request.expected)}"] if request.expected else []),
             *([f"  {request.reason}"] if request.reason else []),

@@ -1,0 +1,220 @@
+"""Links in a text as a browser would read them, and the decoded forms of a text. Pure.
+
+A link is found in any form that a client may fetch: a URL, a destination in Markdown, an attribute in HTML. All
+patterns take linear time.
+"""
+
+import base64
+import binascii
+import codecs
+import html
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+from urllib.parse import unquote_plus, urlsplit
+
+MAX_DECODED_CHARS = 4_000  # of a text, for its decoded forms
+MAX_STEPS = 3  # of decodings one after the other
+MAX_FORMS = 400
+
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,20}:"
+_PLAIN = re.compile(
+    rf"(?:(?<![A-Za-z0-9+.-]){_SCHEME}[\\/]{{1,4}}|:[\\/]{{2,4}}|(?<![\w:/\\.])[\\/]{{2}}(?=[\w-]+\.)"
+    r"|(?<![\w.@-])www\.|\bmailto:"
+    r"|(?<![\w.@/\\-])(?:[\w-]{1,63}\.)+[^\W\d_]{2,24}(?::\d{1,5})?[/?](?=\S))[^\s<>\"'`|]+",
+    re.IGNORECASE,
+)
+_MARKED = re.compile(
+    r"\]\(\s{0,3}(?:<(?P<angled>[^<>\n]{1,20000})>|(?P<destination>[^\s()<>]{1,20000}(?:\([^\s()]{0,500}\)[^\s()]{0,2000})?))"
+    r"|\b(?:src|href|srcset|action|poster|background|data|cite|formaction|ping)\s{0,3}=\s{0,3}"
+    r"(?:\"(?P<double>[^\"]{1,20000})\"|'(?P<single>[^']{1,20000})'|(?P<bare>[^\s\"'<>]{1,20000}))"
+    r"|\burl\(\s{0,3}[\"']?(?P<style>[^\"')\n]{1,20000})"
+    rf"|<(?P<angle>(?:{_SCHEME}|//)[^<>\n]{{1,20000}})>",
+    re.IGNORECASE,
+)
+# The end of a text may be the beginning of a link: after an opener without its end, or a word with a sign of URLs.
+_OPENERS = (("](", ")\n"), ("<", ">\n"), ("url(", ")\n"), ('="', '"'), ("='", "'"))
+_OPENED = re.compile(r"\]\(|<(?:[A-Za-z/]|\Z)|url\(|=[\"']")
+_ATTRIBUTE = re.compile(
+    r"\b(?:src|href|srcset|action|poster|background|data|cite|formaction|ping)\s{0,3}\Z", re.IGNORECASE
+)
+MAX_OPEN_CHARS = 8_000  # of an unfinished link; a longer one is judged as far as it has come
+_SENTENCE_MARKS = ".,:;!?"
+_SIGN = re.compile(r"[:./\\&%?@=#]")
+_BEGINNINGS = re.compile(r"(?<![^\W_])(?:ht?|https?|htt|w{1,3}|ma?|mail?|mailto?|ft?p?)\Z", re.IGNORECASE)
+_ABSOLUTE = re.compile(rf"(?:{_SCHEME}[\\/]|[\\/]{{2}}|www\.|mailto:)", re.IGNORECASE)
+_CONTROL = re.compile("[\x00-\x1f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+
+
+class TextLink(NamedTuple):
+    """A link, from `start` to `end` of a text; `url` is as a browser would read it."""
+
+    start: int
+    end: int
+    url: str
+
+
+class LinkParts(NamedTuple):
+    """The host of a link, and everything else in it that can carry text."""
+
+    host: str
+    values: tuple[str, ...]
+
+
+def find_links(text: str) -> list[TextLink]:
+    """Return the links in a text, in order; links within a link are not listed.
+
+    >>> [one.url for one in find_links("See ![](//a.example/x), www.b.example. and 1/2.")]
+    ['https://a.example/x', 'https://www.b.example']
+    """
+    found: list[TextLink] = []
+    for match in _MARKED.finditer(text):
+        group = match.lastgroup or ""
+        url = to_url(match[group])
+        inner = () if _ABSOLUTE.match(url) else (to_url(one[0]) for one in _PLAIN.finditer(html.unescape(match[group])))
+        urls = [url] if _ABSOLUTE.match(url) else list(inner)
+        found += [TextLink(*match.span(group), one) for one in urls]
+    taken = [(one.start, one.end) for one in found]
+    for match in _PLAIN.finditer(text):
+        raw = _trim(match[0])
+        if not any(start <= match.start() < end for start, end in taken):
+            found.append(TextLink(match.start(), match.start() + len(raw), to_url(raw)))
+    return sorted(found)
+
+
+def find_open_end(text: str) -> int:
+    """Return where the end of a text that may be an unfinished link begins; its length if there is none.
+
+    >>> [find_open_end(text) for text in ("It is so", "See (http", "It is http", "A [b](x", "1 < 2 is", "<a b='x y")]
+    [8, 4, 6, 4, 8, 0]
+    """
+    word = max(text.rfind(mark) for mark in (" ", "\n", "\t")) + 1
+    inner = len(text.rstrip(_SENTENCE_MARKS))  # a mark at the end is that of a sentence, or of a link that has begun
+    is_begun = _SIGN.search(text, word, inner) or _BEGINNINGS.search(text, max(word, inner - 8), inner)
+    start = min(word if is_begun else len(text), len(text) - text.endswith("]"))
+    for opener, closers in _OPENERS:
+        place = text.rfind(opener, -MAX_OPEN_CHARS)
+        is_open = place >= 0 and _OPENED.match(text, place) and all(text.find(one, place + 2) < 0 for one in closers)
+        if is_open and (opener[0] != "=" or _ATTRIBUTE.search(text, max(place - 20, 0), place)):
+            start = min(start, place)
+    return start
+
+
+def to_url(text: str) -> str:
+    """Return a link as a browser reads it: without entities, control characters and backslashes."""
+    url = _CONTROL.sub("", html.unescape(html.unescape(text))).strip().lstrip(":").replace("\\", "/")
+    match = re.match(rf"({_SCHEME})/+", url)
+    if match:
+        return f"{match[1].lower()}//{url[match.end() :]}"
+    if url.startswith("//"):
+        return f"https:{url}"
+    is_bare = not re.match(_SCHEME, url) and re.match(r"(?:[\w-]{1,63}\.)+[^\W\d_]{2,24}(?::\d+)?(?:[/?#]|$)", url)
+    return f"https://{url}" if is_bare else url
+
+
+def split_link(url: str) -> LinkParts:
+    """Return the host and the other parts of a URL. The host of `mailto:` is the address."""
+    if url.lower().startswith("mailto:"):
+        address, _, query = url[7:].partition("?")
+        return LinkParts(unquote_plus(address).casefold(), tuple(re.split(r"[&=]", query)) if query else ())
+    try:
+        parts = urlsplit(url)
+        host, port = unicodedata.normalize("NFKC", parts.hostname or ""), parts.netloc.rpartition("@")
+        number = re.search(r":(\d+)$", port[2])
+    except ValueError:
+        return LinkParts("", (url,))
+    values = (port[0], number[1] if number else "", *parts.path.split("/"), *re.split(r"[&=;]", parts.query))
+    return LinkParts(host.rstrip("."), tuple(filter(None, (*values, parts.fragment))))
+
+
+def _trim(url: str) -> str:
+    """Return a URL without the marks that end a sentence, and without a bracket that it does not open."""
+    while url and (url[-1] in ".,;:!?*_~" or (url[-1] in ")]}" and url.count(url[-1]) > url.count(_pair(url[-1])))):
+        url = url[:-1]
+    return url
+
+
+def _pair(bracket: str) -> str:
+    return {")": "(", "]": "[", "}": "{"}[bracket]
+
+
+def fold(text: str) -> str:
+    """Return a text in lower case, without accents and in compatible forms.
+
+    >>> fold("Kovač ﬁne")
+    'kovac fine'
+    """
+    split = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(mark for mark in split if not unicodedata.combining(mark))
+
+
+def compact(text: str) -> str:
+    """Return the letters and digits of a text in lower case; words for digits are digits.
+
+    >>> compact("Ana's: 4-7, one ONE")
+    'anas4711'
+    """
+    words = re.sub(r"[a-z]+", lambda word: _DIGITS.get(word[0], word[0]), fold(text))
+    return re.sub(r"[\W_]+", "", words)
+
+
+_DIGITS = {
+    word: str(digit)
+    for digit, word in enumerate(("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"))
+}
+
+
+def decode_forms(text: str) -> set[str]:
+    """Return a text with what it may stand for: percent, base64, base32, hex, or codes of characters.
+
+    >>> "door 4711" in decode_forms("x/ZG9vciA0NzEx"), "4711" in decode_forms("34373131") & decode_forms("52-55-49-49")
+    (True, True)
+    """
+    forms = {text[:MAX_DECODED_CHARS]}
+    new = set(forms)
+    for _ in range(MAX_STEPS):
+        new = {decoded for one in new for decoded in _decode(one)} - forms
+        forms |= set(sorted(new)[: MAX_FORMS - len(forms)])
+    return forms
+
+
+def turn_forms(forms: Iterable[str]) -> set[str]:
+    """Return texts as they are, reversed, and with letters rotated by 13.
+
+    >>> sorted(turn_forms(["on"]))
+    ['ba', 'no', 'on']
+    """
+    return {turned for one in forms for turned in (one, one[::-1], codecs.encode(one, "rot13"))}
+
+
+def _decode(text: str) -> Iterator[str]:
+    yield unquote_plus(text)
+    yield html.unescape(text)
+    runs = {*re.findall(r"[A-Za-z0-9+/_-]{6,}={0,2}", text), *re.findall(r"[A-Za-z0-9+]{6,}={0,2}", text)}
+    for run in runs:
+        for decoder in (_from_base64, _from_base32, bytes.fromhex):
+            for turned in (run, run[::-1]):
+                if decoded := _try(decoder, turned):
+                    yield decoded
+    if codes := re.findall(r"(?<!\d)\d{2,3}(?!\d)", text):
+        yield "".join(chr(int(code)) for code in codes if 32 <= int(code) < 127)
+
+
+def _from_base64(run: str) -> bytes:
+    plain = run.rstrip("=").translate(str.maketrans("-_", "+/"))
+    return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+
+
+def _from_base32(run: str) -> bytes:
+    plain = run.rstrip("=").upper()
+    return base64.b32decode(plain + "=" * (-len(plain) % 8))
+
+
+def _try(decoder: Callable[[str], bytes], run: str) -> str | None:
+    """Return what a run of characters decodes to, if that is text."""
+    try:
+        text = decoder(run).decode()
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return None
+    return text if len(text) > 1 and text.isprintable() else None

@@ -1,0 +1,323 @@
+"""Control of what leaves in one turn: links in the reply, and arguments of tool calls. What is held back is said."""
+
+import json
+import re
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, cast
+from uuid import UUID
+
+from newton.agent.actions.external_tools import ApprovalCallback, ApprovalRequest, ExternalTool
+from newton.agent.actions.link_text import TextLink, find_links, find_open_end, split_link
+from newton.agent.actions.outbound_rules import OutboundRules, PromptTexts, iter_strings
+from newton.agent.actions.permissions import PermissionService
+from newton.agent.loop.chat_tools.tool_table import CHAT_TOOLS
+from newton.agent.loop.prompt import PromptBuilder
+from newton.agent.scope import AgentScope
+from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END
+from newton.cognition.session_context.service import SessionContext
+from newton.concurrency import compute
+from newton.db.queries import load
+from newton.errors import NewtonError
+from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, digest
+from newton.providers.chat import ChatMessage, ReplyDelta, ReplyPiece, ToolCall, ToolDefinition
+from newton.text.pasted_text import MASK, mask_pasted_text
+
+SQL = load("newton.agent.actions", "outbound_guard.sql")
+
+LINK_SERVER = "@links"  # in place of a server in permissions of links; no server can have this name
+EXACT_MARK = "#"  # before the hash of what a permission is limited to; no name of a tool or host has it
+EXACT_DIGITS = 16
+MAX_MEMORY_CHARS = 8_000  # of one memory that is compared
+MIN_ECHO_CHARS = 4
+_LAST_WORD = re.compile(r"[^\s<>()]{1,100}\Z")
+TEXT = (0, "")  # the key of the text of a reply, beside those of its deltas: choice and field
+MAX_NOTES = 5  # at the end of a reply
+
+
+def create_link_permission(host: str) -> ExternalTool:
+    """Return what a permission is given to for links to a host, or for one link: `HOST#HASH`."""
+    definition = ToolDefinition(f"{LINK_SERVER} {host}", {"parameters": {}})
+    return ExternalTool(
+        server=LINK_SERVER,
+        name=host,
+        description=f"Links to {host} in replies.",
+        definition=definition,
+        required=frozenset(),
+        fingerprint=digest(LINK_SERVER, host),
+    )
+
+
+def limit_to_call(tool: ExternalTool, values: Mapping[str, object]) -> ExternalTool:
+    """Return what a permission is given to that holds for one call of a tool, with exactly these arguments."""
+    name = f"{tool.name}{EXACT_MARK}{_hash(json.dumps(values, sort_keys=True))}"
+    return replace(tool, name=name, is_trusted=False)
+
+
+@dataclass(slots=True, kw_only=True)
+class OutboundGuard:
+    """Checks what leaves in one turn against the texts of its `prompt`, which the tool loop replaces in each round.
+
+    `memory_ids` are the memories that the context of the turn states. `approve` asks the person; without it, what may
+    not leave is held back, and `notes` say so for the end of the reply.
+    """
+
+    permissions: PermissionService
+    session_id: UUID | None = None
+    memory_ids: Sequence[UUID] = ()
+    approve: ApprovalCallback | None = None
+    prompt: PromptBuilder | None = None
+    notes: list[str] = field(default_factory=list[str])
+    _rules: tuple[PromptBuilder | None, OutboundRules] | None = None
+    _answers: dict[str, bool] = field(default_factory=dict[str, bool])
+    _words_before: dict[tuple[int, str], str] = field(default_factory=dict[tuple[int, str], str])
+
+    async def find_call_problem(self, tool: ExternalTool, values: Mapping[str, object]) -> str:
+        """Return why a call needs a question also with a permission; an empty text if it does not.
+
+        What an untrusted server calls a read may be an act.
+        """
+        rules = await self._read_rules()
+        acts = not (tool.is_read and tool.is_trusted)
+        return await compute(
+            lambda: rules.find_argument_problem(values, acts=acts) or "", chars=rules.texts.count_chars()
+        )
+
+    async def filter_links(self, pieces: AsyncGenerator[ReplyPiece]) -> AsyncGenerator[ReplyPiece]:
+        """Yield the pieces of a reply, with a mark in place of each link that may not leave.
+
+        Text that may be the beginning of a link waits for its end; the rest flows.
+        """
+        pending, failure = dict[tuple[int, str], str](), None
+        async with aclosing(pieces):
+            try:
+                async for piece in pieces:
+                    if isinstance(piece, ReplyDelta):
+                        yield await self._filter_delta(piece, pending)
+                        continue
+                    for rest in await self._flush(pending, is_end=False):  # the reply follows the reasoning
+                        yield rest
+                    if ready := await self._take_ready(TEXT, piece, pending):
+                        yield ready
+            except NewtonError as error:
+                failure = error
+        for rest in await self._flush(pending, is_end=True):
+            yield rest
+        if failure:
+            raise failure
+
+    async def _flush(self, pending: dict[tuple[int, str], str], *, is_end: bool) -> list[ReplyPiece]:
+        """Return the texts that wait for the end of a link: of all choices at the end, else of the first one's deltas.
+
+        The text of the reply comes last.
+        """
+        keys = sorted((key for key in pending if is_end or (key[0] == 0 and key != TEXT)), key=lambda key: key == TEXT)
+        cleaned = {key: await self._clean(pending.pop(key), key) for key in keys}
+        return [
+            text if key == TEXT else ReplyDelta(index=key[0], delta={key[1]: text})
+            for key, text in cleaned.items()
+            if text
+        ]
+
+    def take_notes(self) -> str:
+        """Return a paragraph that says what was held back and how to let it go, once; an empty text for nothing."""
+        notes = list(dict.fromkeys(self.notes))[:MAX_NOTES]
+        self.notes.clear()
+        return "".join(f"\n\n[{note}]" for note in notes)
+
+    async def _filter_delta(self, piece: ReplyDelta, pending: dict[tuple[int, str], str]) -> ReplyDelta:
+        changed = {
+            name: await self._take_ready((piece.index, name), text, pending)
+            for name, text in piece.delta.items()
+            if isinstance(text, str) and name != "role"
+        }
+        if piece.finish_reason:
+            for key in [key for key in pending if key[0] == piece.index and key != TEXT]:
+                changed[key[1]] = changed.get(key[1], "") + await self._clean(pending.pop(key), key)
+        return replace(piece, delta={**piece.delta, **changed}) if changed else piece
+
+    async def _take_ready(self, key: tuple[int, str], text: str, pending: dict[tuple[int, str], str]) -> str:
+        """Return the part of a text that has arrived so far and ends no unfinished link, cleaned; keep the rest."""
+        text = pending.pop(key, "") + text
+        end = find_open_end(text)
+        if end < len(text):
+            pending[key] = text[end:]
+        return await self._clean(text[:end], key)
+
+    async def _clean(self, text: str, key: tuple[int, str]) -> str:
+        """Return a text with a mark in place of each link that may not leave.
+
+        A link may have begun in the word before it, which has left already.
+        """
+        before = self._words_before.get(key, "")
+        text, position = before + text, len(before)
+        self._words_before[key] = "".join(_LAST_WORD.findall(text[-100:]))
+        if not (links := [one for one in find_links(text) if one.end > position]):
+            return text[position:]
+        rules, parts = await self._read_rules(), list[str]()
+        for link in links:
+            if parts and link.start < position:
+                continue
+            problem = await compute(partial(rules.find_link_problem, link.url), chars=rules.texts.count_chars())
+            if problem and not await self._is_let_go(rules, link, problem):
+                parts += [text[position : link.start], f"[link held back: {_show_host(rules, link.url)}]"]
+                position = link.end
+        return "".join(parts) + text[position:]
+
+    async def _is_let_go(self, rules: OutboundRules, link: TextLink, problem: str) -> bool:
+        """Return whether the person lets a link go: by an earlier permission, or by the answer to a question now."""
+        if link.url not in self._answers:
+            self._answers[link.url] = await self._ask_for_link(_show_host(rules, link.url), link, problem)
+        return self._answers[link.url]
+
+    async def _ask_for_link(self, shown: str, link: TextLink, problem: str) -> bool:
+        host = split_link(link.url).host
+        exact = create_link_permission(f"{host}{EXACT_MARK}{_hash(link.url)}")
+        # a permission for a host is none for a secret
+        every = create_link_permission(host) if shown == host and "secret" not in problem else exact
+        judged = {await self.permissions.judge(one, session_id=self.session_id) for one in (exact, every)}
+        if not judged.isdisjoint(("denied", "allowed")):
+            return "denied" not in judged
+        if self.approve is None:
+            command = f"newton permissions allow {LINK_SERVER} {every.name}"
+            self.notes.append(
+                f"A link to {shown} was held back, because {problem}. `{command}` lets it go; then ask again."
+            )
+            return False
+        request = ApprovalRequest(
+            tool=every, arguments=json.dumps({"url": link.url}), reason=f"Held back, because {problem}."
+        )
+        return await self.permissions.store_answer(every, await self.approve(request), session_id=self.session_id)
+
+    async def _read_rules(self) -> OutboundRules:
+        """Return the rules for the texts of the present prompt."""
+        if self._rules is None or self._rules[0] is not self.prompt:
+            texts = await self._read_texts(self.prompt) if self.prompt else PromptTexts()
+            self._rules = self.prompt, OutboundRules(texts)
+        return self._rules[1]
+
+    async def _read_texts(self, prompt: PromptBuilder) -> PromptTexts:
+        key = {"memory_ids": list(self.memory_ids), "session_id": self.session_id, "max_chars": MAX_MEMORY_CHARS}
+        async with self.permissions.scope.transaction() as tx:
+            rows = await SQL["list_memory_texts"].fetch_all(tx, agent_id=self.permissions.scope.agent_id, **key)
+        is_foreign = [row["quarantined"] or row["trust"] in UNTRUSTED_TIERS for row in rows]
+        known = [
+            row["text"]
+            for row, foreign in zip(rows, is_foreign, strict=True)
+            if not foreign and row["trust"] in PERSON_TIERS
+        ]
+        stored = [row["text"] for row, foreign in zip(rows, is_foreign, strict=True) if foreign]
+        return collect_texts(prompt, known=known, foreign=stored)
+
+
+def create_guard(
+    scope: AgentScope, session_id: UUID | None, context: SessionContext | None, *, approve: ApprovalCallback | None
+) -> OutboundGuard:
+    """Return the control of what leaves in a turn of a session with this context."""
+    memory_ids = context.bundle.stated_ids if context else ()
+    permissions = PermissionService(scope=scope)
+    return OutboundGuard(permissions=permissions, session_id=session_id, memory_ids=memory_ids, approve=approve)
+
+
+def collect_texts(prompt: PromptBuilder, *, known: Iterable[str], foreign: Iterable[str]) -> PromptTexts:
+    """Return the texts of a prompt by who they are from. Pure.
+
+    `known` and `foreign` are memories that it states, with the trust of a person or of none. Text that a person has
+    pasted is not theirs.
+    """
+    blocks = [prompt.system, prompt.memory, *(item.memory.text for item in prompt.view if item.memory)]
+    *inputs, asked = (*(item.text for item in prompt.view if item.is_input), *filter(None, [prompt.text])) or ("",)
+    histories = [item.text for item in prompt.view if item.is_history]
+    results = _Results()
+    results.read(ChatMessage(item.role, item.text, item.calls, item.tool_call_id) for item in prompt.view)
+    results.read(one.message for one in prompt.tool_messages)
+    pasted = [text for text in (asked, *inputs) if mask_pasted_text(text) != text]
+    return PromptTexts(
+        asked=_unpasted(asked),
+        said=(*map(_unpasted, inputs), _unpasted(prompt.instructions)),
+        known=(*known, *results.known, prompt.system),
+        memory=(*blocks, *histories, *results.memory),
+        foreign=(*foreign, *results.foreign, *pasted, *filter(None, map(_find_fenced, blocks))),
+    )
+
+
+@dataclass(slots=True)
+class _Results:
+    """The texts of the results of tools: of Newton's by their stated trust, and those of others."""
+
+    known: list[str] = field(default_factory=list[str])
+    memory: list[str] = field(default_factory=list[str])
+    foreign: list[str] = field(default_factory=list[str])
+
+    def read(self, messages: Iterable[ChatMessage]) -> None:
+        """Add the results of tools among the messages."""
+        calls = dict[str, ToolCall]()
+        for message in messages:
+            calls |= {call.id: call for call in message.calls}
+            if message.role == "tool":
+                self._add(calls.get(message.tool_call_id or ""), message.text)
+
+    def _add(self, call: ToolCall | None, text: str) -> None:
+        fields = _parse(text)
+        if call is None or call.name not in CHAT_TOOLS or call.name == "read_artifact":
+            self.foreign.append(_remove_echo(call, _find_output(fields, text)))
+            return
+        self.memory.append(text)
+        for item in _iter_items(fields):
+            (self.foreign if item["trust"] in UNTRUSTED_TIERS else self.known).append(str(item.get("text", "")))
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None  # no JSON, or a result that was truncated
+
+
+def _find_output(fields: Any, text: str) -> str:
+    """Return what a tool wrote in a result, without the words of Newton around it."""
+    if not isinstance(fields, dict) or not {"outcome", "error"} & fields.keys():
+        return text
+    return str(cast("dict[str, Any]", fields).get("output", ""))
+
+
+def _remove_echo(call: ToolCall | None, output: str) -> str:
+    """Return the output of a call without the arguments that it repeats, which are the words of the model."""
+    for value in iter_strings(_parse(call.arguments)) if call else ():
+        output = output.replace(value, " ") if len(value) >= MIN_ECHO_CHARS else output
+    return output
+
+
+def _iter_items(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects in a JSON value that state the trust of a text, except those with the trust of an agent."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        if fields.get("trust") in PERSON_TIERS | UNTRUSTED_TIERS:
+            yield fields
+        for one in fields.values():
+            yield from _iter_items(one)
+    elif isinstance(value, list):
+        for one in cast("list[Any]", value):
+            yield from _iter_items(one)
+
+
+def _unpasted(text: str) -> str:
+    return mask_pasted_text(text).replace(MASK, " ")
+
+
+def _find_fenced(block: str) -> str:
+    """Return the lines of a text from memory that quote the output of tools."""
+    parts = block.split(FENCE_BEGIN)[1:]
+    return "".join(part.split(FENCE_END)[0] for part in parts)
+
+
+def _show_host(rules: OutboundRules, url: str) -> str:
+    """Return the host of a link as it may be shown: its last labels if the others may carry text."""
+    host = split_link(url).host
+    return host if rules.find_link_problem(f"https://{host}/") is None else ".".join(host.split(".")[-2:])
+
+
+def _hash(text: str) -> str:
+    return digest(text).hex()[:EXACT_DIGITS]
