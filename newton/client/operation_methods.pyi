@@ -437,13 +437,23 @@ class OperationMethods(DaemonConnection):
         self, memory_id: IdLike, keep: Literal["newer", "older", "both", "same"], *, idempotency_key: str | None = None
     ) -> JsonDict:
         "Settle the conflicts of a fact as a person decided: keep the newer fact, the older one or both, or merge them."
-    async def confirm(self, memory_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+    async def confirm(
+        self, memory_id: IdLike, *, line: str | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
         "Confirm that a fact is true."
     async def supersede(
-        self, memory_id: IdLike, content: str, *, at: datetime | None = None, idempotency_key: str | None = None
+        self,
+        memory_id: IdLike,
+        content: str,
+        *,
+        at: datetime | None = None,
+        line: str | None = None,
+        idempotency_key: str | None = None,
     ) -> JsonDict:
         "Replace a fact that was true until now by a newer one with the same subject and attribute."
-    async def retract(self, memory_id: IdLike, *, idempotency_key: str | None = None) -> JsonDict:
+    async def retract(
+        self, memory_id: IdLike, *, line: str | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
         "Retract a fact that was never true."
     async def set_outcome(
         self,
@@ -460,6 +470,7 @@ class OperationMethods(DaemonConnection):
         include_derived: bool = False,
         reason: str = "requested",
         token: str | None = None,
+        line: str | None = None,
         idempotency_key: str | None = None,
     ) -> JsonDict:
         "Permanently delete a memory."

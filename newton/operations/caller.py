@@ -1,5 +1,6 @@
-"""The caller of an operation or a tool: the services of its agent, with the origin and trust of what it stores."""
+"""The caller of an operation or a tool: who speaks, and the services of its agent."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
@@ -13,6 +14,7 @@ from newton.agent.inventory.projects import ProjectService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn_status import ProgressCallback
+from newton.agent.reconciliation.rulings import ProposedChange, rule_on
 from newton.agent.scope import AgentScope
 from newton.agent.services.censors import CensorService
 from newton.agent.services.conflicts import ConflictService
@@ -28,6 +30,7 @@ from newton.db.pool import Tx
 from newton.deadline import RequestDeadline
 from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.sessions import get_session_id
+from newton.heart.speakers import Act, Ruling, Speaker, decide
 from newton.memory.memory import Trust
 
 if TYPE_CHECKING:
@@ -42,14 +45,17 @@ PERSON = "the user"  # the author of what a person does without a token
 class OperationCaller:
     """The caller of an operation, with the services that operations use for it.
 
-    `trust` is the highest trust that texts from the caller can get. `author` is recorded with edits. `deadline` is the
-    moment until which the memory is waited for; None gives each search the default time. `connection_session` is the
-    session of an MCP connection. `on_event` receives the progress of a compaction.
+    `ruling` is what the rule of authority has decided on the operation that runs; None outside of one. `read` is the
+    lowest trust of texts of others that a model was given. `author` is recorded with edits. `deadline` is the moment
+    until which the memory is waited for; None gives each search the default time. `connection_session` is the session
+    of an MCP connection. `on_event` receives the progress of a compaction.
     """
 
     newton: "AgentServices"
     origin: str
-    trust: Trust = "agent"
+    speaker: Speaker = "model"
+    ruling: Ruling | None = None
+    read: Trust | None = None
     author: str = PERSON
     deadline: RequestDeadline | None = None
     connection_session: str | None = None
@@ -58,6 +64,30 @@ class OperationCaller:
     def within(self, tx: Tx) -> Self:
         """Return a copy whose services write in the open transaction `tx`."""
         return replace(self, newton=self.newton.within(tx))
+
+    @property
+    def trust(self) -> Trust:
+        """Return the highest trust that texts from the caller can get."""
+        return (self.ruling or decide("state", self.speaker, read=self.read)).trust
+
+    @property
+    def is_person(self) -> bool:
+        """Return whether a person speaks, or an app that relays one."""
+        return self.speaker != "model"
+
+    @property
+    def is_contested(self) -> bool:
+        """Return whether a change of a statement is stored beside it, because the caller may not replace it."""
+        return self.ruling is not None and self.ruling.verdict == "contested"
+
+    async def authorize(self, act: Act, targets: Sequence[str] = (), *, line: str | None, text: str = "") -> Self:
+        """Return the caller with the ruling on an act that changes the target memories, in the open transaction.
+
+        `line` is the id of the message that the act cites, `text` what takes the place of a target. Raises
+        ForbiddenError if the act is refused, and NotFoundError for an unknown target or message.
+        """
+        change = ProposedChange(act, self.speaker, self.read, targets, line, text)
+        return replace(self, ruling=await rule_on(self.scope, change))
 
     @property
     def scope(self) -> AgentScope:

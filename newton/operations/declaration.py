@@ -13,6 +13,7 @@ from pydantic import Field, TypeAdapter, create_model
 from pydantic.fields import FieldInfo
 
 from newton import operations
+from newton.heart.speakers import Act
 from newton.operations.groups import GROUPS_BY_PACKAGE
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 OperationEffect = Literal["reads", "adds", "changes", "destroys"]
 OperationScope = Literal["read", "write", "admin"]
 Door = Literal["cli", "http", "mcp", "client", "chat"]
+TARGET = "memory_id"  # the parameter that names the statement which an operation changes
 
 SCOPES: Mapping[OperationEffect, OperationScope] = {
     "reads": "read",
@@ -54,7 +56,8 @@ class OperationOptions(TypedDict, total=False):
     transaction and the processing of new text, and with why the text could not be embedded. It returns the result with
     what may not be stored as the response of a request, such as text of a person. `job` is the job that the daemon
     queues after a write in place of that which embeds new text. `proposes_rules` says that the rules in its input wait
-    for the approval of a person.
+    for the approval of a person. `act` is what a write does to what persons have said; `list_targets` returns the ids
+    of the statements that it changes, if they are not its parameter `memory_id`.
     """
 
     name: str
@@ -76,6 +79,8 @@ class OperationOptions(TypedDict, total=False):
     report: Callable[..., Awaitable[Any]]
     job: str
     proposes_rules: bool
+    act: Act
+    list_targets: Callable[..., Awaitable[Sequence[str]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +117,11 @@ class Operation:
     @property
     def scope(self) -> OperationScope:
         return self.options.get("scope", SCOPES[self.effect])
+
+    @property
+    def act(self) -> Act:
+        """Return the act, which decides who may do it."""
+        return self.options.get("act", "work" if self.effect == "reads" else "state")
 
     @property
     def status(self) -> int:

@@ -27,6 +27,14 @@ def describe_id(noun: str, more: str = "") -> Any:
 CensorRef = Annotated[str, describe_id("censor")]
 DecisionRef = Annotated[str, describe_id("decision")]
 MemoryRef = Annotated[str, describe_id("memory", "; or its number in a context")]
+CitedLine = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        max_length=MAX_ID_CHARS,
+        description="The id of the person's message that says this. A model needs it to change what a person said.",
+    ),
+]
 SessionName = Annotated[Ref, Field(description="The name of the session.", examples=["default"])]
 # The session of the caller: doors that know it fill it in.
 OwnSession = Annotated[

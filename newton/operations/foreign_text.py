@@ -19,7 +19,7 @@ OF_RULES = "{} rules"  # a file of the person, which bounds only what a model st
 
 
 async def limit_trust(caller: OperationCaller, arguments: Mapping[str, Any], text: str = "") -> OperationCaller:
-    """Return the caller with at most the trust of what it was given: text of tools or the web in its session, or
+    """Return the caller with the lowest trust of what it was given: text of tools or the web in its session, or
     without one, lately through its interface. A person keeps theirs.
 
     Rules in a file that it was given bound it too if the `text` that it writes may state a rule.
@@ -35,7 +35,7 @@ async def limit_trust(caller: OperationCaller, arguments: Mapping[str, Any], tex
         read: list[Trust | None] = [await find_lowest_read(tx, sessions=readers[0], interfaces=readers[1], ctx=ctx)]
         for one in sessions:
             read.append(await find_foreign_trust(tx, session_id=one, agent_id=ctx.agent_id))  # noqa: PERF401  # its type
-    return replace(caller, trust=lowest_known_trust([caller.trust, *read]) or caller.trust)
+    return replace(caller, read=lowest_known_trust([caller.read, *read]))
 
 
 async def note_foreign_text(caller: OperationCaller, arguments: Mapping[str, Any], result: object) -> None:

@@ -11,12 +11,13 @@ from newton.agent.inputs import ToolInput, parse_json
 from newton.db.pool import Tx
 from newton.heart.identity.standing_wishes import detect_instructions
 from newton.memory.lookup import short_id
-from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, Trust, lowest_trust
+from newton.memory.memory import UNTRUSTED_TIERS
 from newton.operations.caller import OperationCaller
-from newton.operations.declaration import Operation
+from newton.operations.declaration import TARGET, Operation
 from newton.operations.foreign_text import limit_trust, note_foreign_text
 from newton.operations.results import CursorPage, ItemList
 
+LINE, CONTENT = "line", "content"  # the parameters of the message that a change cites, and of the new text
 SOURCE = "source"  # the parameter that says where a text is from
 TOKEN = "token"  # the parameter that confirms a preview
 INPUT_HINT = "Call it again with valid input."
@@ -55,13 +56,15 @@ async def run_operation(
 ) -> OperationOutcome:
     """Run an operation with checked input.
 
-    What writes runs in one transaction with its events and its recorded response. Before it, text of a caller who is no
-    person is checked by the censors, which raises CensorError, and the operation's `prepare` is called, unless the
-    response of the same request is stored. After it, new text is made searchable. What takes a token only reads without
-    it: it returns a preview with the token. What a model writes has at most the trust of what it was given before.
+    What writes runs in one transaction with its events, its recorded response and the ruling on who may do it, which
+    raises ForbiddenError. Before it, text of a caller who is no person is checked by the censors, which raises
+    CensorError, and the operation's `prepare` is called, unless the response of the same request is stored. After it,
+    new text is made searchable. What takes a token only reads without it: it returns a preview with the token. What a
+    model writes has at most the trust of what it was given before.
     """
     fields = operation.bind({name: getattr(given, name) for name in type(given).model_fields})
     if operation.effect == "reads" or (TOKEN in fields and fields[TOKEN] is None):
+        caller = caller if operation.effect == "reads" else await _authorize(operation, caller, fields)
         result = await operation.run(caller, **fields)
         await note_foreign_text(caller, fields, result)
         return OperationOutcome(result)
@@ -96,10 +99,21 @@ async def _write(
     async with caller.scope.transaction() as tx:
         if recorder and (stored := await recorder.find(tx)):
             return stored, None
-        result = await operation.run(caller.within(tx), *prepared, **fields)
+        caller = await _authorize(operation, caller.within(tx), fields)
+        result = await operation.run(caller, *prepared, **fields)
         if recorder:
             await recorder.save(tx, operation.result_type.dump_json(result).decode())
         return None, result
+
+
+async def _authorize(operation: Operation, caller: OperationCaller, fields: Mapping[str, Any]) -> OperationCaller:
+    """Return the caller with the ruling on the operation. Raises ForbiddenError if it is refused."""
+    targets: Sequence[str] = [fields[TARGET]] if TARGET in fields else []
+    act, list_targets = operation.act, operation.options.get("list_targets")
+    if list_targets:
+        targets = await list_targets(caller, **fields)
+        act = act if targets else "state"
+    return await caller.authorize(act, targets, line=fields.get(LINE), text=fields.get(CONTENT) or "")
 
 
 async def _finish(operation: Operation, result: Any, caller: OperationCaller, fields: Mapping[str, Any]) -> Any:
@@ -125,14 +139,13 @@ async def _replay(
 async def _check_text(operation: Operation, given: ToolInput, caller: OperationCaller) -> str | None:
     """Compare text that is to be stored with the censors; return the warning of one, None without one.
 
-    Raises CensorError if one blocks it. A person's text is no act of the agent, so censors do not apply to it. A text
-    whose `source` is a tool or a page is no person's, whoever passes it on.
+    Raises CensorError if one blocks it. A person's own text is no act of the agent, so it is not blocked. A text whose
+    `source` is a tool or a page is no person's, whoever passes it on.
     """
-    source: Trust | None = getattr(given, SOURCE, None)
-    trust = lowest_trust([caller.trust, *([source] if source and source in UNTRUSTED_TIERS else [])])
-    if operation.effect == "destroys" or trust in PERSON_TIERS:
+    is_own = getattr(given, SOURCE, None) not in UNTRUSTED_TIERS
+    if operation.effect == "destroys":
         return None
-    return await caller.gate.check_write(given.all_text(), trust=trust)
+    return await caller.gate.check_write(given.all_text(), by=caller.speaker if is_own else "model")
 
 
 def to_data(operation: Operation, result: object, *, shortens_ids: bool = False) -> Any:

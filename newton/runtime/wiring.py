@@ -91,6 +91,10 @@ class AgentServices(ScopeServices):
         """Return a copy whose services write in the open transaction `tx`; they neither begin nor commit one."""
         return replace(self, scope=self.scope.within(tx))
 
+    def with_trust(self, trust: Trust) -> "AgentServices":
+        """Return a copy whose services store texts of callers with this trust."""
+        return replace(self, scope=self.scope.at(self.scope.origin, trust))
+
     def guardrails(self, origin: str) -> "GuardrailService":
         """Return the service for guardrails, the rules on decisions. Raises ConfigError for an invalid file."""
         # imported late: CEL takes 0.2 s to load, and most commands evaluate no decision

@@ -171,7 +171,7 @@ async def _call_backend(call: DoorCall, backend: LocalAgent | RemoteAgent) -> Ou
 
 async def call_model(call: DoorCall) -> Outcome:
     """Run the operation directly with the trust of a model, which is what a door for models does."""
-    caller = OperationCaller(newton=await call.services(), origin="mcp", trust="agent")
+    caller = OperationCaller(newton=(await call.services()).with_trust("agent"), origin="mcp")
     try:
         given = parse_arguments(call.operation, call.arguments)
         outcome = await run_operation(call.operation, given, caller)

@@ -15,6 +15,7 @@ import pytest
 import pytest_asyncio
 
 from newton.db.pool import Database, Tx
+from newton.heart.speakers import Speaker
 from newton.operations.declaration import EXAMPLE, Operation, load_operations
 from newton.operations.runner import TOKEN
 from newton.runtime.access.tokens import TokenScope
@@ -92,10 +93,10 @@ class World(NamedTuple):
     ids: Mapping[str, str]
 
 
-async def begin_agent(api: Api) -> World:
+async def begin_agent(api: Api, speaker: Speaker = "person") -> World:
     agent = uuid4().hex[:12]
-    token = await api.token(agent)
-    return World(agent, token, await begin_world(await api.app.state.agents.get(agent)))
+    token = await api.token(agent, speaker=speaker)
+    return World(agent, token, await begin_world(await api.app.state.agents.get(agent), speaker))
 
 
 async def run(api: Api, owner: Tx, door: DoorFunction, operation: Operation, world: World) -> Answer:
@@ -151,9 +152,10 @@ FEW = {name: PERSONS[name] for name in ("http", "cli", "remote chat")}
 async def test_a_write_is_the_same_at_every_door(
     api: Api, owner: Tx, operations: Sequence[Operation], speakers: Mapping[str, PlacedDoor]
 ) -> None:
+    speaker: Speaker = "model" if speakers is MODELS else "person"
     for operation in (one for one in operations if one.name in {*WRITES, *RECORDED}):
         answers = {
-            name: await run(api, owner, door, operation, await begin_agent(api))
+            name: await run(api, owner, door, operation, await begin_agent(api, speaker))
             for name, door in list_doors(operation, speakers).items()
         }
         check(operation, answers)
@@ -191,7 +193,7 @@ def list_invalid(operation: Operation, arguments: Mapping[str, Any]) -> Iterator
 async def test_each_door_refuses_the_same_with_the_same_code(
     api: Api, owner: Tx, operations: Sequence[Operation]
 ) -> None:
-    token = await api.token("ana")
+    token = await api.token("ana", speaker="person")
     for operation in operations:
         arguments = read_example(operation)
         doors = list_doors(operation, {**PERSONS, **MODELS})
@@ -219,11 +221,13 @@ async def test_a_write_needs_its_scope_and_takes_effect_once_for_a_key(
     for operation in (one for one in operations if one.name in WRITES):
         world = await begin_agent(api)
         given = fill_ids(operation, read_example(operation), world.ids)
-        less = await api.token(world.agent, LESS[operation.scope])
+        less = await api.token(world.agent, LESS[operation.scope], speaker="person")
         call = DoorCall(api, world.agent, less, operation, given)
         refusing = [call_http, call_mcp] if operation.is_at("mcp") else [call_http]
         assert {(await door(call)).code for door in refusing} == {"forbidden"}, operation.name
-        call = await confirm(replace(call, token=await api.token(world.agent, operation.scope)), call_http)
+        call = await confirm(
+            replace(call, token=await api.token(world.agent, operation.scope, speaker="person")), call_http
+        )
         first = await call_http(call, key=operation.name)
         async with _watch(owner) as changes:
             again = await call_http(call, key=operation.name)

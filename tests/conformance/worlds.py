@@ -30,6 +30,7 @@ from newton.heart.entities.entity_changes import RelationDeclaration
 from newton.heart.items import item_store
 from newton.heart.items.item_store import ItemAddress
 from newton.heart.lifecycle import engine
+from newton.heart.speakers import Speaker
 from newton.ids import new_id
 from newton.memory import agents, store
 from newton.operations.caller import OperationCaller
@@ -50,27 +51,31 @@ _AUTHOR = re.compile(r"^(?:the user|token .*)$")  # of an edit
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}\S*")
 
 
-async def begin_world(newton: AgentServices) -> dict[str, str]:
-    """Store what the examples of the operations act on; return ids by the name of the argument or the operation."""
-    person, model = (OperationCaller(newton=newton, origin="world", trust=trust) for trust in ("user", "agent"))
+async def begin_world(newton: AgentServices, speaker: Speaker = "person") -> dict[str, str]:
+    """Store what the examples of the operations act on; return ids by the name of the argument or the operation.
+
+    Facts, decisions and the episode are stated by `speaker`.
+    """
+    person, model = (OperationCaller(newton=newton, origin="world", speaker=one) for one in ("person", "model"))
+    own = person if speaker == "person" else replace(model, newton=newton.with_trust("agent"))
     await person.censors.add(CensorRule(trigger="open the sluice", reason="villages lie below", action="block"))
     await model.censors.add(CensorRule(trigger="burn the mill", reason="it is old"))
     censors = {one.trigger: one.memory_id for one in await person.censors.list_censors()}
     facts = [
-        (await newton.memories("world").remember(FactDraft(content=text))).memory_id
+        (await own.newton.memories("world").remember(FactDraft(content=text))).memory_id
         for text in ("The crate is on shelf 4.", "Rosa keeps the keys of the mill.")
     ]
-    episode = await newton.memories("world").remember_episode("We rowed to the island.", title="Rowing")
+    episode = await own.newton.memories("world").remember_episode("We rowed to the island.", title="Rowing")
     skill = SkillFile(name="debugging", description="How to find the cause of a failure", core=("Read the log.",))
     await replace(person.procedures, scope=newton.scope.at("world", "tool")).put(skill)
-    decision_id, other_id = await _decide(person)
+    decision_id, other_id = await _decide(own)
     await newton.process_written("world")
     await person.identity.add("instruction", "Answer in metric units, please.")
     await person.identity.add("boundary", "Do not sell the mill.")
     await model.identity.propose("value", "Tea before talk.")
     (line, _), (proposal,) = (await person.identity.get()).tenets, await person.identity.list_proposals()
     proposals = ("accept_proposal", "reject_proposal")
-    await _store_rows(newton, censors["open the sluice"], facts)
+    await _store_rows(own.newton, censors["open the sluice"], facts)
     return {
         **await _talk(person),
         "censor_id": str(censors["open the sluice"]),

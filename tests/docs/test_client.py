@@ -7,6 +7,7 @@ import pytest
 
 import newton
 from newton import client
+from tests.docs.authority_table import PAGE, fill_page
 from tests.docs.client_operations import CLIENT, generate_files
 
 MODULES = sorted(CLIENT.glob("*.py"))
@@ -15,6 +16,10 @@ MODULES = sorted(CLIENT.glob("*.py"))
 def test_the_operations_of_the_client_are_current() -> None:
     stale = [name for name, text in generate_files().items() if text != (CLIENT / name).read_text(encoding="utf-8")]
     assert stale == [], "run scripts/make-reference"
+
+
+def test_the_table_of_who_may_do_what_is_current() -> None:
+    assert fill_page() == PAGE.read_text(encoding="utf-8"), "run scripts/make-reference"
 
 
 def test_every_method_is_there_in_both_forms_and_described() -> None:

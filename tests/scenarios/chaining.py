@@ -56,7 +56,7 @@ class Chain:
 
     async def person(self, name: str, /, **arguments: object) -> Any:
         operation = load_operations()[name]
-        caller = OperationCaller(newton=self.own, origin="http", trust="user")
+        caller = OperationCaller(newton=self.own, origin="http", speaker="person")
         return (await run_operation(operation, parse_arguments(operation, arguments), caller)).result
 
     async def settle(self) -> None:

@@ -180,7 +180,10 @@ async def test_every_command_does_and_says_the_same_through_either_door(
         assert part in out
     for part in (
         *("no context yet", "matches 'nothing'", "frame 'nope'", "no task 9", "lone surrogate", "/nope"),
-        *("Did you mean '/recall'?", "requires CONTENT.\n  Its arguments are [--at AT] MEMORY_ID CONTENT."),
+        *(
+            "Did you mean '/recall'?",
+            "requires CONTENT.\n  Its arguments are [--at AT] [--line LINE] MEMORY_ID",
+        ),
     ):
         assert part in err
     assert all(name in out for name in SLASH_COMMANDS)

@@ -166,7 +166,7 @@ async def test_models_together_neither_release_a_page_nor_make_a_fact_certain(mi
     operation = load_operations()["remember"]
 
     async def say(origin: str, source: str) -> None:
-        caller = OperationCaller(newton=own, origin=origin, trust="agent")
+        caller = OperationCaller(newton=own, origin=origin)
         await run_operation(operation, parse_arguments(operation, {**text, "source": source}), caller)
         mind.clock.advance(timedelta(days=1))
 

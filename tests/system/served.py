@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from newton.client import Client
 from newton.clock import SystemClock
 from newton.db.pool import Database
+from newton.heart.speakers import Speaker
 from newton.ids import derive_agent_id, new_id
 from newton.memory import agents
 from newton.providers.embedding import Embedder
@@ -59,13 +60,14 @@ class Api:
         name: str | None = None,
         expires_at: datetime | None = None,
         users: UserPolicy | None = None,
+        speaker: Speaker = "app",
     ) -> str:
         """A token of the agent, which is begun if it is new."""
         now = SystemClock().now()
         owner = await agents.get_or_create_agent(self.db, agent, now=now)
         async with self.db.transaction(owner) as tx:
             made = now if expires_at is None else min(now, expires_at - timedelta(seconds=1))
-            draft = TokenDraft(name or new_id().hex, scope, expires_at, users)
+            draft = TokenDraft(name or new_id().hex, scope, expires_at, users, speaker=speaker)
             return await tokens.create_token(tx, draft, agent_id=owner, now=made)
 
     async def strange(self, agent: str) -> list[dict[str, str]]:

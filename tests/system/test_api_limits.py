@@ -53,7 +53,7 @@ MISREAD = [
     ("memories", b"", "application/json", "The body is missing."),
     ("memories", b'{"contents": "x"}', "application/json", "body.contents: There is no such field."),
     (
-        "memories/6bb11f6d-79cc-43b1-8dab-f0bba3475a2f/retract",
+        "censors/6bb11f6d-79cc-43b1-8dab-f0bba3475a2f/retire",
         b'{"because": "x"}',
         "application/json",
         "takes no body.",

@@ -16,7 +16,7 @@ from tests.system.served import OPERATOR, Api
 
 @pytest_asyncio.fixture
 async def ana(api: Api) -> AsyncGenerator[Client]:
-    async with api.client(await api.token("ana", name="laptop")) as client:
+    async with api.client(await api.token("ana", name="laptop", speaker="person")) as client:
         yield client
 
 

@@ -28,7 +28,7 @@ from tests.system.typed import create_agents, ok, typed
 
 READING = {name for name, tool in TOOLS.items() if tool.effect == "reads"}
 CORE = {"context", "remember", "recall", "expand", "note_exchange", "decide", "review", "forget"}
-DESTROYING = {"forget", "delete_document", "retire_censor", "false_positive", "relax_censor", "dismiss_procedure"}
+DESTROYING = {"forget", "delete_document", "retire_censor", "dismiss_procedure"}
 
 
 @pytest.fixture(scope="module")

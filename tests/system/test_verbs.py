@@ -44,7 +44,7 @@ async def test_a_decision_by_the_client_is_seen_by_the_tools_and_back(client: Cl
     ]
     await tool(client, "review", decision_id=made["decision_id"], outcome="partial", lesson="Ask for permits early.")
     (outcome,) = (await client.outcomes())["items"]
-    assert (outcome["outcome"], outcome["lesson"]) == ("partial", "Ask for permits early.")
+    assert (outcome["outcome"], outcome["lesson"]) == ("partial", "Ask for permits early. (said by the assistant)")
     assert (await tool(client, "outcomes", outcome="success"))["items"] == []
     with pytest.raises(ApiError, check=has_code("conflict")):
         await tool(client, "done", decision_id=made["decision_id"])
@@ -72,13 +72,15 @@ async def test_procedures_and_censors_are_the_same_over_http_and_mcp(client: Cli
     await client.check_censors("open the sluice now")  # does not count
     (known,) = (await tool(client, "censors"))["items"]
     assert (known["activations"], known["false_positives"]) == (1, 1)
-    await tool(client, "retire_censor", censor_id=proposed["memory_id"])
+    with pytest.raises(ApiError, check=has_code("forbidden")):  # a person approved it
+        await client.call_tool("retire_censor", {"censor_id": proposed["memory_id"]})
+    await client.retire_censor(proposed["memory_id"])
     assert (await client.censors())["items"][0]["state"] == "RETIRED"
 
 
 async def test_a_censor_blocks_what_any_tool_would_store(client: Client) -> None:
     assert (await client.add_censor("blue folder", reason="it is sealed", action="block"))["is_new"]
-    fact = await client.remember("The archive is closed on Mondays.")
+    fact = await tool(client, "remember", content="The archive is closed on Mondays.", source="own")
     for name, arguments in (
         ("supersede", {"memory_id": fact["memory_id"], "content": "The blue folder lies in the archive."}),
         ("push_task", {"goal": "Read the blue folder", "session": "s"}),
@@ -90,7 +92,8 @@ async def test_a_censor_blocks_what_any_tool_would_store(client: Client) -> None
 
 
 async def test_facts_are_curated_by_mcp_with_the_trust_of_an_agent(client: Client) -> None:
-    fact = await client.remember("Lena works in Bern.", subject="Lena", attribute="works in")
+    works = {"subject": "Lena", "attribute": "works in", "source": "own"}
+    fact = await tool(client, "remember", content="Lena works in Bern.", **works)
     assert (await tool(client, "confirm", memory_id=fact["memory_id"]))["counted"]
     new = await tool(client, "supersede", memory_id=fact["memory_id"], content="Lena works in Basel.")
     shown = await tool(client, "expand", memory_id=new["superseded_by"])

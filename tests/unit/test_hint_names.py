@@ -25,7 +25,10 @@ PACKAGE = Path(__file__).parents[2] / "newton"
             "`POST /v1/censors/{censor_id}/relax` with `4f2a` makes it warn, `GET /v1/conflicts` lists,"
             " `newton serve`.",
         ),
-        ("mcp", "`relax_censor` with `4f2a` makes it warn, `conflicts` lists, `newton serve`."),
+        (
+            "mcp",
+            "`newton censors relax 4f2a --reason REASON` makes it warn, `conflicts` lists, `newton serve`.",
+        ),
         ("chat", "`/relax-censor 4f2a REASON` makes it warn, `/conflicts` lists, `newton serve`."),
     ],
 )

@@ -73,7 +73,7 @@ def test_what_every_interface_must_have() -> None:
     wanted = {
         *("remember", "recall", "expand", "forget", "supersede", "confirm", "retract", "create_context"),
         *("decide", "think", "done", "review", "outcomes", "decisions", "calibration", "bundles", "why", "sessions"),
-        *("tasks", "procedures", "procedure_outcome", "censors", "add_censor", "retire_censor", "false_positive"),
+        *("tasks", "procedures", "procedure_outcome", "censors", "add_censor", "retire_censor"),
         *("metrics", "identity", "propose_identity"),
     }
     rows = {row.name: row for row in VERBS}

@@ -11,11 +11,11 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 110_700,
-    "modules of newton": 607,
-    "classes that only carry data": 838,
-    "lines of tests": 80_900,
-    "lines of docs": 7_300,
+    "lines of newton": 111_200,
+    "modules of newton": 609,
+    "classes that only carry data": 842,
+    "lines of tests": 81_600,
+    "lines of docs": 7_500,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help

@@ -13,9 +13,9 @@ from newton.heart import censors
 from newton.heart.censor_text import iter_passages
 from newton.heart.censors import Censor, CensorStage
 from newton.heart.lifecycle import engine
+from newton.heart.speakers import Speaker
 from newton.ids import derive_model_id
 from newton.memory.lookup import short_id
-from newton.memory.memory import PERSON_TIERS, Trust
 from newton.providers.chat import ReplyDelta, ReplyPiece
 from newton.text.questions import asks_about_rule, remove_questions
 
@@ -116,13 +116,13 @@ class ActionGate:
         explained = questioned if asks_about_rule(text) else frozenset[UUID]()
         return CensorCheck(tuple(matches), unchecked, questioned, explained, self.name_commands)
 
-    async def check_write(self, text: str, *, trust: Trust) -> str | None:
+    async def check_write(self, text: str, *, by: Speaker = "model") -> str | None:
         """Check a text that is to be stored; return the warning of a censor that matches it, or None.
 
-        Text of a person is never blocked and not recorded as a match, because it is no action of the agent. Raises
-        CensorError if a censor blocks text of a model or a tool.
+        The own text of a person is never blocked and not recorded as a match, because it is no action of the agent.
+        Raises CensorError if a censor blocks the text of an app or a model.
         """
-        is_person = trust in PERSON_TIERS
+        is_person = by == "person"
         check = await self.check(text, "action", dry_run=is_person)
         if check.blocks and not is_person:
             raise CensorError(

@@ -121,7 +121,7 @@ class AgentToolset:
         """
         if not spec.mutates:
             return None
-        return await self.gate.check_write(args.all_text(), trust=self.max_trust)
+        return await self.gate.check_write(args.all_text())
 
 
 class ToolSpec(NamedTuple):

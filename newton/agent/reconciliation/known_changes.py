@@ -13,10 +13,10 @@ from newton.heart.facts import conflicts, fact_store
 from newton.heart.facts.fact_merges import merge_duplicates
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext, review
-from newton.heart.lifecycle.transition_rules import may_supersede
 from newton.heart.reconciliation.known_checks import is_spoken
 from newton.heart.reconciliation.reconciling_types import CheckedItem, KnownItem
 from newton.heart.reconciliation.text_evidence import list_own_names, list_stems
+from newton.heart.speakers import may_supersede
 from newton.memory import store
 from newton.memory.memory import TRUST_TIERS, Trust, digest
 

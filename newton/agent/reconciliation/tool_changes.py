@@ -12,6 +12,7 @@ from uuid import UUID
 from newton.agent.reconciliation.item_application import ApplicationContext, apply_items
 from newton.agent.reconciliation.known_items import find_named_item, is_id, list_user_names
 from newton.agent.reconciliation.line_changes import LineEffect, read_receipt
+from newton.agent.reconciliation.rulings import STATED_KINDS, MessagePlace, build_batch, load_lines_at
 from newton.agent.reconciliation.unkept_lines import (
     MessageTopic,
     find_messages,
@@ -20,15 +21,12 @@ from newton.agent.reconciliation.unkept_lines import (
 )
 from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
-from newton.dialogue import message_queues as queue
-from newton.dialogue.message_queues import DueSession
 from newton.errors import ConflictError, ForbiddenError, NewtonError, NotFoundError
-from newton.heart.facts import fact_store
+from newton.heart.facts import conflicts
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
 from newton.heart.identity.identity_store import IdentityEdit
 from newton.heart.identity.standing_wishes import StandingInstruction
-from newton.heart.lifecycle.engine import review
 from newton.heart.reconciliation.authority import (
     asks_to_forget,
     find_authority,
@@ -38,7 +36,6 @@ from newton.heart.reconciliation.authority import (
 )
 from newton.heart.reconciliation.item_checks import check_items
 from newton.heart.reconciliation.line_statements import relate
-from newton.heart.reconciliation.prompt import number_batch
 from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.reconciling_types import (
     KnownItem,
@@ -50,21 +47,12 @@ from newton.heart.reconciliation.reconciling_types import (
 )
 from newton.heart.statements.statement_selection import select_statements
 from newton.ids import new_id
-from newton.memory import store
 from newton.memory.lookup import find_by_suffix
 from newton.memory.memory import PERSON_TIERS
 
 RULE_KINDS: tuple[KnownKind, ...] = ("rule", "wish")
-OTHER_KINDS: tuple[KnownKind, ...] = ("fact", "procedure", "decision")
 HIDDEN_HINT = "It stays in this conversation and out of all others. `newton forget` deletes it for good."
 ASK_USER = "Ask the user to say it in a message of their own, and call the tool again then."
-
-
-class MessagePlace(NamedTuple):
-    """The session and the position of the user's message that a turn answers."""
-
-    session_id: UUID
-    position: int
 
 
 class ToolChange(NamedTuple):
@@ -154,36 +142,18 @@ class ToolChanger:
         async with self.scope.transaction() as tx:
             names = await list_user_names(tx, self.scope)
             lines = await self._load_lines(tx, names[0] if names else "")
-        kinds = RULE_KINDS if change.op in RULE_KINDS else OTHER_KINDS
+        kinds = RULE_KINDS if change.op in RULE_KINDS else STATED_KINDS
         known = (
             [await find_named_item(self.scope, change.name, lines, kinds=kinds, zone=now.tzinfo)] if change.name else []
         )
-        return number_batch(
-            ReconcilingInput(
-                user_name=names[0] if names else "",
-                aliases=names[1:],
-                known=tuple(known),
-                lines=lines,
-                now=now,
-            )
-        )
+        return build_batch(lines, tuple(known), names=names, scope=self.scope)
 
     async def _load_lines(self, tx: Tx, user_name: str) -> tuple[NewLine, ...]:
         """Return the user's message after those before it. Raises ForbiddenError if there is none."""
-        start = DueSession(
-            session_id=self.place.session_id,
-            ref="",
-            first_position=self.place.position,
-            reconciled_position=-1,
-            failed_readings=0,
-            recorded_at=self.scope.now(),
-        )
-        unread = await queue.load_lines(tx, start, user_name=user_name, agent_id=self.scope.agent_id)
-        lines = [one for one in unread.lines if one.is_read]
-        user_line = next((one for one in unread.lines if not one.is_read), None)
-        if user_line is None:
+        lines = await load_lines_at(tx, self.place, user_name=user_name, scope=self.scope)
+        if not lines:
             raise ForbiddenError("There is no message of the user.", hint=ASK_USER)
-        return (*lines, user_line)
+        return lines
 
     async def _apply(self, batch: ReconcilingInput, change: ToolChange) -> Mapping[str, object]:
         """Check the change as if a model had proposed it for the user's message, and apply it; return its effects."""
@@ -209,10 +179,7 @@ class ToolChanger:
             raise ForbiddenError("Only the user changes this.", hint=ASK_USER)
         ctx = self.scope.write_context("agent")
         fact = NewFact(ref=str(new_id()), content=text, valid_from=ctx.now, subject=item.subject or None)
-        await fact_store.add_facts(tx, [fact], ctx=ctx)
-        new = await fact_store.find_fact_id(tx, fact, agent_id=ctx.agent_id)
-        await store.add_links(tx, "contradicts", [(new, item.item_id)], ctx=ctx)
-        await review(tx, ctx, "fact", [new, item.item_id])
+        await conflicts.contest(tx, item.item_id, fact, ctx=ctx)
         return {"done": ["unsettled"], "hint": f"The user's message does not say this, so both stand. {ASK_USER}"}
 
     async def _propose(self, tx: Tx, text: str) -> Mapping[str, object]:

@@ -14,7 +14,7 @@ from newton.brain.drafts import Verdict
 from newton.db.pool import Tx
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart import episodes
-from newton.heart.facts import attributes, fact_store
+from newton.heart.facts import attributes, conflicts, fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
@@ -133,6 +133,27 @@ class CurationService:
 
         The new fact is true from `at` on, or from now on. Raises ConflictError if the old one is superseded already.
         """
+        async with self._successor(memory_ref, content, at) as (tx, ctx, memory_id, fact):
+            await fact_store.add_facts(tx, [fact], ctx=ctx)
+            fact_id = await fact_store.find_fact_id(tx, fact, agent_id=ctx.agent_id)
+            await fact_store.supersede(tx, memory_id, by_fact=fact_id, ctx=ctx)
+            self._publish("memory.superseded", memory_id, superseded_by=str(fact_id))
+            return fact_id
+
+    async def contest(self, memory_ref: str, content: str, *, at: datetime | None = None) -> UUID:
+        """Store a new fact beside the one that it contradicts; return its id. Raises as `supersede`."""
+        async with self._successor(memory_ref, content, at) as (tx, ctx, memory_id, fact):
+            # without the attribute, of which the new fact would be the later value
+            return await conflicts.contest(tx, memory_id, replace(fact, attribute=None), ctx=ctx)
+
+    @asynccontextmanager
+    async def _successor(
+        self, memory_ref: str, content: str, at: datetime | None
+    ) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID, NewFact]]:
+        """Open a transaction; yield it with the id of a current fact and a new fact on the same subject and attribute.
+
+        Raises ConflictError if the old one is superseded already.
+        """
         await self.scope.reserve_storage(content)
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
             if (await read_memory(tx, memory_id, agent_id=ctx.agent_id)).state == "SUPERSEDED":
@@ -147,11 +168,7 @@ class CurationService:
                 subject=subject,
                 attribute=attribute,
             )
-            await fact_store.add_facts(tx, [fact], ctx=ctx)
-            fact_id = await fact_store.find_fact_id(tx, fact, agent_id=ctx.agent_id)
-            await fact_store.supersede(tx, memory_id, by_fact=fact_id, ctx=ctx)
-            self._publish("memory.superseded", memory_id, superseded_by=str(fact_id))
-            return fact_id
+            yield tx, ctx, memory_id, fact
 
     async def retract(self, memory_ref: str) -> None:
         """Mark a fact as never true (retracted), so that no context shows it."""

@@ -13,8 +13,9 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_merges import merge_duplicates
+from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext, review
-from newton.heart.lifecycle.transition_rules import may_supersede
+from newton.heart.speakers import may_supersede
 from newton.memory import store
 from newton.memory.memory import Trust
 from newton.memory.store import LinkType
@@ -164,3 +165,12 @@ async def settle(tx: Tx, pair: FactPair, settlement: Settlement, *, ctx: Lifecyc
     else:
         await store.add_links(tx, "compatible", [(pair.first_id, pair.second_id)], ctx=ctx)
         await review(tx, ctx, "fact", [newer, older])
+
+
+async def contest(tx: Tx, older_id: UUID, newer: NewFact, *, ctx: LifecycleContext) -> UUID:
+    """Store a fact beside one that it contradicts, so that both are unsettled; return the id of the stored fact."""
+    await fact_store.add_facts(tx, [newer], ctx=ctx)
+    newer_id = await fact_store.find_fact_id(tx, newer, agent_id=ctx.agent_id)
+    await store.add_links(tx, "contradicts", [(newer_id, older_id)], ctx=ctx)
+    await review(tx, ctx, "fact", [newer_id, older_id])
+    return newer_id

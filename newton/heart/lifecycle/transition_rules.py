@@ -9,11 +9,10 @@ from itertools import combinations
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.heart.speakers import may_supersede
 from newton.memory.memory import (
     ARCHIVED,
     PAST_STATES,
-    PERSON_TIERS,
-    TRUST_TIERS,
     ShortForms,
     TokenCounter,
     Trust,
@@ -208,17 +207,6 @@ def plan_facts(
             event, reason = _describe_transition(fact, target, releases=releases)
             steps.append(PlannedTransition(fact.memory_id, event, fact.state, target.state, reason, releases))
     return steps
-
-
-def may_supersede(trust: Trust, *, known: Trust, is_confirmed: bool) -> bool:
-    """Return whether a statement of this trust may supersede a fact of trust `known` without a decision by a person.
-
-    A statement by a person may supersede any fact. Another statement may supersede neither a fact of higher trust nor
-    one that a person confirmed.
-    """
-    if trust in PERSON_TIERS:
-        return True
-    return not is_confirmed and TRUST_TIERS.index(trust) <= TRUST_TIERS.index(known)
 
 
 def find_successors(facts: Sequence[FactEvidence], *, now: datetime) -> dict[UUID, FactEvidence]:

@@ -8,7 +8,6 @@ from datetime import date
 
 from newton.heart.facts.conflicts import concerns_safety
 from newton.heart.identity.user_names import find_names
-from newton.heart.lifecycle.transition_rules import may_supersede
 from newton.heart.reconciliation.authority import check_hidden, find_off_record, lifts_wish
 from newton.heart.reconciliation.derived_days import parse_when
 from newton.heart.reconciliation.known_checks import check_known, is_denied
@@ -30,6 +29,7 @@ from newton.heart.reconciliation.reconciling_types import (
     Weakening,
 )
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
+from newton.heart.speakers import may_supersede
 from newton.heart.statements.statement_selection import select_statements
 from newton.memory.memory import TRUST_TIERS
 from newton.text.questions import is_only_question

@@ -120,6 +120,7 @@ async def list_proposals(caller: "OperationCaller") -> ItemList[ProposedLine]:
 @operation(
     "POST /v1/identity/proposals",
     "adds",
+    act="propose",
     name="propose_identity",
     command="identity propose",
     text=_format_proposed,
@@ -137,6 +138,7 @@ async def propose_line(caller: "OperationCaller", section: Section, text: LineTe
 @operation(
     "POST /v1/identity/proposals/{line_id}/accept",
     "changes",
+    act="govern",
     command="identity accept",
     scope="admin",
     text=lambda accepted: f"Added to the identity: {accepted.text}",
@@ -153,6 +155,7 @@ async def accept_proposal(caller: "OperationCaller", line_id: LineRef) -> Accept
 @operation(
     "POST /v1/identity/proposals/{line_id}/reject",
     "destroys",
+    act="govern",
     command="identity reject",
     text=lambda rejected: f"Rejected: {rejected.text}",
     absent={"mcp": NOT_FOR_MODELS, "chat": "`/no` does it."},
@@ -169,6 +172,7 @@ async def reject_proposal(caller: "OperationCaller", line_id: LineRef) -> Withdr
 @operation(
     "POST /v1/identity/lines",
     "adds",
+    act="govern",
     command="identity add",
     scope="admin",
     text=_says("Line added.", "The identity has this line already"),
@@ -193,6 +197,7 @@ async def add_line(
 @operation(
     "PATCH /v1/identity/lines/{line_id}",
     "changes",
+    act="govern",
     command="identity change",
     scope="admin",
     text=_says("Line changed.", "The line has this text already"),
@@ -216,6 +221,7 @@ async def change_line(
 @operation(
     "DELETE /v1/identity/lines/{line_id}",
     "destroys",
+    act="govern",
     command="identity remove",
     text=lambda removed: f"Removed: {removed.text}",
     absent=FOR_PERSONS,
@@ -232,6 +238,7 @@ async def remove_line(caller: "OperationCaller", line_id: LineRef, *, reason: Ve
 @operation(
     "POST /v1/identity/lines/{line_id}/erase",
     "destroys",
+    act="govern",
     command="identity erase",
     question="Permanently erase the text of this line?",
     text=lambda _: "Text of the line erased. Messages that contain the text remain; `newton forget` deletes them.",
@@ -274,6 +281,7 @@ async def list_versions(caller: "OperationCaller") -> ItemList[IdentityVersionIn
 @operation(
     "POST /v1/identity/rollback",
     "changes",
+    act="govern",
     command="identity rollback",
     scope="admin",
     text=_format_rollback,

@@ -63,6 +63,7 @@ async def list_permissions(caller: "OperationCaller") -> ItemList[ToolPermission
 @operation(
     "DELETE /v1/permissions/{permission_id}",
     "destroys",
+    act="govern",
     command="permissions revoke",
     text=lambda revoked: f"Revoked: {revoked.server} {revoked.tool} is no longer {VERDICTS[revoked.verdict]}.",
     absent=FOR_PERSONS,

@@ -47,6 +47,7 @@ async def list_projects(caller: "OperationCaller") -> ItemList[ProjectSummary]:
 @operation(
     "DELETE /v1/projects/{name}",
     "destroys",
+    act="govern",
     name="delete_project",
     command="projects delete",
     text=_format_deletion,

@@ -109,6 +109,7 @@ async def show_profile(
 @operation(
     "POST /v1/calibration/relevance/fit",
     "changes",
+    act="govern",
     command="profiles fit",
     scope="admin",
     text=_format_fit,
@@ -132,6 +133,7 @@ async def fit_relevance(
 @operation(
     "POST /v1/calibration/relevance/reset",
     "changes",
+    act="govern",
     command="profiles reset",
     scope="admin",
     text=lambda one: (

@@ -191,6 +191,7 @@ async def diff_artifact(
 @operation(
     "POST /v1/artifacts",
     "adds",
+    act="state",
     is_idempotent=True,
     absent={
         "cli": "`newton artifacts add FILE` stores a file.",
@@ -243,6 +244,7 @@ async def add_artifact(
 @operation(
     "DELETE /v1/artifacts",
     "destroys",
+    act="delete",
     command="artifacts delete",
     question="Permanently delete the artifact?",
     text=lambda result: f"Deleted {pluralize(result.deleted, 'version')}.",

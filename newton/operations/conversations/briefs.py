@@ -56,7 +56,9 @@ async def show_brief(
     return ItemList(items=await caller.briefs.list_items(session, only_open=not include_closed))
 
 
-@operation("POST /v1/sessions/{session:path}/brief", "changes", command="sessions close-item", text=_format_closed)
+@operation(
+    "POST /v1/sessions/{session:path}/brief", "changes", act="work", command="sessions close-item", text=_format_closed
+)
 async def close_brief_item(
     caller: "OperationCaller",
     session: SessionName,

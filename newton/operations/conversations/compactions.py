@@ -164,6 +164,7 @@ async def _compact(
 @operation(
     "POST /v1/sessions/{session:path}/compact",
     "changes",
+    act="work",
     name="compact",
     command="sessions compact",
     text=_format_report,
@@ -226,6 +227,7 @@ async def compaction_stats(
 @operation(
     "POST /v1/sessions/{session:path}/restore",
     "changes",
+    act="work",
     command="sessions expand",
     text=_format_restored,
     is_idempotent=True,

@@ -48,6 +48,7 @@ def _format_listed(injection: SessionInjection) -> str:
 @operation(
     "POST /v1/sessions/{session:path}/injections",
     "adds",
+    act="state",
     command="sessions inject",
     text=_format_injected,
     is_idempotent=True,
@@ -111,6 +112,7 @@ async def list_injections(caller: "OperationCaller", session: SessionName) -> It
 @operation(
     "DELETE /v1/sessions/{session:path}/injections/{injection_id}",
     "changes",
+    act="work",
     command="sessions eject",
     text=lambda ejected: f"Removed {_describe(ejected)}.",
 )

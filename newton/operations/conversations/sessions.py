@@ -161,6 +161,7 @@ async def list_messages(
 @operation(
     "POST /v1/sessions/{session:path}/branches",
     "adds",
+    act="work",
     command="sessions branch",
     text=attrgetter("text"),
     absent={
@@ -191,6 +192,7 @@ async def create_branch(
 @operation(
     "POST /v1/sessions",
     "adds",
+    act="work",
     is_idempotent=True,
     absent={
         "cli": "`chat --session NAME` creates it.",
@@ -209,6 +211,7 @@ async def create_session(caller: "OperationCaller", session: SessionName) -> Ses
 @operation(
     "POST /v1/sessions/{session:path}/close",
     "changes",
+    act="work",
     is_idempotent=True,
     job="extract",
     absent={

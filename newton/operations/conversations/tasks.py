@@ -61,7 +61,7 @@ async def show_path(caller: "OperationCaller", *, session: OwnSession = None) ->
     return ItemList(items=list_path(await (await caller.tasks(session)).tree()))
 
 
-@operation("POST /v1/tasks", "adds", command="tasks push", text=to_text, absent=ACTS)
+@operation("POST /v1/tasks", "adds", act="work", command="tasks push", text=to_text, absent=ACTS)
 async def push_task(
     caller: "OperationCaller",
     goal: Annotated[CleanText, Field(description="What is to be achieved, as one sentence.")],
@@ -91,7 +91,7 @@ async def push_task(
     return to_task_change(task, tree, [line, *(draw_changes(tree)[1:] if steps else ())])
 
 
-@operation("POST /v1/tasks/pop", "changes", command="tasks pop", text=to_text, absent=ACTS)
+@operation("POST /v1/tasks/pop", "changes", act="work", command="tasks pop", text=to_text, absent=ACTS)
 async def pop_task(
     caller: "OperationCaller",
     result: Annotated[
@@ -114,7 +114,7 @@ async def pop_task(
     return to_task_change(task, tree, [f"Task {task.number} is complete: {task.goal}", *format_path(tree)])
 
 
-@operation("POST /v1/tasks/block", "changes", command="tasks block", text=to_text, absent=ACTS)
+@operation("POST /v1/tasks/block", "changes", act="work", command="tasks block", text=to_text, absent=ACTS)
 async def block_task(
     caller: "OperationCaller",
     reason: Annotated[CleanText, Field(description="Why the task cannot continue, and what it waits for.")],
@@ -131,7 +131,7 @@ async def block_task(
     return to_task_change(task, tree, [line, *format_path(tree)])
 
 
-@operation("POST /v1/tasks/fail", "changes", command="tasks fail", text=to_text, absent=ACTS)
+@operation("POST /v1/tasks/fail", "changes", act="work", command="tasks fail", text=to_text, absent=ACTS)
 async def fail_task(
     caller: "OperationCaller",
     reason: Annotated[CleanText, Field(description="Why the task failed.")],
@@ -153,7 +153,15 @@ async def fail_task(
     return to_task_change(task, tree, [f"Task {task.number} failed: {task.goal}", *format_path(tree)])
 
 
-@operation("POST /v1/tasks/resume", "changes", command="tasks resume", text=to_text, is_idempotent=True, absent=ACTS)
+@operation(
+    "POST /v1/tasks/resume",
+    "changes",
+    act="work",
+    command="tasks resume",
+    text=to_text,
+    is_idempotent=True,
+    absent=ACTS,
+)
 async def resume_task(
     caller: "OperationCaller",
     number: Annotated[

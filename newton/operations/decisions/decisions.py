@@ -138,7 +138,12 @@ async def show_decision(caller: "OperationCaller", decision_id: DecisionRef) -> 
 
 
 @operation(
-    "POST /v1/decisions/{decision_id}/thoughts", "adds", name="think", command="think", text=lambda _: "Thought added."
+    "POST /v1/decisions/{decision_id}/thoughts",
+    "adds",
+    act="state",
+    name="think",
+    command="think",
+    text=lambda _: "Thought added.",
 )
 async def add_thought(
     caller: "OperationCaller",
@@ -155,6 +160,7 @@ async def add_thought(
 @operation(
     "POST /v1/decisions/{decision_id}/done",
     "changes",
+    act="work",
     name="done",
     command="done",
     text=lambda _: "The decision is marked as done. Record the outcome with `newton review`.",
@@ -171,6 +177,7 @@ async def mark_done(caller: "OperationCaller", decision_id: DecisionRef) -> Deci
 @operation(
     "POST /v1/decisions/{decision_id}/review",
     "changes",
+    act="state",
     name="review",
     command="review",
     text=lambda review: f"Reviewed: {review.outcome}.",
@@ -198,6 +205,7 @@ async def review_decision(
 @operation(
     "POST /v1/decisions/{decision_id}/amendments",
     "adds",
+    act="state",
     command="decisions amend",
     text=lambda _: "Decision amended.",
     absent={"mcp": NOT_FOR_MODELS},
@@ -225,12 +233,18 @@ async def amend_decision(
     return DecisionChange(decision_id=await caller.decisions.amend(decision_id, amendment))
 
 
+async def _list_superseded(_: object, *, other_id: str, type: str, **__: object) -> list[str]:
+    return [other_id] if type == "supersedes" else []
+
+
 @operation(
     "POST /v1/decisions/{decision_id}/links",
     "adds",
+    act="displace",
     command="decisions link",
     text=lambda _: "Decisions linked.",
     absent={"mcp": NOT_FOR_MODELS},
+    list_targets=_list_superseded,
 )
 async def link_decisions(
     caller: "OperationCaller",
@@ -254,6 +268,7 @@ async def link_decisions(
 @operation(
     "POST /v1/decisions/{decision_id}/erase",
     "destroys",
+    act="delete",
     command="decisions erase",
     text=_format_erased,
     question="Permanently erase the text of this decision?",

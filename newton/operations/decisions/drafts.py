@@ -132,6 +132,10 @@ async def check_guardrails(
     return GuardrailCheck(guardrails=(await caller.decisions.check_guardrails(draft))[1])
 
 
+async def _list_superseded(_: object, *, supersedes: Sequence[str], **__: object) -> Sequence[str]:
+    return supersedes
+
+
 async def _evaluate(
     caller: "OperationCaller", *, description: str, confidence: float, supersedes: object, session: object, **given: Any
 ) -> CheckedDraft:
@@ -141,6 +145,7 @@ async def _evaluate(
 @operation(
     "POST /v1/decisions",
     "adds",
+    act="displace",
     name="decide",
     command="decide",
     text=format_recorded,
@@ -149,6 +154,7 @@ async def _evaluate(
         *("stakes", "category", "supersedes", "look_again_at", "session"),
     ),
     prepare=_evaluate,
+    list_targets=_list_superseded,
 )
 async def record_decision(
     caller: "OperationCaller",

@@ -54,6 +54,7 @@ async def list_attributes(caller: "OperationCaller") -> ItemList[FactAttribute]:
 @operation(
     "PUT /v1/attributes/{name}",
     "changes",
+    act="govern",
     command="attributes set",
     text=_format_declared,
     is_idempotent=True,

@@ -71,6 +71,7 @@ def _format_change(result: BulkResult) -> str:
 @operation(
     "POST /v1/memories/bulk",
     "destroys",
+    act="delete",
     command="bulk",
     text=_format_change,
     absent={

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from newton.heart.facts.conflicts import FactPair, FactVersion, PairPosition, Settlement
 from newton.memory.lookup import short_id
-from newton.memory.memory import PERSON_TIERS
 from newton.operations.cursors import decode_cursor, encode_cursor, invalid_cursor_error
 from newton.operations.declaration import operation
 from newton.operations.fields import Cursor, Limit, MemoryRef
@@ -89,7 +88,21 @@ async def list_conflict_page(service: "ConflictService", *, limit: int, cursor: 
     return CountedPage(items=items, next=following, count=count)
 
 
-@operation("POST /v1/conflicts/{memory_id}/settle", "changes", command="conflicts settle", text=_format_settled)
+async def _list_losers(caller: "OperationCaller", memory_id: str, keep: Settlement) -> list[str]:
+    """Return the ids of the facts that do not stay as they are."""
+    pairs = await caller.conflicts.list_of(memory_id)
+    older, newer = [one.older.memory_id.hex for one in pairs], [one.newer.memory_id.hex for one in pairs]
+    return older if keep == "newer" else newer if keep == "older" else [*older, *newer]
+
+
+@operation(
+    "POST /v1/conflicts/{memory_id}/settle",
+    "changes",
+    act="end",
+    command="conflicts settle",
+    text=_format_settled,
+    list_targets=_list_losers,
+)
 async def settle_conflict(
     caller: "OperationCaller",
     memory_id: MemoryRef,
@@ -103,11 +116,11 @@ async def settle_conflict(
 ) -> SettledConflicts:
     """Settle the conflicts of a fact as a person decided: keep the newer fact, the older one or both, or merge them.
 
-    Only a person can replace a fact that is confirmed, marked as core, or related to safety.
+    Only a person can settle those of what a person said, of core facts, and of facts related to safety.
 
     Example: newton conflicts settle 3f9c2a71 newer
     """
-    pairs = await caller.conflicts.settle(memory_id, keep, by_person=caller.trust in PERSON_TIERS)
+    pairs = await caller.conflicts.settle(memory_id, keep)
     items = [SettledPair(newer=one.newer.memory_id, older=one.older.memory_id) for one in pairs]
     return SettledConflicts(keep=keep, items=items)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -11,7 +11,7 @@ from newton.agent.field_types import CleanText, Timestamp
 from newton.brain.drafts import Verdict
 from newton.memory.lookup import short_id
 from newton.operations.declaration import operation
-from newton.operations.fields import MemoryRef
+from newton.operations.fields import CitedLine, MemoryRef
 
 if TYPE_CHECKING:
     from newton.operations.caller import OperationCaller
@@ -46,10 +46,11 @@ class RetractedFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupersededFact:
-    """The ids of the old and the new fact."""
+    """The ids of the old and the new fact. They are `unsettled` if only a person may replace the old one."""
 
     memory_id: UUID
     superseded_by: UUID
+    status: Literal["superseded", "unsettled"] = "superseded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,13 @@ def _format_outcome(episode: EpisodeOutcome) -> str:
     return f"The outcome of {short_id(episode.memory_id)} is {episode.outcome}."
 
 
+def _format_superseded(fact: SupersededFact) -> str:
+    newer = short_id(fact.superseded_by)
+    if fact.status == "superseded":
+        return f"Superseded by {newer}."
+    return f"Both facts stay until a person settles it: `newton conflicts settle {newer} newer`"
+
+
 async def list_state_changes(caller: "OperationCaller", since: datetime) -> list[StateChange]:
     """Return the state changes that this call made since a time before it."""
     return [
@@ -84,12 +92,13 @@ async def list_state_changes(caller: "OperationCaller", since: datetime) -> list
 @operation(
     "POST /v1/memories/{memory_id}/confirm",
     "changes",
+    act="confirm",
     name="confirm",
     command="confirm",
     text=_format_confirmed,
     is_idempotent=True,
 )
-async def confirm_fact(caller: "OperationCaller", memory_id: MemoryRef) -> ConfirmedFact:
+async def confirm_fact(caller: "OperationCaller", memory_id: MemoryRef, *, line: CitedLine = None) -> ConfirmedFact:
     """Confirm that a fact is true. Confirmed facts rank higher in searches. One confirmation per day counts.
 
     Three independent confirmations make it a core (established) fact.
@@ -105,9 +114,11 @@ async def confirm_fact(caller: "OperationCaller", memory_id: MemoryRef) -> Confi
 @operation(
     "POST /v1/memories/{memory_id}/supersede",
     "adds",
+    act="displace",
     name="supersede",
     command="supersede",
-    text=lambda fact: f"Superseded by {short_id(fact.superseded_by)}.",
+    text=_format_superseded,
+    names_commands=True,
 )
 async def supersede_fact(
     caller: "OperationCaller",
@@ -115,23 +126,31 @@ async def supersede_fact(
     content: Annotated[CleanText, Field(description="The fact that is true now, as one sentence.")],
     *,
     at: Annotated[Timestamp | None, Field(description="When the new fact became true. Default: now.")] = None,
+    line: CitedLine = None,
 ) -> SupersededFact:
     """Replace a fact that was true until now by a newer one with the same subject and attribute.
+
+    What a person said is replaced only by a person, or with the `line` in which they say so. Otherwise both facts stay,
+    as unsettled, until a person settles it.
 
     Example: newton supersede 3f9c2a71 "Ana lives in Bergen"
     """
     found = await caller.curation.resolve(memory_id)
+    if caller.is_contested:
+        newer = await caller.curation.contest(found.hex, content, at=at)
+        return SupersededFact(memory_id=found, superseded_by=newer, status="unsettled")
     return SupersededFact(memory_id=found, superseded_by=await caller.curation.supersede(found.hex, content, at=at))
 
 
 @operation(
     "POST /v1/memories/{memory_id}/retract",
     "changes",
+    act="end",
     name="retract",
     command="retract",
     text=lambda fact: "Fact retracted." + _format_changes(fact.changes),
 )
-async def retract_fact(caller: "OperationCaller", memory_id: MemoryRef) -> RetractedFact:
+async def retract_fact(caller: "OperationCaller", memory_id: MemoryRef, *, line: CitedLine = None) -> RetractedFact:
     """Retract a fact that was never true. If it had replaced another fact, that one becomes current again.
 
     Example: newton retract 3f9c2a71
@@ -145,6 +164,7 @@ async def retract_fact(caller: "OperationCaller", memory_id: MemoryRef) -> Retra
 @operation(
     "POST /v1/memories/{memory_id}/outcome",
     "changes",
+    act="state",
     command="outcome",
     text=_format_outcome,
     is_idempotent=True,

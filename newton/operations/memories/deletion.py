@@ -11,7 +11,7 @@ from newton.agent.field_types import CleanText
 from newton.memory.forgetting import ForgetPlan
 from newton.memory.lookup import RelatedMemory, short_id
 from newton.operations.declaration import operation
-from newton.operations.fields import MemoryRef, PlanToken
+from newton.operations.fields import CitedLine, MemoryRef, PlanToken
 
 if TYPE_CHECKING:
     from newton.operations.caller import OperationCaller
@@ -48,10 +48,11 @@ def _format_related(head: str, memories: Sequence[RelatedMemory]) -> str:
 @operation(
     "DELETE /v1/memories/{memory_id}",
     "destroys",
+    act="delete",
     name="forget",
     command="forget",
     text=_format_forgotten,
-    core=("memory_id", "include_derived", "reason", "token"),
+    core=("memory_id", "include_derived", "reason", "token", "line"),
 )
 async def forget_memory(
     caller: "OperationCaller",
@@ -62,6 +63,7 @@ async def forget_memory(
         CleanText, Field(max_length=1_000, description="Why the memory is deleted. The reason stays stored.")
     ] = "requested",
     token: PlanToken = None,
+    line: CitedLine = None,
 ) -> ForgetPlan | ForgottenMemories:
     """Permanently delete a memory. Only the ids, the time and the reason are kept.
 

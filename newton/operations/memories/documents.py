@@ -103,7 +103,18 @@ async def show_document(
     return await caller.documents.get(document_id, first=first, limit=limit, only_current=not is_person)
 
 
-@operation("DELETE /v1/documents/{document_id:path}", "destroys", command="documents delete", text=_format_deletion)
+async def _list_passages(caller: "OperationCaller", document_id: str, **_: object) -> list[str]:
+    return [one.memory_id.hex for one in (await caller.documents.get(document_id, limit=1)).passages]
+
+
+@operation(
+    "DELETE /v1/documents/{document_id:path}",
+    "destroys",
+    act="delete",
+    command="documents delete",
+    text=_format_deletion,
+    list_targets=_list_passages,
+)
 async def delete_document(
     caller: "OperationCaller",
     document_id: DocumentRef,

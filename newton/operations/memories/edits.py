@@ -44,6 +44,7 @@ def _format_edited(memory: EditedMemory) -> str:
 @operation(
     "PATCH /v1/memories/{memory_id}",
     "changes",
+    act="govern",
     command="edit",
     text=_format_edited,
     is_idempotent=True,

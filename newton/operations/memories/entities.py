@@ -142,6 +142,7 @@ def _format_relations(effect: str, relations: Sequence[EntityRelation]) -> list[
 @operation(
     "POST /v1/entities/{name:path}/merge",
     "destroys",
+    act="govern",
     command="entities merge",
     text=_format_merge,
     absent={

@@ -41,7 +41,7 @@ FieldPaths = Annotated[tuple[str, ...], build_validator(item_value.clean_fields)
 Offset = Annotated[int, Field(ge=0, le=1_000_000, description="Number of results to skip.")]
 
 
-@operation("PUT /v1/items", "adds", absent=FOR_PROGRAMS)
+@operation("PUT /v1/items", "adds", act="state", absent=FOR_PROGRAMS)
 async def put_item(
     caller: "OperationCaller",
     namespace: Namespace,
@@ -85,7 +85,7 @@ async def item(caller: "OperationCaller", namespace: Namespace, key: Key) -> Sto
     return found or _refuse(namespace, key)
 
 
-@operation("DELETE /v1/items", "destroys", absent=FOR_PROGRAMS)
+@operation("DELETE /v1/items", "destroys", act="delete", absent=FOR_PROGRAMS)
 async def delete_item(caller: "OperationCaller", namespace: Namespace, key: Key) -> DeletedItem:
     """Permanently delete an item with the memories of its present and past texts.
 

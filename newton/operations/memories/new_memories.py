@@ -21,6 +21,7 @@ async def _process(caller: "OperationCaller", *, since: datetime) -> None:
 @operation(
     "POST /v1/memories/process",
     "changes",
+    act="work",
     name="process",
     is_idempotent=True,
     absent={

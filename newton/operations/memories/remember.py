@@ -89,9 +89,9 @@ async def _report(
     **_: object,
 ) -> RememberedMemory:
     """Return the result with its effects on other facts, which a comparison after the write finds."""
-    if caller.trust in PERSON_TIERS:
-        warning = await caller.gate.check_write("\n".join([*([title] if title else []), content]), trust=caller.trust)
-        stored = replace(stored, warning=warning)
+    if caller.is_person:  # its result has the warning; that of a model's tool is a field beside the result
+        check = await caller.gate.check("\n".join([*([title] if title else []), content]), "action", dry_run=True)
+        stored = replace(stored, warning=check.message if check.matches else None)
     stored = replace(stored, embedder_error=embedder_error)
     if stored.kind == "episode" or stored.memory_id is None:
         return stored
@@ -107,6 +107,7 @@ async def _report(
 @operation(
     "POST /v1/memories",
     "adds",
+    act="state",
     name="remember",
     command="remember",
     text=format_remembered,

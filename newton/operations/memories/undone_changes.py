@@ -39,6 +39,7 @@ async def _add_texts(
 @operation(
     "POST /v1/memories/undo",
     "changes",
+    act="end",
     text=lambda one: f"{one.effect}: {one.text}",
     empty="Nothing was changed.",
     absent={"cli": "`newton retract` takes back one fact.", "mcp": "`retract` takes back one fact."},

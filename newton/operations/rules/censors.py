@@ -102,7 +102,7 @@ async def list_censors(caller: "OperationCaller") -> ItemList[CensorSummary]:
     return ItemList(items=await caller.censors.list_censors())
 
 
-@operation("POST /v1/censors", "adds", command="censors add", text=_format_added, is_idempotent=True)
+@operation("POST /v1/censors", "adds", act="rule", command="censors add", text=_format_added, is_idempotent=True)
 async def add_censor(
     caller: "OperationCaller",
     trigger: Annotated[
@@ -182,6 +182,7 @@ def _says(changed: str, unchanged: str = "") -> Callable[[CensorChange], str]:
 @operation(
     "POST /v1/censors/{censor_id}/approve",
     "changes",
+    act="govern",
     command="censors approve",
     scope="admin",
     text=_says("Censor approved.", "The censor needs no approval"),
@@ -195,9 +196,22 @@ async def approve_censor(caller: "OperationCaller", censor_id: CensorRef) -> Cen
     return await caller.censors.approve(censor_id)
 
 
-@operation("POST /v1/censors/{censor_id}/retire", "destroys", command="censors retire", text=_says("Censor retired."))
+async def _list_retired(_: object, *, censor_id: str) -> list[str]:
+    return [censor_id]
+
+
+@operation(
+    "POST /v1/censors/{censor_id}/retire",
+    "destroys",
+    act="end",
+    command="censors retire",
+    text=_says("Censor retired."),
+    list_targets=_list_retired,
+)
 async def retire_censor(caller: "OperationCaller", censor_id: CensorRef) -> CensorChange:
     """Retire a censor (a prohibition) permanently: it no longer matches any text, and stays in the list.
+
+    A model can only withdraw what it proposed.
 
     Example: newton censors retire 3f9c2a71
     """
@@ -207,9 +221,11 @@ async def retire_censor(caller: "OperationCaller", censor_id: CensorRef) -> Cens
 @operation(
     "POST /v1/censors/{censor_id}/false-positive",
     "destroys",
+    act="govern",
     name="false_positive",
     command="censors false-positive",
     text=_says("False positive recorded."),
+    absent={"mcp": NOT_FOR_MODELS},
 )
 async def report_false_positive(caller: "OperationCaller", censor_id: CensorRef) -> CensorChange:
     """Report the last match of a censor (a prohibition) as a false positive.
@@ -225,8 +241,10 @@ async def report_false_positive(caller: "OperationCaller", censor_id: CensorRef)
 @operation(
     "POST /v1/censors/{censor_id}/relax",
     "destroys",
+    act="govern",
     command="censors relax",
     text=_says("Relaxed: the censor only warns from now on.", "The censor does not block"),
+    absent={"mcp": NOT_FOR_MODELS},
 )
 async def relax_censor(
     caller: "OperationCaller",

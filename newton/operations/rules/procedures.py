@@ -80,6 +80,7 @@ def _format_approved(change: ProcedureChange) -> str:
 @operation(
     "POST /v1/procedures/{name}/approve",
     "changes",
+    act="govern",
     command="procedures approve",
     scope="admin",
     text=_format_approved,
@@ -97,7 +98,18 @@ def _format_dismissed(change: ProcedureChange) -> str:
     return f"Dismissed {change.name}." if change.changed else f"{change.name} was not waiting for approval."
 
 
-@operation("POST /v1/procedures/{name}/dismiss", "destroys", command="procedures dismiss", text=_format_dismissed)
+async def _list_dismissed(caller: "OperationCaller", name: str, **_: object) -> list[str]:
+    return [(await caller.procedures.get(name)).memory_id.hex]
+
+
+@operation(
+    "POST /v1/procedures/{name}/dismiss",
+    "destroys",
+    act="end",
+    command="procedures dismiss",
+    text=_format_dismissed,
+    list_targets=_list_dismissed,
+)
 async def dismiss_procedure(
     caller: "OperationCaller",
     name: ProcedureName,
@@ -114,6 +126,7 @@ async def dismiss_procedure(
 @operation(
     "POST /v1/procedures/{name}/outcomes",
     "adds",
+    act="work",
     name="procedure_outcome",
     command="procedures record-outcome",
     text=lambda _: "Outcome recorded.",
@@ -134,6 +147,7 @@ async def record_procedure_outcome(
 @operation(
     "POST /v1/procedures/{name}/uses",
     "adds",
+    act="work",
     name="procedure_use",
     command="procedures record-use",
     text=lambda _: "One use of the procedure is recorded.",

@@ -12,6 +12,7 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
+from newton.heart.speakers import Speaker
 from newton.ids import new_id
 from newton.runtime.access.token_text import decode, encode
 
@@ -32,6 +33,7 @@ class AgentToken(NamedTuple):
 
     `max_users` is how many users with a memory of their own the agent may have for this token to add one; None stands
     for `MAX_USERS`.
+    `speaker` is who talks through it: a person, an app that relays persons, or a model.
     """
 
     token_id: UUID
@@ -43,6 +45,7 @@ class AgentToken(NamedTuple):
     used_at: datetime | None
     users: UserPolicy | None
     max_users: int | None
+    speaker: Speaker
 
 
 class TokenClaims(NamedTuple):
@@ -59,6 +62,7 @@ class TokenClaims(NamedTuple):
     users: UserPolicy | None = None
     first_user: bytes | None = None
     name: str = ""
+    speaker: Speaker = "app"
 
 
 class TokenDraft(NamedTuple):
@@ -69,6 +73,7 @@ class TokenDraft(NamedTuple):
     expires_at: datetime | None = None
     users: UserPolicy | None = None
     max_users: int | None = None
+    speaker: Speaker = "app"
 
 
 async def create_token(tx: Tx, draft: TokenDraft, *, agent_id: UUID, now: datetime) -> str:

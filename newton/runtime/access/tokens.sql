@@ -1,6 +1,6 @@
--- name: insert_token(agent_id, token_id, name, scope, hash, now, expires_at, users, max_users)
-insert into runtime.tokens (agent_id, token_id, name, scope, hash, created_at, expires_at, users, max_users)
-select $1, $2, $3, $4, $5, $6, $7, $8, $9
+-- name: insert_token(agent_id, token_id, name, scope, hash, now, expires_at, users, max_users, speaker)
+insert into runtime.tokens (agent_id, token_id, name, scope, hash, created_at, expires_at, users, max_users, speaker)
+select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10
 where not exists (
     select from runtime.tokens
     where agent_id = $1 and name = $3 and revoked_at is null and (expires_at is null or expires_at > $6)
@@ -8,11 +8,11 @@ where not exists (
 returning token_id;
 
 -- name: authenticate(agent_id, token_id, hash, now)
-select agent, scope, users, first_user, name
+select agent, scope, users, first_user, name, speaker
 from runtime.authenticate_token($1, $2, $3, $4);
 
 -- name: list_tokens(agent_id)
-select token_id, name, scope, created_at, expires_at, revoked_at, used_at, users, max_users
+select token_id, name, scope, created_at, expires_at, revoked_at, used_at, users, max_users, speaker
 from runtime.tokens
 where agent_id = $1
 order by created_at, token_id;

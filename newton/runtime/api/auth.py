@@ -9,6 +9,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from newton.deadline import DEFAULT_TIMEOUT_SECONDS, MAX_TIMEOUT_SECONDS, RequestDeadline
 from newton.errors import ForbiddenError, InputError, UnauthorizedError
+from newton.heart.speakers import TRUST_OF_SPEAKER, Speaker
 from newton.memory import hygiene
 from newton.memory.memory import Trust
 from newton.runtime.access import operator_token, tokens
@@ -62,8 +63,13 @@ class AuthenticatedCaller:
         return self.deadline.accept_partial() if self.has_own_timeout else None
 
     @property
+    def speaker(self) -> Speaker:
+        """Return who speaks through the token: the operator's token is a person's."""
+        return self.claims.speaker if self.claims else "person"
+
+    @property
     def newton(self) -> AgentServices:
-        """Return the services of the agent whose memory the request uses.
+        """Return the services of the agent whose memory the request uses, with the trust of the speaker.
 
         Raises InputError if the token keeps a memory for each user and the request names no user.
         """
@@ -73,7 +79,8 @@ class AuthenticatedCaller:
                 hint="Send the header X-Newton-User, or `user` in a request of the OpenAI protocol.",
                 param="user",
             )
-        return self.selected or self.token_agent
+        newton = self.selected or self.token_agent
+        return newton if self.speaker != "model" else newton.with_trust(TRUST_OF_SPEAKER["model"])
 
     @property
     def needs_user(self) -> bool:
@@ -133,7 +140,7 @@ class AuthenticatedCaller:
     @property
     def max_trust(self) -> Trust:
         """Return the highest trust level that texts of the caller may get."""
-        return "operator" if self.is_operator else "user"
+        return "operator" if self.is_operator else TRUST_OF_SPEAKER[self.speaker]
 
     @property
     def is_operator(self) -> bool:
@@ -151,6 +158,11 @@ class AuthenticatedCaller:
         """Raise ForbiddenError with `reason` as its message unless the token is the operator's."""
         if not self.is_operator:
             raise ForbiddenError(reason, hint="Send the operator's token.")
+
+    def require_person(self, reason: str) -> None:
+        """Raise ForbiddenError with `reason` as its message if a model speaks through the token."""
+        if self.speaker == "model":
+            raise ForbiddenError(reason, hint="Ask the person to do it.")
 
     def has_scope(self, scope: TokenScope) -> bool:
         return SCOPES.index(self.scope) >= SCOPES.index(scope)

@@ -134,7 +134,11 @@ async def _respond(
         if getattr(given, name) is not None:
             sender.require_scope(scope)
     caller = OperationCaller(
-        newton=sender.newton, origin=ORIGIN, trust="user", author=sender.author, deadline=sender.deadline
+        newton=sender.newton,
+        origin=ORIGIN,
+        speaker=sender.speaker,
+        author=sender.author,
+        deadline=sender.deadline,
     )
     keyed = key and IdempotentRequest(caller.scope.agent_id, key, await hash_request(request))
     recorder = RequestRecorder(caller=caller, request=keyed or None, operation=operation)

@@ -117,7 +117,7 @@ class LocalAgent:
         await self.newton.artifacts(self.origin).add(session, name, read.text)
 
     async def run_operation(self, operation: Operation, arguments: Mapping[str, object]) -> object:
-        caller = OperationCaller(newton=self.newton, origin=self.origin, trust="user")
+        caller = OperationCaller(newton=self.newton, origin=self.origin, speaker="person")
         return (await run_operation(operation, parse_arguments(operation, arguments), caller)).result
 
     @property

@@ -214,7 +214,7 @@ async def _run(operation: "Operation", arguments: Mapping[str, object], options:
         caller = OperationCaller(
             newton=newton,
             origin=ORIGIN,
-            trust="user",
+            speaker="person",
             deadline=start_deadline(options.timeout),
             on_event=print_progress,
         )

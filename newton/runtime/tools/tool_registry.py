@@ -97,7 +97,10 @@ async def run_tool(
         if options.session is not None and tool.takes_session and arguments.get("session") is None:
             arguments = {**arguments, "session": options.session}
         caller = OperationCaller(
-            newton=newton, origin=ORIGIN, deadline=options.deadline, connection_session=options.session
+            newton=newton.with_trust("agent"),
+            origin=ORIGIN,
+            deadline=options.deadline,
+            connection_session=options.session,
         )
         with redaction_tally() as redacted:
             result = await tool.run(caller, parse_input(tool.input_model, json.dumps(arguments)))
@@ -125,7 +128,7 @@ def _writer(
 
     async def run_checked(caller: OperationCaller, tool_input: ToolInput) -> ToolResult:
         gate = caller.newton.action_gate(caller.origin)
-        warning = await gate.check_write(tool_input.all_text(), trust=caller.trust)
+        warning = await gate.check_write(tool_input.all_text())
         result = await run(caller, tool_input)
         return result._replace(fields={**result.fields, "warning": warning}) if warning else result
 

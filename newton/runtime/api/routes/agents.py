@@ -10,6 +10,7 @@ from pydantic import Field
 from newton.agent.field_types import Name
 from newton.agent.inventory.agent_overview import AgentInventory, AgentOverview
 from newton.agent.llm.failing_models import list_failing_models
+from newton.heart.speakers import Speaker
 from newton.memory import hygiene
 from newton.memory.memory import Kind
 from newton.operations.results import ItemList
@@ -124,6 +125,7 @@ class TokenInfo(ResponseModel):
 
     agent: str
     scope: TokenScope
+    speaker: Speaker
     model: str | None
     failing_models: list[FailingModelInfo]
 
@@ -205,6 +207,7 @@ async def get_token_info(caller: ReadAccess) -> TokenInfo:
     return TokenInfo(
         agent=agent.settings.agent,
         scope=caller.scope,
+        speaker=caller.speaker,
         model=agent.chat_model.name if agent.chat_model else None,
         failing_models=[FailingModelInfo.from_source(one) for one in failing],
     )

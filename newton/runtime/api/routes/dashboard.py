@@ -52,6 +52,7 @@ class ActivityResponse(ResponseModel):
 @router.post("/dashboard/links", status_code=201)
 async def create_dashboard_link(request: Request, caller: ReadAccess) -> DashboardLinkResponse:
     """Create a link that signs a browser in to the dashboard once. The browser may do what the token may do."""
+    caller.require_person("A model cannot open the dashboard.")
     sessions: BrowserSessions = request.app.state.browser_sessions
     grant = SignInGrant(
         token=request.app.state.operator_token if caller.token is None else caller.token,

@@ -103,6 +103,7 @@ async def import_memories(
 
     A file of `GET /v1/export` is imported completely or not at all, and only into an empty agent.
     """
+    caller.require_person("A model cannot import memories.")
     with tempfile.TemporaryDirectory(prefix="newton-") as folder:
         path = Path(folder) / "upload"
         with path.open("w+b") as file:

@@ -48,7 +48,7 @@ async def _ask_for_fields(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises InputError if the user does not want to record the decision.
     """
     async with open_agent(load_settings(given["agent"])) as newton:
-        caller = OperationCaller(newton=newton, origin="cli", trust="user")
+        caller = OperationCaller(newton=newton, origin="cli", speaker="person")
         frame = get_frame(newton.frames, given["frame"]) if given["frame"] else None
         category = given["category"] or (frame.category if frame else "process")
         stakes = given["stakes"] or (frame.default_stakes if frame else "medium")

@@ -7,6 +7,7 @@ from uuid import UUID
 from cyclopts import Parameter
 
 from newton.errors import InputError
+from newton.heart.speakers import Speaker
 from newton.memory import hygiene
 from newton.runtime.access import tokens
 from newton.runtime.access.tokens import MAX_USERS, AgentToken, TokenDraft, TokenScope, UserPolicy
@@ -28,6 +29,14 @@ async def create_token(
             help="Scope: read permits queries only; write also storing, deciding and chats; admin also deletions."
         ),
     ] = "write",
+    speaker: Annotated[
+        Speaker,
+        Parameter(
+            name="--for",
+            help="Who speaks through it: person (a person's own tool), app (a program through which persons talk) or"
+            " model (an agent; every word is its own).",
+        ),
+    ] = "app",
     days: Annotated[int | None, Parameter(help="Days until the token expires (default: it never expires).")] = None,
     per_user: Annotated[
         bool,
@@ -50,6 +59,8 @@ async def create_token(
     Without --per-user or --shared-users, a token is for one user: requests that name a second user are refused. With
     --project NAME, it is for this project of the agent alone.
 
+    Over MCP, every token speaks for a model. docs/tokens.md says which token to give to whom.
+
     Example: newton tokens create laptop --scope read --days 30
     """
     if per_user and shared_users:
@@ -63,7 +74,7 @@ async def create_token(
         now = newton.scope.now()
         expires_at = None if days is None else now + timedelta(days=days)
         async with newton.scope.transaction() as tx:
-            draft = TokenDraft(name, scope, expires_at, users, max_users)
+            draft = TokenDraft(name, scope, expires_at, users, max_users, speaker)
             text = await tokens.create_token(tx, draft, agent_id=newton.scope.agent_id, now=now)
     if json:
         formatting.print_json(
@@ -75,12 +86,13 @@ async def create_token(
                 "project": newton.scope.project,
                 "users": users,
                 "max_users": max_users,
+                "speaker": speaker,
                 "expires_at": _to_json_value(expires_at),
             }
         )
     else:
         say(text)
-        note = f", {USER_POLICIES[users]}" if users else ""
+        note = f", speaker {speaker}" + (f", {USER_POLICIES[users]}" if users else "")
         formatting.print_notice(f"Agent {settings.agent}, scope {scope}{note}. Store the token: it is not shown again.")
 
 
@@ -101,7 +113,8 @@ async def list_tokens(*, agent: AgentOption = None, json: JsonOption = False) ->
         used = f"used {one.used_at:%Y-%m-%d %H:%M}" if one.used_at else "never used"
         used += f"  {USER_POLICIES[one.users]}" if one.users else ""
         say(
-            f"{one.token_id.hex[-SHORT_ID_LENGTH:]}  {one.name:<20} {one.scope:<6} {_format_state(one, now):<22} {used}"
+            f"{one.token_id.hex[-SHORT_ID_LENGTH:]}  {one.name:<20} {one.scope:<6} {one.speaker:<6}"
+            f" {_format_state(one, now):<22} {used}"
         )
 
 

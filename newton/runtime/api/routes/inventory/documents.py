@@ -8,6 +8,7 @@ from pydantic import Field
 
 from newton.agent.document_inputs import UploadDocumentInput
 from newton.agent.services.ingest import ReadDocument
+from newton.memory.memory import lowest_trust
 from newton.runtime.api.base_models import ORIGIN, ResponseModel, with_example
 from newton.runtime.api.idempotency import WriteAction, replace_body
 from newton.runtime.wiring import AgentServices
@@ -43,16 +44,18 @@ class UploadDocumentResponse(ResponseModel):
 async def upload_document(body: UploadDocumentRequest, act: WriteAction) -> Response:
     """Store a document, or replace the passages of one that is stored. The job `embed` computes its vectors.
 
-    A document whose `source` is a tool or the web is not stored if a censor blocks its text.
+    It is not stored if a censor blocks its text, unless it is a person's own.
     """
     newton, warnings = act.caller.newton, list[str]()
-    scope = newton.scope.at(ORIGIN, None if body.source == "own" else body.source)
+    trust = newton.scope.trust if body.source == "own" else lowest_trust((newton.scope.trust, body.source))
+    scope = newton.scope.at(ORIGIN, trust)
 
     async def read(newton: AgentServices) -> ReadDocument:
         document = await newton.ingest(ORIGIN).read_upload(
             body.read_bytes(), name=body.name, ref=body.ref, title=body.title, encoding=body.encoding
         )
-        if warning := await newton.action_gate(ORIGIN).check_write(document.text, trust=scope.trust):
+        speaker = act.caller.speaker if body.source == "own" else "model"
+        if warning := await newton.action_gate(ORIGIN).check_write(document.text, by=speaker):
             warnings.append(warning)
         return document
 

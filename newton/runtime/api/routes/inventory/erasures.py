@@ -14,6 +14,8 @@ from newton.runtime.api.base_models import ORIGIN, RequestModel, ResponseModel, 
 from newton.runtime.api.idempotency import AdminAction
 from newton.runtime.wiring import AgentServices
 
+NOT_FOR_MODELS = "A model cannot erase a person."
+
 router = APIRouter(prefix="/v1/erasures", tags=["memories"])
 
 MAX_NAMES = 50
@@ -79,6 +81,7 @@ def count_records(plan: ErasurePlan) -> dict[str, int]:
 @router.post("/preview")
 async def preview_erasure(body: PreviewErasureRequest, caller: AdminAccess) -> ErasurePreviewResponse:
     """List everything that is stored about a person, under the given names and those that the memory states."""
+    caller.require_person(NOT_FOR_MODELS)
     plan = await caller.newton.erasure(ORIGIN).plan(body.subject, also=body.also)
     return ErasurePreviewResponse(
         names=list(plan.names),
@@ -92,6 +95,7 @@ async def preview_erasure(body: PreviewErasureRequest, caller: AdminAccess) -> E
 @router.post("", response_model=ErasureResponse)
 async def erase_person(body: ErasePersonRequest, act: AdminAction) -> Response:
     """Permanently erase everything about a person, as a preview listed it, and verify that nothing is left."""
+    act.caller.require_person(NOT_FOR_MODELS)
 
     async def work(newton: AgentServices) -> ErasureResponse:
         plan = await newton.erasure(ORIGIN).erase(body.subject, token=body.token, reason=body.reason, also=body.also)

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 
 from newton.agent.field_types import Name, Timestamp
+from newton.heart.speakers import Speaker
 from newton.operations.results import ItemList
 from newton.runtime.access import tokens
 from newton.runtime.access.tokens import MAX_USERS, TokenDraft, TokenScope, UserPolicy
@@ -40,6 +41,11 @@ class CreateTokenRequest(RequestModel):
         description="With `per_user`, the number of users of the agent up to which the token adds new ones. Default:"
         f" {MAX_USERS}. Each hour it adds at most 6 % of them.",
     )
+    speaker: Speaker = Field(
+        "app",
+        description="Who speaks through the token: `person` (a person's own tool), `app` (a program through which"
+        " persons talk) or `model` (an agent, whose every word is its own).",
+    )
 
 
 class AgentTokenInfo(ResponseModel):
@@ -54,6 +60,7 @@ class AgentTokenInfo(ResponseModel):
     used_at: datetime | None
     users: UserPolicy | None
     max_users: int | None
+    speaker: Speaker
 
 
 class CreateTokenResponse(ResponseModel):
@@ -65,6 +72,7 @@ class CreateTokenResponse(ResponseModel):
     agent: str
     users: UserPolicy | None
     max_users: int | None
+    speaker: Speaker
     expires_at: datetime | None
 
 
@@ -83,7 +91,7 @@ async def create_token(
 ) -> CreateTokenResponse:
     """Create a token for an agent. Only this response contains the token. Needs the operator's token."""
     newton = await _get_agent(name, request, caller)
-    draft = TokenDraft(body.name, body.scope, body.expires_at, body.users, body.max_users)
+    draft = TokenDraft(body.name, body.scope, body.expires_at, body.users, body.max_users, body.speaker)
     async with newton.scope.transaction() as tx:
         text = await tokens.create_token(tx, draft, agent_id=newton.scope.agent_id, now=newton.scope.now())
     return CreateTokenResponse.from_source(body, token=text, agent=name)

@@ -1,0 +1,175 @@
+"""Rulings on changes: the rule of authority, asked with what is stored and with the message that a change cites."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.agent.reconciliation.known_items import find_named_item, list_user_names
+from newton.agent.scope import AgentScope
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.dialogue import message_queues as queue
+from newton.dialogue.message_queues import DueSession
+from newton.errors import ConflictError, ForbiddenError, NotFoundError
+from newton.heart.facts.conflicts import concerns_safety
+from newton.heart.reconciliation.authority import find_authority, says_in_own_words
+from newton.heart.reconciliation.item_checks import check_items
+from newton.heart.reconciliation.line_statements import relate
+from newton.heart.reconciliation.prompt import number_batch
+from newton.heart.reconciliation.reconciling_types import (
+    KnownItem,
+    KnownKind,
+    NewLine,
+    Operation,
+    ProposedItem,
+    ReconcilingInput,
+)
+from newton.heart.speakers import TARGETED, Act, Ruling, Speaker, TargetStatement, decide
+from newton.memory.lookup import resolve_id
+from newton.memory.memory import PERSON_TIERS, Trust
+
+SQL = load("newton.agent.reconciliation", "rulings.sql")
+
+STATED_KINDS: tuple[KnownKind, ...] = ("fact", "procedure", "decision")
+_OPERATIONS: Mapping[Act, Operation] = {
+    "displace": "update",
+    "end": "retract",
+    "confirm": "confirm",
+    "delete": "retract",
+}
+
+CITE_HINT = (
+    "Ask the person to do it, or give the id of their message that says this, if the operation has the field `line`."
+)
+RULES_HINT = "Ask the person to do it. A model may only propose rules and lines of the identity."
+
+
+class MessagePlace(NamedTuple):
+    """The session and the position of a message."""
+
+    session_id: UUID
+    position: int
+
+
+async def load_lines_at(tx: Tx, place: MessagePlace, *, user_name: str, scope: AgentScope) -> tuple[NewLine, ...]:
+    """Return the message at a place after those before it, which count as read; nothing if there is no message."""
+    start = DueSession(
+        session_id=place.session_id,
+        ref="",
+        first_position=place.position,
+        reconciled_position=-1,
+        failed_readings=0,
+        recorded_at=scope.now(),
+    )
+    unread = await queue.load_lines(tx, start, user_name=user_name, agent_id=scope.agent_id)
+    cited = next((one for one in unread.lines if not one.is_read), None)
+    return (*(one for one in unread.lines if one.is_read), cited) if cited else ()
+
+
+def build_batch(
+    lines: tuple[NewLine, ...], known: tuple[KnownItem, ...], *, names: Sequence[str], scope: AgentScope
+) -> ReconcilingInput:
+    """Return the message that is the last of the lines, with the item that it may change, as a reconciliation."""
+    batch = ReconcilingInput(
+        user_name=names[0] if names else "",
+        aliases=tuple(names[1:]),
+        known=known,
+        lines=lines,
+        now=scope.now().astimezone(),
+    )
+    return number_batch(batch)
+
+
+class ProposedChange(NamedTuple):
+    """An act of a speaker on the memories `targets`, named by their ids or the ends of these.
+
+    `read` is the lowest trust of texts of others that a model was given, `line` the id of the message that the act
+    cites, and `text` what takes the place of a target.
+    """
+
+    act: Act
+    speaker: Speaker
+    read: Trust | None = None
+    targets: Sequence[str] = ()
+    line: str | None = None
+    text: str = ""
+
+
+async def rule_on(scope: AgentScope, change: ProposedChange) -> Ruling:
+    """Return the ruling on a change: the strictest of those on each target.
+
+    Raises ForbiddenError if the change is refused, and NotFoundError for an unknown target or message.
+    """
+    act, speaker, read = change.act, change.speaker, change.read
+    rulings = list[Ruling]()
+    if act in TARGETED and speaker != "person" and change.targets:
+        async with scope.transaction() as tx:
+            for memory_ref in change.targets:
+                target = await _read_target(tx, memory_ref, agent_id=scope.agent_id)
+                ruling = decide(act, speaker, target=target, read=read)
+                if ruling.verdict != "allowed" and change.line is not None:
+                    cited = await _verify_citation(tx, change, memory_ref, change.line, scope=scope)
+                    ruling = decide(act, speaker, target=target, cited=cited, read=read)
+                rulings.append(ruling)
+    rulings = rulings or [decide(act, speaker, read=read)]
+    ruling = next((one for one in rulings if one.verdict != "allowed"), rulings[0])
+    is_kept = ruling.verdict == "contested" and change.text  # without a text there is nothing to store beside it
+    if ruling.verdict == "refused" or (ruling.verdict == "contested" and not is_kept):
+        what = "This changes what a person said, and no message of theirs that you named says it."
+        raise ForbiddenError(
+            what if act in TARGETED else "Only a person may do this.", hint=CITE_HINT if act in TARGETED else RULES_HINT
+        )
+    return ruling
+
+
+async def _read_target(tx: Tx, memory_ref: str, *, agent_id: UUID) -> TargetStatement:
+    """Return what decides who may change a memory. Raises NotFoundError for an unknown one."""
+    memory_id = await resolve_id(tx, memory_ref, agent_id=agent_id)
+    row = await SQL["read_target"].fetch_one(tx, agent_id=agent_id, memory_id=memory_id)
+    assert row is not None, "the memory is found"
+    needs_person = row["kind"] == "fact" and (row["state"] == "CORE" or concerns_safety(row["text"]))
+    return TargetStatement(row["trust"], row["is_vouched"], needs_person)
+
+
+async def _verify_citation(
+    tx: Tx, change: ProposedChange, memory_ref: str, line: str, *, scope: AgentScope
+) -> Trust | None:
+    """Return the trust of the cited message if it is by a person and says the change of the memory, else None.
+
+    Raises NotFoundError if there is no such message.
+    """
+    scope, agent_id = scope.within(tx), scope.agent_id
+    line_id = await resolve_id(tx, line, agent_id=agent_id, kind="exchange")
+    target_id = await resolve_id(tx, memory_ref, agent_id=agent_id)
+    row = await SQL["find_place"].fetch_one(tx, agent_id=agent_id, memory_id=line_id)
+    names = await list_user_names(tx, scope)
+    place = MessagePlace(row["thread_id"], row["position"]) if row else None
+    lines = await load_lines_at(tx, place, user_name=names[0] if names else "", scope=scope) if place else ()
+    if not lines or lines[-1].memory_id != line_id:
+        return None
+    zone = scope.now().astimezone().tzinfo
+    try:
+        known = await find_named_item(scope, target_id.hex, lines, kinds=STATED_KINDS, zone=zone)
+    except (NotFoundError, ConflictError):  # it is no current statement
+        return None
+    batch = build_batch(lines, (known,), names=names, scope=scope)
+    return lines[-1].trust if _says(batch, change) else None
+
+
+def _says(batch: ReconcilingInput, change: ProposedChange) -> bool:
+    """Return whether the last line of the batch is by a person and says this change of the known item.
+
+    For a model that was given texts of others, the line must have all words of a new text.
+    """
+    line, known, act, text = batch.lines[-1], batch.known, change.act, change.text
+    if find_authority(batch, line.number, text, known) not in PERSON_TIERS:
+        return False
+    if act == "confirm" and relate(known[0].text, line.text, user_names=batch.user_names) != "contained":
+        return False
+    if act in ("end", "delete") and not says_in_own_words(batch, line, "", known):
+        return False
+    if change.read and text and not says_in_own_words(batch, line, text, known):
+        return False
+    item = ProposedItem(line=line.number, op=_OPERATIONS[act], ids=tuple(one.label for one in known), text=text)
+    kept = check_items([item], batch).kept
+    return bool(kept) and kept[0].text == text

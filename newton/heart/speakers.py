@@ -1,0 +1,99 @@
+"""The rule of authority: what a speaker may do to what is stored, and with which trust. Pure.
+
+A speaker is who talks through a token or a command: a person, an app that relays a person, or a model. The interface
+does not matter. A change of a stored statement has the authority of the person's message that it cites, if code has
+verified that the message says it.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, get_args
+
+from newton.memory.memory import PERSON_TIERS, TRUST_TIERS, Trust, lowest_trust
+
+Speaker = Literal["person", "app", "model"]
+SPEAKERS: tuple[Speaker, ...] = get_args(Speaker)  # from the one who may do most
+TRUST_OF_SPEAKER: Mapping[Speaker, Trust] = {"person": "user", "app": "user", "model": "agent"}
+
+# What an operation does: `work` changes no statement and no rule, `state` stores a statement, `propose` stores what
+# waits for a person, `rule` adds a rule, `govern` puts in force, weakens or ends what binds the agent, or sets how
+# memories are ranked. The others change stored statements: they replace, end, confirm or delete them.
+Act = Literal["work", "state", "propose", "rule", "govern", "displace", "end", "confirm", "delete"]
+ACTS: tuple[Act, ...] = get_args(Act)
+TARGETED: frozenset[Act] = frozenset({"displace", "end", "confirm", "delete"})
+
+# `contested`: stored beside the statement, both as unsettled. `proposed`: it waits for a person.
+Verdict = Literal["allowed", "contested", "proposed", "refused"]
+
+
+class TargetStatement(NamedTuple):
+    """A stored statement that somebody wants to change.
+
+    `is_vouched` means that a person confirmed it, `needs_person` that only a person may replace it: it is marked as
+    core or concerns safety.
+    """
+
+    trust: Trust
+    is_vouched: bool = False
+    needs_person: bool = False
+
+    @property
+    def is_of_person(self) -> bool:
+        return self.trust in PERSON_TIERS or self.is_vouched
+
+
+class Ruling(NamedTuple):
+    """What becomes of an act, and the trust of what it stores."""
+
+    verdict: Verdict
+    trust: Trust
+
+
+def narrow(speaker: Speaker, limit: Speaker) -> Speaker:
+    """Return the one of two speakers who may do less: an interface may narrow who speaks, never widen.
+
+    >>> narrow("app", "model"), narrow("model", "app")
+    ('model', 'model')
+    """
+    return max((speaker, limit), key=SPEAKERS.index)
+
+
+def decide(
+    act: Act,
+    speaker: Speaker,
+    *,
+    target: TargetStatement | None = None,
+    cited: Trust | None = None,
+    read: Trust | None = None,
+) -> Ruling:
+    """Return what becomes of an act.
+
+    `target` is the statement that the act changes; None if it is not known or there are several. `cited` is the trust
+    of the message that the act cites, if code has verified that the message says it. `read` is the lowest trust of
+    texts of others that a model had read.
+    """
+    own = TRUST_OF_SPEAKER[speaker]
+    own = lowest_trust((own, read)) if speaker == "model" and read else own
+    if speaker == "person" or act in ("work", "state", "propose"):
+        return Ruling("allowed", own)
+    if act not in TARGETED:
+        return Ruling("allowed" if speaker == "app" else "proposed" if act == "rule" else "refused", own)
+    trust = cited if cited in PERSON_TIERS and cited else own
+    if act == "delete":  # an app needs a token with the scope admin for it
+        is_allowed = trust in PERSON_TIERS or (target is not None and not target.is_of_person)
+    elif target is None:
+        is_allowed = trust in PERSON_TIERS
+    else:
+        is_allowed = may_supersede(trust, known=target.trust, is_confirmed=target.is_vouched)
+        is_allowed &= act == "confirm" or not target.needs_person
+    return Ruling("allowed" if is_allowed else "contested" if act == "displace" else "refused", trust)
+
+
+def may_supersede(trust: Trust, *, known: Trust, is_confirmed: bool) -> bool:
+    """Return whether a statement of this trust may supersede a fact of trust `known` without a decision by a person.
+
+    A statement by a person may supersede any fact. Another statement may supersede neither a fact of higher trust nor
+    one that a person confirmed.
+    """
+    if trust in PERSON_TIERS:
+        return True
+    return not is_confirmed and TRUST_TIERS.index(trust) <= TRUST_TIERS.index(known)
