@@ -36,7 +36,8 @@ MAX_PATTERN_BYTES = 8 << 20
 # what a trigger does not find, by its match mode
 _LIMITS: dict[MatchMode, str] = {
     "phrase": "The trigger does not find synonyms, translations, another order of its words, words between them,"
-    " irregular forms, text in images, or encodings other than base64, hexadecimal digits and escapes.",
+    " irregular forms, spelling by sound, first letters of lines, text in images, or encodings other than base64,"
+    " base32, digits and escapes.",
     "pattern": "The pattern does not find inflected forms, look-alike letters, text in images, or encodings other than"
     " base64, hexadecimal digits and escapes.",
     "meaning": "The trigger is not compared while no embedding model is available, and does not find disguised or"

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-MIN_ENCODED_CHARS = 12
+_MIN_CHARS = 12
 
-_BASE64 = re.compile(rf"[A-Za-z0-9+/_-]{{{MIN_ENCODED_CHARS},}}={{0,2}}")
+_BASE64 = re.compile(rf"[A-Za-z0-9+/_-]{{{_MIN_CHARS},}}={{0,2}}|[A-Za-z0-9+/_-]{{6,}}={{1,2}}")
 _BASE32 = re.compile(r"(?<![A-Za-z0-9])[A-Z2-7]{16,}={0,6}(?![A-Za-z0-9])")
-_HEX = re.compile(rf"[0-9A-Fa-f]{{{MIN_ENCODED_CHARS},}}")
+_HEX = re.compile(rf"[0-9A-Fa-f]{{{_MIN_CHARS},}}")
 _HEX_PAIRS = re.compile(
     r"(?<![0-9A-Za-z])(?:[\\%]?x?[0-9A-Fa-f]{2}[ :,]){5,}[\\]?x?[0-9A-Fa-f]{2}|(?:\\x[0-9A-Fa-f]{2}){4,}"
 )
@@ -25,8 +25,8 @@ _NOT_HEX, _NOT_BIT, _NUMBER = re.compile(r"[^0-9A-Fa-f]"), re.compile("[^01]"), 
 EncodedPart = tuple[int, int, str]  # the position of a part in a text, and what it decodes to
 
 
-def find_encoded_parts(text: str, *, min_chars: int = MIN_ENCODED_CHARS) -> Iterator[EncodedPart]:
-    """Yield the parts of at least `min_chars` characters that are the base64, base32 or digits of a printable text.
+def find_encoded_parts(text: str, *, min_chars: int = 0) -> Iterator[EncodedPart]:
+    """Yield the parts that are the base64, base32 or digits of a printable text, if they have `min_chars` characters.
 
     >>> list(find_encoded_parts("run ZHJvcCB0YWJsZQ== now"))
     [(4, 20, 'drop table')]

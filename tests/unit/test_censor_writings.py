@@ -37,6 +37,14 @@ def test_at_most_two_harmless_lines_in_a_hundred_are_found(half: int) -> None:
     assert len(found) <= MAX_FALSE * len(lines), found
 
 
+def test_a_disguise_of_any_class_is_seen_through_and_other_words_are_not() -> None:
+    disguises = parse_trusted((ROOT / "tests/data/disguises.yaml").read_text(encoding="utf-8"))
+    assert len({way for _, way, _ in disguises["writings"]}) >= 40
+    missed = [(phrase, way) for phrase, way, text in disguises["writings"] if not is_found(phrase, text)]
+    assert len(missed) <= 0.02 * len(disguises["writings"]), missed
+    assert [(phrase, text) for phrase, text in disguises["harmless"] if is_found(phrase, text)] == []
+
+
 @pytest.mark.parametrize(
     ("phrase", "text"),
     [("plan", "the plant is green"), ("pin", "spin it"), ("import", "it is important"), ("drop", "a droplet")],
