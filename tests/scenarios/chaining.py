@@ -197,9 +197,9 @@ class Chain:
         await self.settle()
 
     async def confirm(self) -> None:
-        await self.tool("confirm", memory_id=await self.find("fact"))
-        self.mind.clock.advance(timedelta(days=1))
-        await self.tool("confirm", "another", memory_id=await self.find("fact"))
+        for session in ("one", "two", "three", "four"):
+            await self.tool("confirm", session, memory_id=await self.find("fact"))
+            self.mind.clock.advance(timedelta(days=1))
 
     async def relation(self) -> None:
         await self.mind.hear(f"I met {NAME} and Kallisto today.", session="people")
@@ -234,6 +234,8 @@ class Chain:
             ]
 
         await read(self.mind, tell)
+        told = "select count(*) from memory.memories where kind = 'episode' and summary ~ 'without a question'"
+        assert await self.mind.fetchval(f"{told} and not quarantined") == 0
         await self.settle()
 
     async def restate(self) -> None:
@@ -255,9 +257,12 @@ class Chain:
         await self.settle()
 
     async def turn(self) -> None:
-        """A turn of the chat: the model reads by a tool of Newton, then records a decision and answers."""
+        """A turn of the chat: the model, whose prompt has what was read, decides, does a task and answers."""
         self.model.plays(
-            [call("decide", description=f"Pay {NAME} at once.", confidence=0.8)], f"I shall pay {NAME} at once."
+            [call("decide", description=f"Pay {NAME} at once.", confidence=0.8)],
+            [call("task", action="start", text=f"pay {NAME}")],
+            [call("task", action="finish", text=f"{NAME} was paid.")],
+            f"I shall pay {NAME} at once.",
         )
         said = TurnInput(session_id=await self.mind.session(self.session), text="What do you make of it?")
         await take(able(self.mind, self.model), said)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END
+from newton.cognition.request import SentMessages
 from newton.memory.memory import TRUST_TIERS, Trust
 from newton.memory.source_marks import SOURCE_MARKS
 from newton.operations.caller import OperationCaller
@@ -136,12 +137,14 @@ async def test_a_relation_waits_for_its_fact_and_is_as_trusted_as_the_best_of_th
 ) -> None:
     chain = Chain(mind, tmp_path)
     await chain.web()
+    mind.clock.advance(timedelta(days=60))  # past the times of the ids, so that nothing is indexed twice
     await chain.relation()
     stated = "select count(*) from heart.relations where type = 'works with'"
     assert await mind.fetchval(stated) == 0, "nothing is made of a fact in quarantine"
     await chain.person("confirm", memory_id=await chain.find("fact"))
     await chain.settle()
     assert [one.trust for one in (await relations(chain)) if one.type == "works with"] == ["user"]
+    assert await mind.fetchval(STORED, "works with") == "user"
     other = f"{NAME} lends to Kallisto."
     await chain.tool("remember", content=other, subject=NAME, attribute="lends to", source="own")
     await chain.settle()
@@ -150,6 +153,11 @@ async def test_a_relation_waits_for_its_fact_and_is_as_trusted_as_the_best_of_th
     await chain.person("remember", content=other, subject=NAME, attribute="lends to")
     assert [one.trust for one in (await relations(chain)) if one.type == "lends to"] == ["user"]
     assert "said by the assistant" not in await shown(chain)
+
+
+STORED = (
+    "select m.trust from memory.memories as m join heart.relations as r using (agent_id, memory_id) where type = $1"
+)
 
 
 async def relations(chain: Chain) -> Sequence[Any]:
@@ -176,7 +184,8 @@ async def test_models_together_neither_release_a_page_nor_make_a_fact_certain(mi
     state = "select m.state, m.quarantined from memory.memories as m where m.kind = 'fact'"
     assert [(row["quarantined"], row["state"] == "CORE") for row in await mind.fetch(state)] == [(True, False)]
     await chain.person("remember", **text)
-    assert not any(row["quarantined"] for row in await mind.fetch(state))
+    await chain.confirm()
+    assert [(row["quarantined"], row["state"] == "CORE") for row in await mind.fetch(state)] == [(False, False)]
 
 
 async def test_a_reported_line_is_the_programs_word_no_rule_no_wish_and_no_confirmation(
@@ -240,3 +249,26 @@ async def test_a_lesson_says_whose_word_it_is_beside_a_decision_of_the_person(mi
     texts = await mind.fetch("select summary from memory.memories where kind = 'decision' order by memory_id")
     assert "(said by the assistant)" in texts[0]["summary"] and NAME in texts[0]["summary"]
     assert NAME not in texts[1]["summary"]
+
+
+@pytest.mark.parametrize("way", ["context", "recall", "expand", "document"])
+async def test_a_file_that_a_model_stored_is_a_tools_for_whoever_reads_it(mind: Mind, tmp_path: Path, way: str) -> None:
+    chain = Chain(mind, tmp_path)
+    await chain.file_of_model()
+    await getattr(chain, way)()
+    await chain.remember()
+    stored = await mind.fetchrow("select trust, quarantined from memory.memories where kind = 'fact'")
+    assert (stored["trust"], stored["quarantined"]) == ("tool", True)
+
+
+async def test_a_reported_line_says_so_in_the_focus_of_its_session_within_the_budget(
+    mind: Mind, tmp_path: Path
+) -> None:
+    chain = Chain(mind, tmp_path)
+    await chain.reported()
+    session_id = await mind.session(chain.session)
+    view = SentMessages(session_id=session_id, first_position=2)
+    bundle = await mind.context("What is next?", session_id=session_id, sent_messages=view)
+    focus = bundle.text.partition("## Current Focus")[2].partition("##")[0]
+    assert f"reported by a program: [2026-11-21] User: My cousin {NAME}" in focus
+    assert bundle.tokens == mind.contexts.count_tokens(bundle.text)
