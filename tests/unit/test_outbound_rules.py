@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 import yaml
 
+from newton.agent.actions.external_tools import ExternalTool
 from newton.agent.actions.link_text import TextLink, find_links
 from newton.agent.actions.outbound_guard import OutboundGuard
 from newton.agent.actions.outbound_rules import OutboundRules, PromptTexts
@@ -18,6 +19,7 @@ from newton.db.pool import Database
 from newton.ids import new_id
 from newton.providers.chat import ReplyPiece
 from newton.providers.web_search import WebSearch
+from newton.runtime.mcp_servers.tool_checks import ListedTool, check_tool
 from tests.support import NOON
 
 CASES: list[dict[str, Any]] = yaml.safe_load(
@@ -38,7 +40,8 @@ def to_rules(case: dict[str, Any]) -> OutboundRules:
 def find_problem(case: dict[str, Any]) -> str | None:
     rules = to_rules(case)
     if "tool" in case:
-        return rules.find_argument_problem(case["arguments"], acts=case["tool"] == "act")
+        acts, arguments = case["tool"] == "act", case["arguments"]
+        return rules.find_argument_problem(arguments) or (rules.find_foreign_part(arguments) if acts else None)
     problems = (rules.find_link_problem(link.url) for link in find_links(case["reply"]))
     return next((problem for problem in problems if problem), None)
 
@@ -87,3 +90,11 @@ def test_a_question_with_a_code_is_not_searched_in_the_web() -> None:
     source = WebSource(search=cast("WebSearch", None), db=cast("Database", None), count_tokens=len)
     assert not source.should_search(request, now=NOON)
     assert source.should_search(replace(request, input="What is the latest news about the door fair?"), now=NOON)
+
+
+def test_a_value_that_the_tool_lists_is_not_from_a_page() -> None:
+    schema = {"properties": {"state": {"enum": ["approve payment"]}, "text": {}}}
+    listed = ListedTool("set", "Set.", {"type": "object", **schema}, {})
+    tool = check_tool(listed, server="post", address="npx post", is_trusted=False)
+    assert isinstance(tool, ExternalTool)
+    assert tool.select_free({"state": "approve payment", "text": "approve payment"}) == {"text": "approve payment"}

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from newton.providers.chat import ToolDefinition
 
@@ -38,6 +38,11 @@ class ExternalTool:
     def runs_freely(self) -> bool:
         """Return whether the tool needs no permission: it only reads, as it did at first, and its server is trusted."""
         return self.is_read and self.is_trusted and not self.change
+
+    def select_free(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        """Return the arguments without those whose values the tool itself lists (`enum`)."""
+        schema = cast("dict[str, dict[str, Any]]", self.definition.function["parameters"]).get("properties", {})
+        return {name: value for name, value in arguments.items() if value not in schema.get(name, {}).get("enum", ())}
 
 
 class ExternalResult(NamedTuple):

@@ -20,7 +20,7 @@ MAX_FORMS = 400
 
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,20}:"
 _PLAIN = re.compile(
-    rf"(?:(?<![A-Za-z0-9+.-]){_SCHEME}[\\/]{{1,4}}|:[\\/]{{2,4}}|(?<![\w:/\\.])[\\/]{{2}}(?=[\w-]+\.)"
+    rf"(?:(?<![A-Za-z0-9+.-])(?:{_SCHEME}[\\/]{{1,4}}|https?:(?=[\w-]))|:[\\/]{{2,4}}|(?<![\w:/\\.])[\\/]{{2}}(?=[\w-]+\.)"
     r"|(?<![\w.@-])www\.|\bmailto:"
     r"|(?<![\w.@/\\-])(?:[\w-]{1,63}\.)+[^\W\d_]{2,24}(?::\d{1,5})?[/?](?=\S))[^\s<>\"'`|]+",
     re.IGNORECASE,
@@ -43,7 +43,7 @@ MAX_OPEN_CHARS = 8_000  # of an unfinished link; a longer one is judged as far a
 _SENTENCE_MARKS = ".,:;!?"
 _SIGN = re.compile(r"[:./\\&%?@=#]")
 _BEGINNINGS = re.compile(r"(?<![^\W_])(?:ht?|https?|htt|w{1,3}|ma?|mail?|mailto?|ft?p?)\Z", re.IGNORECASE)
-_ABSOLUTE = re.compile(rf"(?:{_SCHEME}[\\/]|[\\/]{{2}}|www\.|mailto:)", re.IGNORECASE)
+_ABSOLUTE = re.compile(rf"(?:https?:|{_SCHEME}[\\/]|[\\/]{{2}}|www\.|mailto:)", re.IGNORECASE)
 _CONTROL = re.compile("[\x00-\x1f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
@@ -104,9 +104,9 @@ def find_open_end(text: str) -> int:
 def to_url(text: str) -> str:
     """Return a link as a browser reads it: without entities, control characters and backslashes."""
     url = _CONTROL.sub("", html.unescape(html.unescape(text))).strip().lstrip(":").replace("\\", "/")
-    match = re.match(rf"({_SCHEME})/+", url)
+    match = re.match(rf"({_SCHEME})/+|(https?:)", url, re.IGNORECASE)
     if match:
-        return f"{match[1].lower()}//{url[match.end() :]}"
+        return f"{(match[1] or match[2]).lower()}//{url[match.end() :]}"
     if url.startswith("//"):
         return f"https:{url}"
     is_bare = not re.match(_SCHEME, url) and re.match(r"(?:[\w-]{1,63}\.)+[^\W\d_]{2,24}(?::\d+)?(?:[/?#]|$)", url)

@@ -79,10 +79,10 @@ class OutboundGuard:
 
         What an untrusted server calls a read may be an act.
         """
-        rules = await self._read_rules()
-        acts = not (tool.is_read and tool.is_trusted)
+        rules, free = await self._read_rules(), {} if tool.is_read and tool.is_trusted else tool.select_free(values)
         return await compute(
-            lambda: rules.find_argument_problem(values, acts=acts) or "", chars=rules.texts.count_chars()
+            lambda: rules.find_argument_problem(values) or rules.find_foreign_part(free) or "",
+            chars=rules.texts.count_chars(),
         )
 
     async def filter_links(self, pieces: AsyncGenerator[ReplyPiece]) -> AsyncGenerator[ReplyPiece]:

@@ -31,6 +31,7 @@ wikipedia.org google.com bing.com duckduckgo.com youtube.com github.com gitlab.c
 idealo.de ebay.com imdb.com arxiv.org pypi.org npmjs.com crates.io docs.rs stackoverflow.com docs.python.org
 developer.mozilla.org learn.microsoft.com postgresql.org readthedocs.io spotify.com reddit.com booking.com deepl.com
 """)
+_SITE_PART = re.compile(r"(?:www|m|maps|[a-z]{2})\.")  # a form at docs.google.com belongs to anybody
 _USUAL_SUBDOMAIN = re.compile(r"(?:www|m|docs?|api|help|support|maps|shop|blog|developer|status|[a-z]{2})\.")
 _URL_WORDS = split_words("""
 api article articles asp blog com doc docs gif htm html http https image images img index item items jpg lang latest
@@ -45,7 +46,7 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 _EMAIL = re.compile(r"[\w.+-]{1,64}@(?:[\w-]{1,63}\.)+[\w-]{2,24}")
 _HANDLE = re.compile(r"(?<![\w.@/])@[\w.-]{2,40}\b")
 _PATH = re.compile(r"(?<![\w:/.])(?:~|\.{0,2}|[A-Za-z]:)?[\\/][^\s\"'<>|:*?]{3,400}|(?<![\w:/.@])[\w.-]+(?:/[\w.@-]+)+")
-_NUMBER = re.compile(r"(?<![\w.-])\+?\d[\d ()/-]{6,18}\d(?![\w-])")
+_NUMBER = re.compile(r"(?<![\w.-])(?:\+\d[\d ()/-]{6,18}\d|0\d(?:[ ()/-]?\d){7,13})(?![\w-])")
 _ID = re.compile(r"(?<![\w.@/-])(?=[\w-]*\d)(?=[\w-]*[^\W\d_])[\w-]{5,80}(?![\w@])|(?<![\w.,:/-])\d{6,30}(?![\w.,:/-])")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d:.+Z-]*)?")
 
@@ -102,8 +103,8 @@ class OutboundRules:
         is_called = site is not None and site.split(".")[-2] in self._asked_words
         return is_called or not names.isdisjoint(self._named_hosts)
 
-    def find_argument_problem(self, arguments: Mapping[str, object], *, acts: bool) -> str | None:
-        """Return why a call with these arguments is to be asked about; None if it need not be. `acts` for an act."""
+    def find_argument_problem(self, arguments: Mapping[str, object]) -> str | None:
+        """Return why a call with these arguments, also one that only reads, is to be asked about; None if it is not."""
         values = list(iter_strings(arguments))
         texts = (*values, " ".join(values), json.dumps(arguments, ensure_ascii=False))
         if any(self._has_code_in_text(text) or has_secret(text) for text in texts):
@@ -111,7 +112,7 @@ class OutboundRules:
         for link in (link for value in values for link in find_links(value)):
             if problem := self.find_link_problem(link.url):
                 return f"of the link to {split_link(link.url).host}: {problem}"
-        return self._find_foreign_part(values) if acts and self.texts.foreign else None
+        return None
 
     def _find_memory_problem(self, link: LinkParts, forms: Iterable[str]) -> str | None:
         if self._carries_memory(link, forms):
@@ -120,8 +121,9 @@ class OutboundRules:
             return f"it carries more than the text in which {link.host} is named, and you have not named this host"
         return None
 
-    def _find_foreign_part(self, values: Sequence[str]) -> str | None:
+    def find_foreign_part(self, arguments: Mapping[str, object]) -> str | None:
         """Return which part of an act foreign text gives, and no text of the person; None if there is none."""
+        values = list(iter_strings(arguments)) if self.texts.foreign else ()
         recipient = next(filter(None, map(self._find_foreign_recipient, values)), None)
         if recipient:
             return f"{recipient} {FROM_FOREIGN}"
@@ -222,9 +224,14 @@ class OutboundRules:
         for one in (*_PATH.findall(value), *_ID.findall(_DATE.sub(" ", value))):
             name = re.split(r"[\\/]", one.rstrip("/\\"))[-1]
             is_given = self._stands(one, self._trusted_text) or self._stands(name, self._trusted_text)
-            if not is_given and self._stands(one, self._foreign_text):
+            if not (is_given or self._describes(name)) and self._stands(one, self._foreign_text):
                 return one
         return None
+
+    def _describes(self, name: str) -> bool:
+        """Return whether all long words in the name of a file are in the message that the turn answers."""
+        words = {one for one in split_tokens(name.partition(".")[0]) if len(one) > 3 and one.isalpha()}
+        return bool(words) and "." in name and words <= self._asked_words
 
     @staticmethod
     def _stands(part: str, text: str) -> bool:
@@ -235,15 +242,8 @@ class OutboundRules:
         words = split_tokens(value)
         ours = f"{self._trusted_text}\n{fold(chr(10).join(self.texts.memory))}"
         if len(words) < RUN_WORDS:
-            is_plain = len(words) < 2 and (
-                len(value) < 8 or value.casefold() in COMMON_WORDS or any(map(str.isdigit, value))
-            )
-            return (
-                bool(words)
-                and not is_plain
-                and self._stands(value, self._foreign_text)
-                and not self._stands(value, ours)
-            )
+            says_much = len(words) > 2 or (len(words) > 1 and all(len(one) > 4 for one in words))
+            return says_much and self._stands(value, self._foreign_text) and not self._stands(value, ours)
         own_words = split_tokens(ours)
         if set(_runs(words)) & set(_runs(split_tokens(self._foreign_text))) - set(_runs(own_words)):
             return True
@@ -261,7 +261,7 @@ def find_public_site(host: str) -> str | None:
     >>> find_public_site("en.wikipedia.org"), find_public_site("wikipedia.org.evil.example")
     ('wikipedia.org', None)
     """
-    names = _main_names(host)
+    names = {host, _SITE_PART.sub("", host, count=1)}
     return next((site for site in PUBLIC_SITES if site in names), None)
 
 
