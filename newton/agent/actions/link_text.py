@@ -39,6 +39,7 @@ _OPENED = re.compile(r"\]\(|<(?:[A-Za-z/]|\Z)|url\(|=[\"']")
 _ATTRIBUTE = re.compile(
     r"\b(?:src|href|srcset|action|poster|background|data|cite|formaction|ping)\s{0,3}\Z", re.IGNORECASE
 )
+_HINT = re.compile(r"[/\\:&?]|www", re.IGNORECASE)  # in every link
 MAX_OPEN_CHARS = 8_000  # of an unfinished link; a longer one is judged as far as it has come
 _SENTENCE_MARKS = ".,:;!?"
 _SIGN = re.compile(r"[:./\\&%?@=#]")
@@ -69,6 +70,8 @@ def find_links(text: str) -> list[TextLink]:
     ['https://a.example/x', 'https://www.b.example']
     """
     found: list[TextLink] = []
+    if not _HINT.search(text):
+        return found
     for match in _MARKED.finditer(text):
         group = match.lastgroup or ""
         url = to_url(match[group])
@@ -93,6 +96,8 @@ def find_open_end(text: str) -> int:
     inner = len(text.rstrip(_SENTENCE_MARKS))  # a mark at the end is that of a sentence, or of a link that has begun
     is_begun = _SIGN.search(text, word, inner) or _BEGINNINGS.search(text, max(word, inner - 8), inner)
     start = min(word if is_begun else len(text), len(text) - text.endswith("]"))
+    if not _OPENED.search(text):
+        return start
     for opener, closers in _OPENERS:
         place = text.rfind(opener, -MAX_OPEN_CHARS)
         is_open = place >= 0 and _OPENED.match(text, place) and all(text.find(one, place + 2) < 0 for one in closers)
