@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from newton.content.document_folders import find_documents
+from newton.runtime.access.operator_token import load_or_create_token
 from tests.system.test_cli import environment
 from tests.system.typed import ok, typed
 
@@ -108,6 +109,17 @@ def test_a_folder_of_such_links_alone_holds_nothing_and_says_why(home: Path, tmp
     done = typed(home, "ingest", str(alone), "--agent", "alone")
     assert ok(done).startswith("0 documents: ")
     assert "1 link out of" in done.stderr
+
+
+def test_files_with_secrets_of_newton_are_passed_over_and_their_text_is_not_stored(home: Path, folder: Path) -> None:
+    token = load_or_create_token(home)
+    (folder / "hard.md").hardlink_to(home / "operator.token")
+    (folder / "copy.md").write_text(token, encoding="utf-8")
+    (folder / "ferry.md").write_text("The ferry is called Artemis. " * 200 + token[::-1], encoding="utf-8")
+    done = typed(home, "ingest", str(folder), "--agent", "secrets")
+    assert "newton-secret.\n" in ok(done)
+    named = f"{folder}/copy.md, {folder}/hard.md"
+    assert f"2 files or folders skipped, file that has a secret of Newton: {named}\n" in done.stderr
 
 
 @pytest.mark.slow
