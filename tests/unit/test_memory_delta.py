@@ -20,7 +20,8 @@ from newton.cognition.assembly.sections import EMPTY_RANGE, NOTHING_KNOWN, UNCER
 DAY = date(2026, 5, 4)
 RULES = "## Identity\n- I am Ada.\n## Active Constraints\n- **BLOCK:** push to main — reviews\n"
 FRAME = "## Current Approach: question\nConsider: What is known?\nConstraints: No guess.\n"
-FACTS = "## Known Information\n- #0123456789 2 May: Omar leads.\n- unsettled: Tea is hot.\nor Tea is cold.\n"
+BY_MODEL = "- said by the assistant, 2 May: Pip sings.\n"
+FACTS = f"## Known Information\n- #0123456789 2 May: Omar leads.\n{BY_MODEL}- unsettled: Tea is hot.\nor Tea is cold.\n"
 PAST = "## Past Experience\n2026-05-02:\n- User: We met.\n- User: It rained.\n2026-05-03:\n- User: It rained.\n"
 IN_FORCE = ("- I am Ada.\n", "- **BLOCK:** push to main — reviews\n")
 

@@ -14,6 +14,7 @@ from newton.cognition.assembly.always_on import OMISSION_END
 from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END, FRAME_HEADER, render_header
 from newton.cognition.assembly.sections import ABSENCE_NOTES, INPUT_NOTES
 from newton.memory.representations import to_bullet
+from newton.memory.source_marks import SOURCE_MARKS
 from newton.text.words import extract_content_words
 
 SYSTEM_HEADER, SYSTEM_HEADER_END = "=== System, ", " ===\n"
@@ -29,8 +30,9 @@ _NOTE_SECTION, _FACT_SECTION = render_header("note"), render_header("facts")
 _RULE_SECTIONS = frozenset(render_header(layer) for layer in ("identity", "censors"))
 _DAY = re.compile(r"\d{4}-\d\d-\d\d:\n")
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-# The day of a fact, which changes with each confirmation and is no news.
-_FACT_DAY = re.compile(rf"^(- (?:#\w+ )?)(?:\d{{1,2}} {_MONTH}|{_MONTH} '\d\d|\d{{4}}): ")
+# The day of a fact, which changes with each confirmation and is no news. Whose word it is may stand before it.
+_MARK = "|".join(map(re.escape, sorted(SOURCE_MARKS, key=len, reverse=True)))
+_FACT_DAY = re.compile(rf"^(- (?:#\w+ )?(?:(?:{_MARK}), )?)(?:\d{{1,2}} {_MONTH}|{_MONTH} '\d\d|\d{{4}}): ")
 DATE_FORMAT = "%A, %d %B %Y"
 
 
