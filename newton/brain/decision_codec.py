@@ -153,6 +153,12 @@ def decode_review(body: Mapping[str, Any], texts: Mapping[str, Any] | None) -> D
     return DecisionReview(verdict=body["outcome"], at=seen_at, how=body["how"], lesson=lesson)
 
 
+def clean_note(text: str, trust: Trust) -> str:
+    """Return a text to add to a decision, without secrets; one from a tool or the web says so."""
+    cleaned = hygiene.clean_text(text)
+    return f"{cleaned} ({describe_source(trust, quarantined=True)})" if trust in UNTRUSTED_TIERS else cleaned
+
+
 def mark_lesson(
     review: DecisionReview, trust: Trust, *, decision_trust: Trust
 ) -> tuple[DecisionReview, DecisionReview]:

@@ -127,7 +127,8 @@ async def add_thought(tx: Tx, decision_id: UUID, text: str, *, ctx: WriteContext
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     if (await load_decision(tx, decision_id, agent_id=ctx.agent_id)).review:
         raise ConflictError("A reviewed decision cannot get more thoughts.", hint="Record a new decision.")
-    thought = LedgerEntry(kind="thought", decision_id=decision_id, body={}, words={"text": hygiene.clean_text(text)})
+    words = {"text": decision_codec.clean_note(text, ctx.trust)}
+    thought = LedgerEntry(kind="thought", decision_id=decision_id, body={}, words=words)
     await ledger.append(tx, [thought], ctx=ctx)
 
 
@@ -143,7 +144,7 @@ async def amend(tx: Tx, decision_id: UUID, amendment: DecisionAmendment, *, ctx:
         "look_again_at": decision_codec.format_time(review_at) if review_at else None,
     }
     texts = {
-        "text": None if amendment.text is None else hygiene.clean_text(amendment.text),
+        "text": None if amendment.text is None else decision_codec.clean_note(amendment.text, ctx.trust),
         "tags": None if amendment.tags is None else list(decision_codec.normalize_tags(amendment.tags)),
     }
     has_texts = any(value is not None for value in texts.values())

@@ -249,6 +249,10 @@ async def test_a_lesson_says_whose_word_it_is_beside_a_decision_of_the_person(mi
     texts = await mind.fetch("select summary from memory.memories where kind = 'decision' order by memory_id")
     assert "(said by the assistant)" in texts[0]["summary"] and NAME in texts[0]["summary"]
     assert NAME not in texts[1]["summary"]
+    made = await chain.person("decide", description="Pay jar 3.", confidence=0.9, reasons=reasons)
+    await chain.tool("think", decision_id=str(made.decision_id), text=f"{NAME} is a friend.")
+    notes = await chain.person("decision", decision_id=str(made.decision_id))
+    assert f"{NAME} is a friend. (from a web page, unconfirmed)" in str(notes)
 
 
 @pytest.mark.parametrize("way", ["context", "recall", "expand", "document"])
