@@ -8,8 +8,10 @@ import pytest
 
 from newton.agent.services import person_search
 from newton.agent.services.erasure import ErasureService
-from newton.agent.services.person_search import build_name_pattern, find_stated_names
+from newton.agent.services.person_search import build_name_pattern
+from newton.agent.services.stated_names import SpokenText, find_stated_names
 from newton.clock import ManualClock
+from newton.content.yaml_files import parse_trusted
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
@@ -39,7 +41,7 @@ OTHERS: list[Line] = [
     ("Nora", "Robert Miller sold us a pump."),
 ]
 SAME = {
-    "Robert": ["Robert's", "ROBERT", "robert,", "(Robert)", "Robert’s", "@robert", 'a\\nRobert"'],
+    "Robert": ["Robert's", "ROBERT", "robert,", "(Robert)", "Robert’s", "@robert", 'a\\nRobert"', "我的朋友Robert的车"],
     "Émile Garneau": ["Emile Garneau", "E\u0301mile  Garneau's", "émile\nGARNEAU", "Emile\\nGarneau"],
     "Łukasz Weiß": ["lukasz weiss", "ŁUKASZ WEISS", "Lukasz Weiß"],
     "Catherine O'Shea": ["catherine O’Shea"],
@@ -107,7 +109,75 @@ async def test_fifty_long_names_are_searched_for_at_once(tx: Tx) -> None:
 
 @pytest.mark.parametrize("text", STATED)
 def test_a_name_that_a_text_states_for_a_person_is_found(text: str) -> None:
-    assert set(find_stated_names(text, "Nora", re.compile(build_name_pattern(["Robert Miller"])))) == STATED[text]
+    assert set(find_stated_names(SpokenText(text, "Nora"), ROBERT_MILLER, ["Robert Miller"])) == STATED[text]
+
+
+FORMS = parse_trusted((Path(__file__).parents[1] / "data" / "stated_names.yaml").read_text(encoding="utf-8"))
+ROBERT_MILLER = re.compile(build_name_pattern(["Robert Miller"]))
+
+
+def stated_in(person: str, text: str, before: str = "") -> set[str]:
+    known = re.compile(build_name_pattern([person, person.split(maxsplit=1)[0]]))
+    return set(find_stated_names(SpokenText(text, "Nora", before), known, [person]))
+
+
+@pytest.mark.parametrize("form", [(one["person"], *form) for one in FORMS for form in one["stated"]], ids=str)
+def test_a_further_name_is_found_in_everyday_forms_of_several_languages(form: tuple[str, ...]) -> None:
+    # S8
+    person, text, name, *before = form
+    assert stated_in(person, text, *before) == {name}
+
+
+@pytest.mark.parametrize("form", [(one["person"], text) for one in FORMS for text in one["not_stated"]], ids=str)
+def test_what_is_said_of_others_is_not_taken_for_a_name(form: tuple[str, str]) -> None:
+    # S8
+    assert stated_in(*form) == set()
+
+
+ALIASES: list[Line] = [
+    ("Nora", "Robert Koch is my uncle from Jena."),
+    ("Nora", "My friends call him Bo."),
+    ("Nora", "Bo repairs old radios in the attic."),
+    ("Nora", "@bkoch is Robert Koch's handle."),
+    ("Nora", "The parcel of bkoch came back."),
+    ("Nora", "Robert, Bobbel to us, was late for the concert."),
+    ("Nora", "Bobbel lost the tickets."),
+]
+
+
+async def test_lines_that_name_only_an_alias_are_found_shown_and_erased(db: Database, agent: UUID) -> None:
+    # S8
+    others = [("Nora", "Zoe Berg sings. Everyone calls her Zizi."), ("Nora", "Zizi has a cold.")]
+    await chat(db, agent, ALIASES + others)
+    plan = await erasing(db, agent).plan("Robert Koch")
+    assert set(plan.names) == {"Robert Koch", "Bo", "Bobbel", "bkoch"}
+    said = {one.name: one.text for one in plan.stated}
+    assert said == {"Bo": ALIASES[1][1], "Bobbel": ALIASES[5][1], "bkoch": ALIASES[3][1]}
+    done = await erasing(db, agent).erase("Robert Koch", token=plan.token, reason="asked for")
+    dump = "\n".join(await everything(db, agent))
+    assert done.remains == {} and not re.search(r"(?i)attic|parcel|tickets|concert|bkoch|bobbel", dump)
+    assert all(text in dump for _, text in others)
+
+
+async def test_a_first_name_that_others_have_states_nothing(db: Database, agent: UUID) -> None:
+    # S8
+    lines = [
+        ("Nora", "Robert Koch is my uncle."),
+        ("Nora", "Robert Lang sold a pump."),
+        ("Nora", "Robert, Bob to us, sings."),
+    ]
+    await chat(db, agent, lines)
+    assert (await erasing(db, agent).plan("Robert Koch")).names == ("Robert Koch",)
+
+
+async def test_a_fact_about_a_person_states_a_name_without_naming_them(db: Database, agent: UUID) -> None:
+    # S8
+    async with db.transaction(agent) as tx:
+        told = NewFact(ref="1", content="Friends call him Bobo", valid_from=NOON, subject="Robert Koch")
+        other = NewFact(ref="2", content="Bobo plays the tuba", valid_from=NOON)
+        await fact_store.add_facts(tx, [told, other], ctx=ground(teller(agent)))
+    plan = await erasing(db, agent).plan("Robert Koch")
+    assert set(plan.names) == {"Robert Koch", "Bobo"} and len(plan.memories) == 2
 
 
 async def test_no_word_or_vector_of_a_person_is_left_and_nobody_else_is_touched(db: Database, agent: UUID) -> None:

@@ -47,6 +47,18 @@ def test_what_came_with_newton_was_told_of_nobody(home: Path) -> None:
     assert "Nothing is stored about 'Nobody'" in refused.stderr
 
 
+def test_a_preview_says_where_memory_states_a_further_name(home: Path) -> None:
+    # S8
+    for line in (TOLD, "Ana Berg is a painter. Everyone calls her Nini.", "Nini owes us a ladder."):
+        assert typed(home, "remember", line, "--agent", "five").returncode == 0
+    shown = typed(home, "erase", "--subject", "Ana Berg", "--agent", "five").stdout
+    assert "Nini: Ana Berg is a painter. Everyone calls her Nini." in shown and "ladder" in shown
+    found = looked(home, "--agent", "five")
+    assert found["stated_names"] == [{"name": "Nini", "text": "Ana Berg is a painter. Everyone calls her Nini."}]
+    done = looked(home, "--agent", "five", "--confirm", str(found["confirm"]))
+    assert (done["erased"], done["stated_names"], done["remains"]) == (True, [], {})
+
+
 @pytest.mark.parametrize("words", [["erase", "--everything", "--yes"], ["export", "-"]])
 def test_an_agent_that_is_not_there_is_neither_begun_nor_taken_away(home: Path, words: list[str]) -> None:
     refused = typed(home, *words, "--agent", "ghost")

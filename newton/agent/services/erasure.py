@@ -11,7 +11,8 @@ from uuid import UUID
 from newton.agent.events import clear
 from newton.agent.scope import AgentScope
 from newton.agent.services import person_search
-from newton.agent.services.person_search import build_name_pattern, find_stated_names, fold_name, is_searchable
+from newton.agent.services.person_search import build_name_pattern, fold_name, is_searchable
+from newton.agent.services.stated_names import SpokenText, StatedName, find_stated_names, list_first_names
 from newton.brain import decisions
 from newton.db.pool import Tx, visit_agent
 from newton.db.queries import load
@@ -38,14 +39,16 @@ class ErasurePlan:
     `memories` are deleted (id, kind, short form); `decisions` and `tenets` (lines of the identity) lose their text.
     `related` are the ids and kinds of other records that contain one of the `names`, such as contexts, tasks and
     documents. `names` are those that the caller gave and those that the memory states for them; `pattern` finds them.
-    `shared_names` are stated too, but another entity also has them, so they are not erased. `remains`, of an erasure
-    that was carried out, counts what a scan of all tables and of the logs still finds, by table or file. `parts` are
-    the plans of the agent and of its projects, each with what that one stores; the fields have what all of them store.
+    `stated` are the latter with the texts that state them. `shared_names` are stated too, but another entity also has
+    them, so they are not erased. `remains`, of an erasure that was carried out, counts what a scan of all tables and of
+    the logs still finds, by table or file. `parts` are the plans of the agent and of its projects, each with what that
+    one stores; the fields have what all of them store.
     """
 
     agent_id: UUID
     names: tuple[str, ...]
     pattern: str
+    stated: tuple[StatedName, ...]
     shared_names: tuple[str, ...]
     memories: Sequence[tuple[UUID, str, str]]
     decisions: Sequence[UUID]
@@ -146,7 +149,7 @@ class ErasureService:
         """Find the records of the agent in scope that contain a given name, or one that is stated for the subject."""
         agent_id = self.scope.agent_id
         archived = await person_search.list_archived_texts(tx, agent_id=agent_id)
-        names, shared_names = await self._find_names(tx, given, archived.values())
+        names, stated, shared_names = await self._find_names(tx, given, archived.values())
         keys = list({key for name in names for key in (normalize_name(name), name.casefold(), name.lower())})
         pattern = build_name_pattern(names)
         expression = re.compile(pattern)
@@ -164,6 +167,7 @@ class ErasureService:
             agent_id=agent_id,
             names=tuple(sorted(names)),
             pattern=pattern,
+            stated=tuple(StatedName(name, stated[name]) for name in sorted(stated)),
             shared_names=tuple(sorted(shared_names)),
             memories=[tuple(row) for row in memories if row["kind"] != "decision"],
             decisions=[row["memory_id"] for row in memories if row["kind"] == "decision"],
@@ -171,27 +175,32 @@ class ErasureService:
             related=[tuple(row) for row in related],
         )
 
-    async def _find_names(self, tx: Tx, given: Sequence[str], archived: Collection[str]) -> tuple[set[str], set[str]]:
+    async def _find_names(
+        self, tx: Tx, given: Sequence[str], archived: Collection[str]
+    ) -> tuple[set[str], dict[str, str], set[str]]:
         """Return all names of the subject: the given ones, those of its entities, and those that texts state.
 
-        Second, return the stated names that another entity also has.
+        Second, return the stated names with the texts that state them, and third those that another entity also has.
         """
         agent_id = self.scope.agent_id
         rows = await SQL["list_names"].fetch_all(tx, agent_id=agent_id)
         entities = [set(filter(is_searchable, (row["name"], *row["aliases"]))) for row in rows]
-        names = set(given)
+        names, stated, shared = set(given), dict[str, str](), set[str]()
         while True:
             folded = set(map(fold_name, names))
             subject_entities = [one for one in entities if not folded.isdisjoint(map(fold_name, one))]
             names = names.union(*subject_entities)
-            texts = await SQL["list_texts_with"].fetch_all(tx, agent_id=agent_id, pattern=build_name_pattern(names))
-            spoken_texts = [*((text, speaker) for text, speaker in texts), *((text, "") for text in archived)]
-            stated = await asyncio.to_thread(_find_stated, spoken_texts, names)
             others = [one for one in entities if one not in subject_entities and any(" " in name for name in one)]
-            shared = {name for name in stated if _is_name_of(others, name)}
-            if stated == shared:
-                return names, shared
-            names |= stated - shared
+            first_names = {name for name in list_first_names(names) if not _is_name_of(others, name)}
+            pattern = build_name_pattern(names | first_names)
+            texts = await SQL["list_texts_with"].fetch_all(tx, agent_id=agent_id, pattern=pattern)
+            spoken = [*(SpokenText(*row) for row in texts), *map(SpokenText, archived)]
+            found = await asyncio.to_thread(_find_stated, spoken, names, first_names)
+            shared |= {name for name in found if _is_name_of(others, name)}
+            added = {name: text for name, text in found.items() if name not in shared}
+            if not added:
+                return names, stated, shared
+            names, stated = names | added.keys(), stated | added
 
 
 def _join_parts(parts: Sequence[ErasurePlan]) -> ErasurePlan:
@@ -201,6 +210,7 @@ def _join_parts(parts: Sequence[ErasurePlan]) -> ErasurePlan:
         parts[0],
         names=tuple(sorted(names)),
         pattern=build_name_pattern(names),
+        stated=tuple({one.name: one for part in parts[::-1] for one in part.stated}.values()),
         shared_names=tuple(sorted({name for part in parts for name in part.shared_names} - names)),
         memories=[one for part in parts for one in part.memories],
         decisions=[one for part in parts for one in part.decisions],
@@ -232,11 +242,28 @@ def _clean_name(name: str) -> str:
     return plain
 
 
-def _find_stated(texts: Iterable[tuple[str, str]], names: Collection[str]) -> set[str]:
-    """Return the further names that texts, each with its speaker, state for a person with these names."""
-    known, folded = re.compile(build_name_pattern(names)), set(map(fold_name, names))
-    stated = {name for text, speaker in texts for name in find_stated_names(text, speaker, known)}
-    return {name for name in stated if fold_name(name) not in folded}
+def _find_stated(
+    spoken: Collection[SpokenText], names: Collection[str], first_names: Collection[str]
+) -> dict[str, str]:
+    """Return the further names that texts state for a person with these names, each with the shortest such text.
+
+    A first name means the person, unless a text has it with another last name.
+    """
+    alone = {name for name in first_names if not _has_namesake(spoken, name, names)}
+    known, folded = re.compile(build_name_pattern({*names, *alone})), {fold_name(name) for name in (*names, *alone)}
+    found = dict[str, str]()
+    for one in sorted(spoken, key=lambda one: len(one.text)):
+        for name in find_stated_names(one, known, names):
+            if fold_name(name) not in folded:
+                found.setdefault(name, one.text)
+    return found
+
+
+def _has_namesake(spoken: Iterable[SpokenText], first_name: str, names: Collection[str]) -> bool:
+    """Return whether a text has a first name with another last name than those of a person."""
+    person = re.compile(build_name_pattern(names))
+    full = re.compile(rf"\b{re.escape(first_name)} [^\W\d_a-zа-яё][\w-]+")
+    return any(full.search(person.sub("", one.text)) for one in spoken)
 
 
 def _is_name_of(entities: Iterable[Collection[str]], name: str) -> bool:

@@ -6,14 +6,30 @@ where agent_id = $1
 order by memory_id;
 
 -- name: list_texts_with(agent_id, pattern)
--- The stored messages and memories that a pattern matches, with the speakers of messages.
-select content as text, coalesce(name, '') as speaker
-from dialogue.messages
-where agent_id = $1 and (content ~ $2 or name ~ $2)
+-- The stored messages and memories that a pattern matches, with the speakers of messages; then the next messages of a user
+-- and the facts about such a subject, which may speak of it by a pronoun, with the words before.
+with named as (
+    select session_id, position, content, name
+    from dialogue.messages
+    where agent_id = $1 and (content ~ $2 or name ~ $2)
+)
+select content as text, coalesce(name, '') as speaker, '' as before
+from named
 union
-select full_text, ''
+select m.content, coalesce(m.name, ''), n.content
+from named as n
+join dialogue.messages as m
+    on m.agent_id = $1 and m.session_id = n.session_id and m.position > n.position and m.position <= n.position + 2
+where m.role = 'user'
+union
+select full_text, '', ''
 from memory.memories
-where agent_id = $1 and full_text ~ $2;
+where agent_id = $1 and full_text ~ $2
+union
+select m.full_text, '', f.subject
+from heart.facts as f
+join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
+where f.agent_id = $1 and f.subject ~ $2;
 
 -- name: find_memories_about(agent_id, keys, pattern, shipped, archived)
 -- Memories said by or about a person: found by speaker, subject, mentioned entity or text, and those in archived.

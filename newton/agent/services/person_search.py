@@ -6,41 +6,27 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from itertools import takewhile
 from pathlib import Path
 from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.heart.identity import user_names
-from newton.text.words import AMBIGUOUS_NAMES, COMMON_WORDS
+from newton.text.words import AMBIGUOUS_NAMES
 
 SQL = load("newton.agent.services", "person_search.sql")
 
 MAX_WORD_LETTERS = 3  # a name that is not longer may be an ordinary word in lower case
 
 _MARKS = "\u0300-\u036f"  # combining marks, which follow a letter in decomposed Unicode
-_START, _END = rf"(?:(?<![\w{_MARKS}])|(?<=\\[nrt]))", rf"(?![\w{_MARKS}])"  # a stored JSON text has \n for a new line
+_UNSPACED_LETTERS = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f"  # of scripts without spaces
+# A name ends before a letter of such a script, and a stored JSON text has \n for a new line.
+_START = rf"(?:(?<![\w{_MARKS}])|(?<=\\[nrt])|(?<=[{_UNSPACED_LETTERS}]))"
+_END = rf"(?:(?![\w{_MARKS}])|(?=[{_UNSPACED_LETTERS}]))"
 _GAP = r"(?:\s|\\[nrt])+"
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+_UNSPACED = re.compile(f"[{_UNSPACED_LETTERS}]")
 _ALPHABETS = (range(0x41, 0x250), range(0x370, 0x530), range(0x1E00, 0x2000))
 _STROKES = {"ø": "o", "ł": "l", "đ": "d", "ı": "i"}  # letters that Unicode does not decompose
 _POSSESSIVE = re.compile(r"['’]s$")
-
-_K = "§"  # stands for a known name in a text
-_CAPITALIZED = r"[^\W\d_a-zа-я][\w'’-]*"
-_NAME = rf"({_CAPITALIZED}(?: {_CAPITALIZED})?)"
-_ALSO = r"(?:also |better )?known as|aka|a\.k\.a\.|alias|nicknamed"
-_STATEMENTS: tuple[re.Pattern[str], ...] = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"{_NAME},? (?i:that is|that['’]s|i\.e\.|(?:is )?short for|(?:is )?(?:{_ALSO})),? {_K}(?!['’]s)",
-        rf"{_K},? (?i:goes by|is called|(?:is )?(?:{_ALSO})) {_NAME}",
-        rf"{_K}(?!['’]s)[^.!?\n]{{0,80}}?\b(?i:calls?) (?:him|her|them) {_NAME}",
-        rf"\b(?i:calls?) {_K} {_NAME}",
-    )
-)
-_CALL_ME = re.compile(rf"\b(?i:call me) {_NAME}")
 
 
 def build_name_pattern(names: Iterable[str]) -> str:
@@ -72,24 +58,6 @@ def fold_name(name: str) -> str:
 def is_searchable(name: str) -> bool:
     """Return whether a name has a letter or digit, so that its pattern does not match any text."""
     return any(map(str.isalnum, fold_name(name)))
-
-
-def find_stated_names(text: str, speaker: str, known: re.Pattern[str]) -> Iterator[str]:
-    """Yield the further names that a text states for a person whose name the pattern `known` finds.
-
-    >>> list(find_stated_names("Bob, that is Ann Ray, is here.", "", re.compile("Ann Ray")))
-    ['Bob']
-    >>> list(find_stated_names("Please call me Bo.", "Ann Ray", re.compile("Ann Ray")))
-    ['Bo']
-    """
-    marked = known.sub(_K, text.replace(_K, " "))
-    found = [match[1] for pattern in _STATEMENTS for match in pattern.finditer(marked)] if _K in marked else []
-    if known.fullmatch(speaker) or (_K in marked and any(map(known.fullmatch, user_names.find_names([text])))):
-        found += _CALL_ME.findall(text)
-    for name in found:
-        words = [*takewhile(lambda word: word.casefold() not in COMMON_WORDS, name.split())]
-        if words and len(stated := _POSSESSIVE.sub("", " ".join(words))) > 1:
-            yield stated
 
 
 def _spell(name: str) -> str:

@@ -94,7 +94,8 @@ def _check_target(
 def _print_json(plan: ErasurePlan, *, is_erased: bool) -> None:
     kinds, related = Counter(kind for _, kind, _ in plan.memories), Counter(kind for _, kind in plan.related)
     counts = {**kinds, **related, "decision": len(plan.decisions), "identity": len(plan.tenets)}
-    names = {"names": plan.names, "shared_names": plan.shared_names}
+    stated = [{"name": one.name, "text": one.shorten()} for one in plan.stated if not is_erased]
+    names = {"names": plan.names, "stated_names": stated, "shared_names": plan.shared_names}
     print_json({"erased": is_erased, **names, "counts": counts, "confirm": plan.token, "remains": plan.remains})
 
 
@@ -112,6 +113,10 @@ def _print_preview(plan: ErasurePlan, command: str) -> None:
     _print_summary("To be erased", plan)
     for _, kind, micro in plan.memories[:MAX_SHOWN_MEMORIES]:
         say(f"  {kind:<10} {micro}")
+    if plan.stated:
+        say("Further names, and where memory states them; everything with one of them is listed too:")
+    for one in plan.stated:
+        say(f"  {one.name}: {one.shorten()}")
     if plan.shared_names:
         say(f"Not erased, because others have these names too: {', '.join(plan.shared_names)}.")
     say("Other spellings, short forms and addresses stay: add each to the command with `--also NAME`.")

@@ -49,16 +49,25 @@ class ErasureCandidate(ResponseModel):
     micro: str
 
 
+class StatedNameInfo(ResponseModel):
+    """A further name of the person, and a text that states it."""
+
+    name: str
+    text: str
+
+
 class ErasurePreviewResponse(ResponseModel):
     """The effects of an erasure: `names` are the names that are erased, `counts` the records by kind.
 
     `names` are those given, the names and aliases of entities with one of them, and those that texts state, as "Bob,
-    that is Robert Miller". Add other spellings, short forms and addresses to `also`. `shared_names` are stated too, but
-    are names of another entity, so they stay unless they are added. `memories` are the first 50. Memories derived from
+    that is Robert Miller"; `stated_names` has the latter with such a text. Add other spellings, short forms and
+    addresses to `also`. `shared_names` are stated too, but are names of another entity, so they stay unless they are
+    added. `memories` are the first 50. Memories derived from
     them are also erased. `token` confirms exactly this erasure.
     """
 
     names: list[str]
+    stated_names: list[StatedNameInfo]
     shared_names: list[str]
     counts: dict[str, int]
     memories: list[ErasureCandidate]
@@ -85,6 +94,7 @@ async def preview_erasure(body: PreviewErasureRequest, caller: AdminAccess) -> E
     plan = await caller.newton.erasure(ORIGIN).plan(body.subject, also=body.also)
     return ErasurePreviewResponse(
         names=list(plan.names),
+        stated_names=[StatedNameInfo(name=one.name, text=one.shorten()) for one in plan.stated],
         shared_names=list(plan.shared_names),
         counts=count_records(plan),
         memories=[ErasureCandidate(kind=kind, micro=micro) for _, kind, micro in plan.memories[:MAX_LISTED_MEMORIES]],
