@@ -60,6 +60,7 @@ EVENT_TYPES: Mapping[str, str] = {
     "memory.confirmed": "a person confirms a fact",
     "memory.edited": "a person edits a field of a memory",
     "memory.forgotten": "memories are deleted permanently",
+    "memory.moved": "memories are moved to the person or to a project",
     "memory.marked_core": "a person marks a fact as core",
     "memory.outcome_set": "the outcome of an episode is set",
     "memory.remembered": "a fact or an episode is stored or confirmed",

@@ -583,6 +583,10 @@ class OperationMethods(DaemonConnection):
         cursor: str | None = None,
     ) -> JsonDict:
         "List the stored memories, newest first, with filters."
+    async def move_memories(
+        self, target: str, memory_ids: Sequence[str], *, token: str | None = None, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Move facts, episodes, procedures, decisions, censors and lines of the identity to the person or to a project."
     async def process(self, since: datetime, *, idempotency_key: str | None = None) -> JsonDict:
         "Index, embed and deduplicate new memories now, without waiting for a job."
     async def expand(

@@ -132,6 +132,7 @@ class SyncClient:
     merge_entity = _synchronize(Client.merge_entity)
     messages = _synchronize(Client.messages)
     metrics = _synchronize(Client.metrics)
+    move_memories = _synchronize(Client.move_memories)
     outcomes = _synchronize(Client.outcomes)
     packs = _synchronize(Client.packs)
     permissions = _synchronize(Client.permissions)

@@ -11,6 +11,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.ids import new_id
 from newton.memory import store
+from newton.memory.lookup import MemoryDetail
 from newton.memory.memory import NewMemory, Outcome, WriteContext, digest
 from newton.memory.representations import date_prefix, make_short_forms, one_line, split_date_prefix
 from newton.memory.store import MemoryUpdate
@@ -84,6 +85,17 @@ async def find_episode_id(tx: Tx, episode: NewEpisode, *, agent_id: UUID) -> UUI
     row = await SQL["find_by_hash"].fetch_one(tx, agent_id=agent_id, content_hash=episode.content_hash)
     assert row is not None
     return row["memory_id"]
+
+
+async def to_new_episode(tx: Tx, memory: MemoryDetail, *, ref: str, agent_id: UUID) -> NewEpisode:
+    """Return a stored episode as a new one, without its session, to be stored elsewhere."""
+    row = await SQL["get_episode"].fetch_one(tx, agent_id=agent_id, memory_id=memory.memory_id)
+    assert row is not None, "the caller has read the episode"
+    times = {"started_at": row["started_at"], "ended_at": row["ended_at"] or row["started_at"]}
+    people = tuple(row["participants"])
+    return NewEpisode(
+        ref=ref, title=row["title"], content=memory.full_text, participants=people, outcome=memory.outcome, **times
+    )
 
 
 async def set_summary(tx: Tx, memory_id: UUID, summary: EpisodeSummary, *, ctx: WriteContext) -> None:

@@ -11,6 +11,11 @@ from jsonb_to_recordset($2::jsonb) as d (
 )
 returning agent_id;
 
+-- name: get_episode(agent_id, memory_id)
+select title, started_at, ended_at, participants
+from heart.episodes
+where agent_id = $1 and memory_id = $2;
+
 -- name: set_title(agent_id, memory_id, title)
 update heart.episodes as e
 set title = $3

@@ -22,6 +22,7 @@ from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.entities import EntityService
 from newton.agent.services.identity import IdentityService
+from newton.agent.services.memory_moves import MoveService
 from newton.agent.services.procedures import ProcedureService
 from newton.agent.services.sessions import BriefService, SessionService
 from newton.agent.session_data.injections import InjectionService
@@ -159,6 +160,12 @@ class OperationCaller:
     @property
     def permissions(self) -> PermissionService:
         return PermissionService(scope=self.scope)
+
+    @property
+    def moves(self) -> MoveService:
+        newton = self.newton
+        confined = newton.scope.project is not None and not newton.may_leave_project
+        return MoveService(scope=self.scope, chain_heads=newton.chain_heads, is_confined=confined)
 
     @property
     def projects(self) -> ProjectService:

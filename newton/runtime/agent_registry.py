@@ -229,7 +229,8 @@ class AgentRegistry:
             await create_project(parent, project)
         newton = await self.get(name)
         model = newton.default_model or parent.default_model
-        return replace(newton, default_model=model, is_user_memory=parent.is_user_memory)
+        is_user = parent.is_user_memory
+        return replace(newton, default_model=model, is_user_memory=is_user, may_leave_project=True)
 
     async def enter_project(
         self, newton: AgentServices, project: str | None, *, on_new: Callable[[str], None] | None

@@ -71,7 +71,8 @@ class AgentServices(ScopeServices):
     """Factories of all services of one agent. The argument `origin` names the interface of the caller.
 
     `models`, `compactions`, `readings` and `mcp_servers` are shared by the agents of the process. `default_model` names
-    the agent's own default model, or is None. `is_user_memory` is True for the memory of one user of another agent.
+    the agent's own default model, or is None. `is_user_memory` is True for the memory of one user of another agent,
+    `may_leave_project` for a project that the caller chose and that no token prescribes.
     """
 
     settings: Settings
@@ -86,6 +87,7 @@ class AgentServices(ScopeServices):
     readings: BackgroundRuns = field(default_factory=create_readings)
     mcp_servers: McpServerPool = field(default_factory=lambda: McpServerPool(servers={}))
     is_user_memory: bool = False
+    may_leave_project: bool = False
 
     def within(self, tx: Tx) -> "AgentServices":
         """Return a copy whose services write in the open transaction `tx`; they neither begin nor commit one."""

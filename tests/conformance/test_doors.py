@@ -71,9 +71,13 @@ def read_example(operation: Operation) -> dict[str, Any]:
 
 
 def fill_ids(operation: Operation, arguments: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
-    return {
+    lists = {
+        name: [ids.get(name[:-1], one) for one in value] for name, value in arguments.items() if name[-4:] == "_ids"
+    }
+    return lists | {
         name: ids.get(f"{operation.name}.{name}", ids.get(name, value)) if name.endswith("_id") else value
         for name, value in arguments.items()
+        if name not in lists
     }
 
 

@@ -109,10 +109,14 @@ async def test_a_rule_that_changes_above_holds_in_the_next_turn_of_a_project(db:
         async with Client(api.url, token=token) as ana, Client(api.url, token=token, project="shop") as shop:
             await _take_turn(shop, "Where is the till?")
             await ana.add_line("instruction", "Always answer in verse.")
-            await ana.remember("The till is beside the door.")
+            place = (await ana.remember("The till is beside the door."))["memory_id"]
             await _take_turn(shop, "And where is the till?")
             sent = json.dumps(model.asked[-1]["messages"])
             assert "Always answer in verse." in sent and "The till is beside the door." in sent
+            await ana.retract(place)
+            await _take_turn(shop, "And where is the till?")
+            latest = (await shop.bundles(session="s"))["items"][0]["bundle_id"]
+            assert "beside the door" not in (await shop.bundle(latest))["text"]
             await ana.add_censor(trigger="open the sluice", reason="It floods.", action="block")
             await _take_turn(shop, "Please open the sluice")
     assert "open the sluice" not in json.dumps(model.asked[-1]["messages"][-1])
@@ -180,6 +184,53 @@ async def test_a_project_is_deleted_with_all_that_it_stores_after_a_preview(api:
         async with db.transaction(derive_agent_id(agents.name_project_agent("ana", "shop"))) as tx:
             assert await tx.fetchval("select count(*) from memory.memories") == 0
         assert "green" not in json.dumps(await shop.recall("Which colour is the till?", min_relevance=0))
+
+
+async def test_what_is_moved_ends_in_its_scope_and_keeps_its_origin_in_the_other(api: Api) -> None:
+    token = await api.token("ana")
+    async with Client(api.url, token=token) as ana, Client(api.url, token=token, project="shop") as shop:
+        fact = (await shop.remember("The till is green.", confidence=0.7, at=NOON))["memory_id"]
+        before = await shop.expand(fact)
+        plan = await shop.move_memories("person", memory_ids=[fact])
+        assert (await shop.expand(fact))["memory_id"] == fact, "a plan changes nothing"
+        (new_id,) = (await shop.move_memories("person", memory_ids=[fact], token=plan["token"]))["new_ids"]
+        after = await ana.expand(new_id)
+        for name in ("full_text", "kind", "origin", "trust", "state", "confidence", "occurred_at", "created_at"):
+            assert after[name] == before[name], name
+        with pytest.raises(ApiError, match="moved to the person"):
+            await shop.forget(fact)
+        async with Client(api.url, token=token, project="blog") as blog:
+            await blog.remember("The blog has a red banner.")
+            assert "all projects: The till is green." in json.dumps(await blog.recall("Which colour is the till?"))
+            plan = await ana.move_memories("blog", memory_ids=[new_id])
+            await ana.move_memories("blog", memory_ids=[new_id], token=plan["token"])
+            assert "The till is green." in json.dumps(await blog.recall("Which colour is the till?"))
+        for one in (ana, shop):
+            assert "till" not in json.dumps(await one.recall("Which colour is the till?", min_relevance=0))
+
+
+async def test_decisions_and_rules_are_moved_too_but_not_by_a_token_of_one_project(api: Api) -> None:
+    token = await api.token("ana")
+    reasons = [{"kind": "analysis", "text": "It is near."}]
+    async with Client(api.url, token=token) as ana, Client(api.url, token=token, project="shop") as shop:
+        draft = {"description": "Deploy on Hetzner.", "confidence": 0.8, "reasons": reasons}
+        decision = (await shop.post("/v1/decisions", draft))["decision_id"]
+        await shop.add_censor("sell the till", "It is lent.", action="block")
+        censor = (await shop.censors())["items"][0]["memory_id"]
+        await shop.add_line("instruction", "Always answer in verse.")
+        ids = [decision, censor, (await shop.identity())["lines"][0]["line_id"]]
+        async with Client(api.url, token=await api.token(agents.name_project_agent("ana", "shop"))) as confined:
+            with pytest.raises(ApiError) as refused:
+                await confined.move_memories("person", memory_ids=ids)
+        assert refused.value.code == "forbidden"
+        plan = await shop.move_memories("person", memory_ids=ids)
+        await shop.move_memories("person", memory_ids=ids, token=plan["token"])
+        (moved,) = (await ana.decisions())["items"]
+        assert (moved["description"], moved["confidence"]) == ("Deploy on Hetzner.", 0.8)
+        assert (await shop.decision(decision))["description"] is None, "the record stays, without its text"
+        context = (await ana.context("May I sell the till?"))["text"]
+        assert "Always answer in verse." in context and "sell the till" in context
+        assert (await shop.identity())["lines"] == []
 
 
 def test_each_command_takes_a_project_from_its_option_or_the_environment(tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ async def confirm(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: Lifecy
 
 async def read_subject_and_attribute(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> tuple[str | None, str | None]:
     """Return the subject and the attribute of a fact as stated, or None. Raises NotFoundError for an unknown fact."""
-    row = await _read_fact(tx, memory_id, agent_id=agent_id)
+    row = await read_fact(tx, memory_id, agent_id=agent_id)
     return row["subject"], row["attribute"]
 
 
@@ -229,7 +229,7 @@ async def read_details(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, 
 
     Empty fields are left out. Raises NotFoundError for an unknown fact.
     """
-    row = await _read_fact(tx, memory_id, agent_id=agent_id)
+    row = await read_fact(tx, memory_id, agent_id=agent_id)
     end = row["valid_to"] and f"{row['valid_to']:%Y-%m-%d %H:%M}"
     fields = {
         **{"subject": row["subject"], "attribute": row["attribute"]},
@@ -251,7 +251,8 @@ async def list_adjacent_values(tx: Tx, memory_id: UUID, *, agent_id: UUID, now: 
     return [RelatedMemory(links[row["memory_id"]], *row) for row in rows]
 
 
-async def _read_fact(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> Record:
+async def read_fact(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> Record:
+    """Return subject, attribute, valid_to and tags of a fact. Raises NotFoundError for an unknown fact."""
     row = await SQL["get_fact"].fetch_one(tx, agent_id=agent_id, memory_id=memory_id)
     if row is None:
         raise _not_found_error(memory_id)
