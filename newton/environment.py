@@ -19,6 +19,7 @@ ENV_PREFIX = "NEWTON_"
 # for hooks, its URL.
 CONFIG_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE = "NEWTON_CONFIG", "NEWTON_TOKEN", "NEWTON_URL"
 SETTINGS_FILE = "newton.toml"
+SERVERS_FILE = "mcp.json"  # in the data folder; `newton mcp add` writes it
 CHAT_HISTORY = "history"  # file in the data folder: the inputs of `newton chat`
 DEFAULT_DATA_DIR = "~/.local/share/newton"
 LOCAL_TIME_FILE = Path("/etc/localtime")

@@ -255,8 +255,8 @@ def fold_characters(text: str) -> str:
 def fold_look_alikes(text: str) -> str:
     """Return the text as `fold_characters` does, with signs that look like Latin letters replaced by these.
 
-    >>> fold_look_alikes("\u0406dent1ty 2026")
-    'identity 2026'
+    >>> fold_look_alikes("\u0406dentity c0de 2026")
+    'identity code 2026'
     """
     return _DIGIT_IN_WORD.sub(lambda digit: digit[0].translate(_DIGITS), fold_characters(text).translate(_LOOK_ALIKES))
 

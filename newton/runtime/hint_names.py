@@ -32,7 +32,7 @@ def rename_commands(text: str, interface: HintInterface) -> str:
 
     >>> hint = "`newton censors relax 4f2a` makes it warn."
     >>> [rename_commands(hint, interface) for interface in ("mcp", "chat")]
-    ['`relax_censor` with `4f2a` makes it warn.', '`/relax-censor 4f2a` makes it warn.']
+    ['`newton censors relax 4f2a` makes it warn.', '`/relax-censor 4f2a` makes it warn.']
     >>> rename_commands("`newton serve` starts a daemon.", "http")
     '`newton serve` starts a daemon.'
     """

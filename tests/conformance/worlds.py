@@ -80,6 +80,8 @@ async def begin_world(newton: AgentServices, speaker: Speaker = "person") -> dic
         **await _talk(person),
         "censor_id": str(censors["open the sluice"]),
         "approve_censor.censor_id": str(censors["burn the mill"]),
+        # a model withdraws what it proposed
+        "retire_censor.censor_id": str(censors["open the sluice" if speaker == "person" else "burn the mill"]),
         "decision_id": decision_id,
         "other_id": other_id,
         "diff.other_id": "latest",

@@ -41,6 +41,7 @@ _OPERATIONS: Mapping[Act, Operation] = {
 CITE_HINT = (
     "Ask the person to do it, or give the id of their message that says this, if the operation has the field `line`."
 )
+PERSON_HINT = "Ask the person to do it, with a command of theirs, in the dashboard or with a token `--for person`."
 RULES_HINT = "Ask the person to do it. A model may only propose rules and lines of the identity."
 
 
@@ -115,10 +116,12 @@ async def rule_on(scope: AgentScope, change: ProposedChange) -> Ruling:
     ruling = next((one for one in rulings if one.verdict != "allowed"), rulings[0])
     is_kept = ruling.verdict == "contested" and change.text  # without a text there is nothing to store beside it
     if ruling.verdict == "refused" or (ruling.verdict == "contested" and not is_kept):
+        if act not in TARGETED:
+            raise ForbiddenError("Only a person may do this.", hint=RULES_HINT)
         what = "This changes what a person said, and no message of theirs that you named says it."
-        raise ForbiddenError(
-            what if act in TARGETED else "Only a person may do this.", hint=CITE_HINT if act in TARGETED else RULES_HINT
-        )
+        if speaker == "app":
+            what = "The fact is marked as core or concerns safety, so only a person changes it."
+        raise ForbiddenError(what, hint=CITE_HINT if speaker == "model" else PERSON_HINT)
     return ruling
 
 

@@ -10,12 +10,20 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import SecretStr
 
-from newton.environment import SECRET_NAME, list_secret_files, read_referenced_variables, read_secret_variables
+from newton.environment import (
+    SECRET_NAME,
+    SERVERS_FILE,
+    SETTINGS_FILE,
+    list_secret_files,
+    read_referenced_variables,
+    read_secret_variables,
+)
 from newton.memory.redaction.own_secrets import OWN_SECRETS, contains_own_secret
 from newton.runtime.access.operator_token import TOKEN_FILE
 from newton.setting_types import McpServerSettings
 from newton.settings import Settings
 
+FILES_WITH_SECRETS = (TOKEN_FILE, SETTINGS_FILE, SERVERS_FILE)  # in the data folder
 MAX_COPY_BYTES = 4_096  # a larger file that has a secret is a document, from which the secret is removed
 
 
@@ -46,8 +54,8 @@ class SecretFiles:
     @cached_property
     def _ids(self) -> frozenset[tuple[int, int]]:
         ids = set[tuple[int, int]]()
-        with contextlib.suppress(OSError):
-            for path in (*self._settings.home.iterdir(), *list_secret_files()):
+        for path in (*(self._settings.home / name for name in FILES_WITH_SECRETS), *list_secret_files()):
+            with contextlib.suppress(OSError):
                 status = path.stat()
                 if S_ISREG(status.st_mode):
                     ids.add((status.st_dev, status.st_ino))

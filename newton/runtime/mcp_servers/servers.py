@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from newton.agent.actions.external_tools import ExternalResult, ExternalTool, ServerProblem
 from newton.clock import monotonic_ms
+from newton.environment import SERVERS_FILE
 from newton.errors import ConfigError, InputError, NotFoundError
 from newton.file_access import read_regular
 from newton.setting_types import McpServerName, McpServerSettings
@@ -20,7 +21,6 @@ from newton.settings import Settings
 if TYPE_CHECKING:
     from newton.runtime.mcp_servers.server_connection import ServerConnection
 
-SERVERS_FILE = "mcp.json"  # in the data folder; `newton mcp add` writes it
 SERVERS_KEY = "mcpServers"
 MAX_FILE_BYTES = 10_000_000
 # What a file of another program may not set: a program's file is often part of a repository.
