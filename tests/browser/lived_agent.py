@@ -28,6 +28,8 @@ async def fill(api: Api) -> dict[str, str]:
         ids |= await _talk(client)
         ids |= await _set_rules(client)
         await client.post("/v1/agents", json={"name": "copy"})
+    async with api.http(**{"X-Newton-Project": "shop"}) as client:
+        await client.post("/v1/memories", json={"content": f"The shop sells lamps. {SCRIPT}"})
     async with api.client(OPERATOR) as agent:  # what an agent says does not replace what a person said
         other = {"content": "Noor lives in Turku.", "subject": "Noor", "attribute": "lives in", "source": "own"}
         await agent.call_tool("remember", other)

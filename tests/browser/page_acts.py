@@ -334,6 +334,12 @@ ACTS = (
         is_done=lambda known: "copy" not in _items(known, "name"),
     ),
     PageAct(
+        route=f"{A}/switch-project",
+        at=A,
+        button="Switch",
+        is_done=lambda text: "The dashboard shows the project shop." in text,
+    ),
+    PageAct(
         route=f"{A}/switch",
         at=A,
         button="Switch",

@@ -11,7 +11,7 @@ import pytest
 from cyclopts import CycloptsError, MissingArgumentError
 
 from newton.content.yaml_files import parse_trusted
-from newton.runtime.cli.app import build_app, expand_default_command
+from newton.runtime.cli.app import build_app, expand_default_command, take_project
 from tests.docs.reference import BUILT
 from tests.docs.site_pages import DOCS, ROOT, commands, find_broken_links, find_pages
 
@@ -54,7 +54,10 @@ def test_commands_exist_with_their_options(page: Path) -> None:
             continue
         try:
             get_app().parse_args(
-                expand_default_command(words), exit_on_error=False, print_error=False, help_on_error=False
+                expand_default_command(take_project(words)[0]),
+                exit_on_error=False,
+                print_error=False,
+                help_on_error=False,
             )
         except CycloptsError as error:
             if complete or not isinstance(error, MissingArgumentError):

@@ -10,7 +10,9 @@ from uuid import UUID
 from newton.db.pool import Database, Tx
 from newton.environment import read_sources
 from newton.ids import derive_agent_id
+from newton.memory import agents
 from tests.operations import Operation, Parameter, Schema
+from tests.support import NOON
 
 LINES = '{"type": "fact", "content": "Cups are white.", "at": "2026-01-01T00:00:00Z"}\n'  # of an import file
 CHAT: list[dict[str, Any]] = [{"title": "Tea", "create_time": 1.7e9, "mapping": {"a": {"id": "a", "parent": None,
@@ -26,6 +28,7 @@ IMPORTED: Mapping[str, str] = {
 }
 AGENT, SESSION = "ana", "kitchen"
 SAMPLES: Mapping[str, Any] = {"boolean": True, "integer": 2, "number": 0.5, "object": {}}
+PROJECT = "harbour"
 ROWS = {
     "memory_id": "select memory_id from memory.memories where kind = 'fact' and state <> 'RETRACTED' limit 1",
     "document_id": "select document_id from heart.documents limit 1",
@@ -46,12 +49,14 @@ async def read_values(db: Database, home: Path) -> dict[str, Any]:
     """The values by the name of the input, or by verb and name where the name alone says too little."""
     async with db.transaction(derive_agent_id(AGENT)) as tx:
         ids = {name: str(await _read_id(tx, query)) for name, query in ROWS.items()}
+        await agents.create_project(tx, PROJECT, parent_id=derive_agent_id(AGENT), parent=AGENT, now=NOON)
     for name, text in IMPORTED.items():
         (home / name).parent.mkdir(exist_ok=True)
         (home / name).write_text(text, encoding="utf-8")
     file = home / "lines.ndjson"
     aliases = {
         "memory": ids["memory_id"],
+        "memory_ids": [ids["memory_id"]],
         "memories": [ids["memory_id"]],
         "document": ids["document_id"],
         "decision": ids["decision_id"],
@@ -90,6 +95,9 @@ TEXTS: Mapping[str, Any] = {
     "agent": AGENT,
     "session": SESSION,
     "name": AGENT,
+    "projects.name": PROJECT,
+    "delete_project.name": PROJECT,
+    "target": PROJECT,
     "procedure.name": "tea",
     "procedures.name": "tea",
     "profile.name": "coding",
