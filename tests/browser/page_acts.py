@@ -340,9 +340,15 @@ ACTS = (
         is_done=lambda text: "The dashboard shows the project shop." in text,
     ),
     PageAct(
+        route=f"{A}/switch-project",
+        at=A,
+        button="Show the agent",
+        is_done=lambda text: "The dashboard shows the agent." in text,
+    ),
+    PageAct(
         route=f"{A}/switch",
         at=A,
         button="Switch",
-        is_done=lambda text: "The memory is empty" in text,
+        is_done=lambda text: "The dashboard shows the agent" in text,
     ),
 )

@@ -53,6 +53,14 @@ async def test_a_link_that_carries_memory_is_replaced_in_a_streamed_reply_and_a_
         assert "".join(await says(post, "What is my salary, and the weather?", LEAK)) == LEAK
 
 
+async def test_a_token_of_newton_is_in_no_reply(mind: Mind, tmp_path: Path) -> None:
+    """It is recognized by its form and value, also when it arrives in pieces."""
+    token = f"nwt_{''.join(f'aB3{letter}' for letter in 'cdefghijklmnopqrstuvw')}Zz"
+    async with acting(mind, tmp_path) as post:
+        pieces = await says(post, "Which token does the phone have?", f"It is {token}, and that is all of it.")
+        assert "".join(pieces) == "It is [REDACTED:newton-token], and that is all of it." and len(pieces) > 6
+
+
 async def test_a_host_that_the_person_or_a_memory_of_theirs_names_gets_its_link(mind: Mind, tmp_path: Path) -> None:
     await mind.know(SALARY)
     async with acting(mind, tmp_path) as post:

@@ -22,6 +22,7 @@ from newton.concurrency import compute
 from newton.db.queries import load
 from newton.errors import NewtonError
 from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, digest
+from newton.memory.redaction.own_secrets import redact_own_secrets
 from newton.providers.chat import ChatMessage, ReplyDelta, ReplyPiece, ToolCall, ToolDefinition
 from newton.text.pasted_text import MASK, mask_pasted_text
 
@@ -32,6 +33,9 @@ EXACT_MARK = "#"  # before the hash of what a permission is limited to; no name 
 EXACT_DIGITS = 16
 MAX_MEMORY_CHARS = 8_000  # of one memory that is compared
 MIN_ECHO_CHARS = 4
+MAX_TOKEN_CHARS = 200
+# The end of a text of which the rest has not arrived: it may be a token of Newton, or another one.
+_TOKEN_BEGIN = re.compile(r"(?<![A-Za-z0-9])n(?:w(?:[to]\w*)?)?\Z|[A-Za-z0-9_+/=.-]{12,}\Z")
 _LAST_WORD = re.compile(r"[^\s<>()]{1,100}\Z")
 TEXT = (0, "")  # the key of the text of a reply, beside those of its deltas: choice and field
 MAX_NOTES = 5  # at the end of a reply
@@ -139,18 +143,21 @@ class OutboundGuard:
         return replace(piece, delta={**piece.delta, **changed}) if changed else piece
 
     async def _take_ready(self, key: tuple[int, str], text: str, pending: dict[tuple[int, str], str]) -> str:
-        """Return the part of a text that has arrived so far and ends no unfinished link, cleaned; keep the rest."""
+        """Return the part of a text that ends in the middle of no link and no token, cleaned; keep the rest."""
         text = pending.pop(key, "") + text
         end = find_open_end(text)
+        if (token := _TOKEN_BEGIN.search(text, max(len(text) - MAX_TOKEN_CHARS, 0))) is not None:
+            end = min(end, token.start())
         if end < len(text):
             pending[key] = text[end:]
         return await self._clean(text[:end], key)
 
     async def _clean(self, text: str, key: tuple[int, str]) -> str:
-        """Return a text with a mark in place of each link that may not leave.
+        """Return a text with a mark in place of each link that may not leave, and of each secret of Newton itself.
 
         A link may have begun in the word before it, which has left already.
         """
+        text = redact_own_secrets(text)
         before = self._words_before.get(key, "")
         text, position = before + text, len(before)
         self._words_before[key] = "".join(_LAST_WORD.findall(text[-100:]))
