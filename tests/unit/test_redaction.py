@@ -10,6 +10,7 @@ import pytest
 
 from newton.content.yaml_files import parse_trusted
 from newton.memory.hygiene import clean_text
+from newton.memory.redaction.code_forms import CODE_FORMS
 from newton.memory.redaction.labelled_values import LABELLED_VALUES
 from newton.memory.redaction.redactor import keep_household_codes, redact_secrets
 from newton.memory.redaction.tally import count_redactions, redaction_tally
@@ -41,7 +42,8 @@ def find_changed(half: int) -> list[str]:
 def test_labels_and_markers_move_nothing() -> None:
     assert len({kind for kind, _ in LINES["secrets"]}) >= 40
     assert len(LINES["secrets"]) >= 300 and len(LINES["harmless"]) >= 300
-    assert all(label == label.lower() for rule in (*LABELLED_VALUES, *TOLD_SECRETS) for label in rule.labels)
+    rules = (*LABELLED_VALUES, *TOLD_SECRETS, *CODE_FORMS)
+    assert all(label == label.lower() for rule in rules for label in rule.labels)
     assert redact_secrets("İİİ my password is hunter2") == "İİİ my password is [REDACTED:password]"
     # a marker that was typed is not counted
     with redaction_tally():
@@ -119,8 +121,9 @@ def test_lines_of_a_second_author_are_redacted() -> None:
 
 
 @pytest.mark.usefixtures("redacted_household")
-def test_secrets_of_no_known_service_are_found_by_their_class() -> None:
-    lines = parse_trusted((ROOT / "tests/data/secret_classes.yaml").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("name", ["secret_classes", "secret_forms"])
+def test_secrets_of_no_known_service_are_found_by_their_class(name: str) -> None:
+    lines = parse_trusted((ROOT / f"tests/data/{name}.yaml").read_text(encoding="utf-8"))
     missed = [text for _, text, secret in lines["secrets"] if remains(secret, redact_secrets(text))]
     assert len(missed) <= 0.03 * len(lines["secrets"]), missed
     assert [line for line in lines["harmless"] if redact_secrets(line) != line] == []

@@ -41,10 +41,7 @@ _HOUSEHOLD = re.compile(r"\bwi-?fi\b|\bwlan\b|\bguest network\b|\bhotspot\b")
 _HOUSEHOLD_CHARS = 60
 _HEX = re.compile(r"[0-9A-Fa-f-]+$")
 _VARIABLE = re.compile(r"\s{0,20}(?:export |set |ENV )?[A-Z][A-Z0-9_]{2,60}=$")
-_PROSE_WORD = re.compile(
-    r"\b(?:the|your|and|for|are|was|but|not|from|has|our|his|her|der|die|das|und|que|los|les|des|dos|del|per)\b"
-)
-_MIN_PROSE_WORDS, _MIN_SYMBOLS = 2, 3
+_MIN_SYMBOLS, _MANY_SYMBOLS = 3, 5
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 
 
@@ -115,7 +112,8 @@ def is_label(text: str, lowered: str, start: int, end: int) -> bool:
         ends = not after.isalpha() or after == "s" or (text[end - 1].islower() and after.isupper())
         return begins and ends
     is_long = end - start > _SHORT_LABEL_CHARS or not (lowered[start].isascii() and lowered[start].isalpha())
-    return before != "/" and (is_long or not (before.isascii() and before.isalpha()))
+    is_hump = text[start - 1 : start].islower() and text[start].isupper()  # "smtpPass"
+    return before != "/" and (is_long or is_hump or not (before.isascii() and before.isalpha()))
 
 
 def _is_of_household(rule: LabelledValue, lowered: str, end: int, match: re.Match[str] | None) -> bool:
@@ -185,6 +183,20 @@ def _is_mixed_value(match: re.Match[str]) -> bool:
     return len(value) >= _MIN_QUOTED_CHARS - 1 and is_literal(value) and _is_mixed(value)
 
 
+def _is_strong(match: re.Match[str]) -> bool:
+    """Return whether the value is a password wherever it stands: with a digit, and a capital or a symbol within."""
+    value = match["value"]
+    is_varied = any(map(str.isupper, value)) or _has_inner_symbol(value)
+    return _is_mixed_value(match) and is_varied and not value.isupper()
+
+
+def _is_reply(match: re.Match[str]) -> bool:
+    """Return whether a line after one about a password is only the password: no code, and no path or address."""
+    value = match["value"]
+    is_word = not any(character in value for character in "=:/\\|(){}[]<>")
+    return is_word and _is_mixed_value(match) and sum(map(str.isalpha, value)) > 2
+
+
 def _is_token(match: re.Match[str]) -> bool:
     value = match["value"]
     return len(value) >= _MIN_TOKEN_CHARS and not _PLACEHOLDER.match(value) and looks_random(value)
@@ -240,16 +252,13 @@ def _is_varied(match: re.Match[str]) -> bool:
     """Return whether a quoted text has letters, digits and symbols in turn, as a salt of a content system has them."""
     value = match["value"]
     symbols = sum(not character.isalnum() and character not in " -_/.:" for character in value)
-    return symbols >= _MIN_SYMBOLS and any(map(str.isdigit, value)) and not is_placeholder(value)
+    is_varied = symbols >= _MIN_SYMBOLS and any(map(str.isdigit, value))
+    is_chaos = symbols >= _MANY_SYMBOLS and not any(character in " \\([{" for character in value)
+    return (is_varied or is_chaos) and not is_placeholder(value)
 
 
 def _has_digit(match: re.Match[str]) -> bool:
     return any(map(str.isdigit, match["value"]))
-
-
-def _is_word_list(match: re.Match[str]) -> bool:
-    """Return whether words are a list and no sentence: a sentence has articles and the like."""
-    return len(_PROSE_WORD.findall(match["value"])) < _MIN_PROSE_WORDS
 
 
 def _is_base32(match: re.Match[str]) -> bool:
@@ -270,12 +279,13 @@ _TESTS: dict[str, Callable[[re.Match[str]], bool]] = {
     "of_environment": _is_of_environment,
     "password": _is_password,
     "phrase_password": _is_phrase_password,
+    "reply": _is_reply,
     "session": _is_session,
+    "strong": _is_strong,
     "strong_flag": _is_strong_flag,
     "token": _is_token,
     "varied": _is_varied,
     "with_digit": _has_digit,
-    "word_list": _is_word_list,
 }
 
 LABELLED_VALUES: tuple[LabelledValue, ...] = tuple(

@@ -13,12 +13,13 @@ from newton.memory.redaction.labelled_values import Labels, SecretSpan, is_liter
 from newton.memory.redaction.rule_files import load_words
 
 KIND = "secret"
+_AFTER_CHARS = 60
 _ZONE_CHARS = 90  # before a string in which its label is
 _BEFORE_CHARS = 14  # before a label in which a harmless word counts
 _NEAR_CHARS = 40  # before a string in which a harmless label counts
 _MIN_SEGMENT = 12
 _MIN_HEX, _MIN_LABELLED, _MIN_NEAR, _MIN_HOOK = 32, 16, 20, 6
-_MAX_ROWS, _MAX_HEADER = 100, 24
+_MAX_ROWS, _MAX_HEADER, _MAX_HEADER_LINE = 100, 24, 1_000
 _ALTERNATIONS_PER_CHARS = 10
 
 _WORDS = load_words("random_values.yaml")
@@ -47,6 +48,11 @@ _LINK = re.compile(
     r"|\b(?:is|was|ist|lautet|est|es|è|é|jest|är|er|to|value)\b"
     r"|は|是|为|為|은|는)[ \t]{0,4}(?:value\s?=\s?)?[\\\"'`«“(<\[{]*(?:0x|base64:|bearer |basic |token )?$"
 )
+# After a value: "is my key", "<- the token", "# key of the shop"; no verb that a commit begins with.
+_NAMING = re.compile(
+    r"[\"'`»”)\]};,.]{0,3}\s{1,4}(?:(?:is|was|are|as|ist|war|als|est|comme|es|como|è|come|é|to|jest|jako|är|er|som|это)\b|<?[-=–—]+>?|←|↑|#|//|\()"
+    r"[^\n]{2,50}"
+)
 _FLAG = re.compile(r"(?<=[\w-])[ =][\"']?$")
 _QUERY = re.compile(rf"[?&;](?:[\w.-]{{0,20}}-)?(?:{_WORDS['signed']})=$")
 _COOKIE = re.compile(r"cookie:", re.IGNORECASE)
@@ -69,7 +75,9 @@ def find_random_values(text: str, lowered: str, labels: Labels) -> Iterator[Secr
         found = text[start:position]
         value = found if _BASE64.match(found) else found.lstrip("+/_.~%-")
         start, value = position - len(value), value.rstrip(".")
-        if len(value) >= _MIN_LABELLED and is_random(value) and _is_labelled(text, start, value):
+        if len(value) < _MIN_LABELLED or not is_random(value):
+            continue
+        if _is_labelled(text, start, value) or _is_named_after(text, start, value):
             yield SecretSpan(start, start + len(value), KIND)
     if "://" in text:
         yield from _find_in_urls(text)
@@ -117,6 +125,17 @@ def _is_near(zone: str, spaced: str, value: str) -> bool:
     return len(value) >= (_MIN_HEX if _HEX.match(value) else _MIN_NEAR)
 
 
+def _is_named_after(text: str, start: int, value: str) -> bool:
+    """Return whether the rest of the line says that a string is secret, such as "is the new API key"."""
+    end = start + len(value)
+    named = _NAMING.match(text[end : end + _AFTER_CHARS].partition("\n")[0].lower())
+    if named is None or _UUID.match(value) or _HARMLESS.search(named[0]) or not _FAMILY.search(named[0]):
+        return False
+    line = text.rfind("\n", 0, start) + 1
+    before = text[max(line, start - _ZONE_CHARS) : start].lower()
+    return not (_HARMLESS.search(before) or before.endswith(("/", "=", "@", ":")))
+
+
 def _find_zone(text: str, start: int) -> int:
     """Return where the text begins in which the label of a string is: on its line, or on the line before a bare one."""
     line = text.rfind("\n", 0, start) + 1
@@ -138,31 +157,39 @@ def _find_in_urls(text: str) -> Iterator[SecretSpan]:
 
 
 def _find_in_columns(text: str, lowered: str, label: str, ends: Sequence[int]) -> Iterator[SecretSpan]:
-    """Yield the cells of a table below a header such as "password"."""
+    """Yield the cells of a table below a header such as "password". A header repeated within a table adds none."""
+    done = 0
     for position in ends:
         start, end = lowered.rfind("\n", 0, position) + 1, lowered.find("\n", position)
         if end < 0:
             return
+        if position < done or end - start > _MAX_HEADER_LINE:
+            continue
         header = [cell.strip("\"' ") for cell in _COLUMN_MARK.split(lowered[start:end])]
         columns = [place for place, cell in enumerate(header) if cell.endswith(label) and len(cell) < _MAX_HEADER]
+        done = end
         if len(header) > 1 and columns:
-            yield from _find_cells(text, end + 1, len(header), columns)
+            for first, done in _find_rows(text, end + 1, len(header)):
+                yield from _find_cells(text[first:done], first, columns)
 
 
-def _find_cells(text: str, start: int, width: int, columns: list[int]) -> Iterator[SecretSpan]:
+def _find_rows(text: str, start: int, width: int) -> Iterator[tuple[int, int]]:
+    """Yield where the lines of a table with `width` columns begin and end."""
     for _ in range(_MAX_ROWS):
         end = text.find("\n", start)
-        line = text[start : end if end >= 0 else len(text)]
-        marks = [(0, 0), *(mark.span() for mark in _COLUMN_MARK.finditer(line)), (len(line), len(line))]
-        if len(marks) - 1 != width:
+        end = end if end >= 0 else len(text)
+        if len(_COLUMN_MARK.findall(text, start, end)) + 1 != width or start >= len(text):
             return
-        for column in columns:
-            first, last = marks[column][1], marks[column + 1][0]
-            if _is_cell(line[first:last].strip("\"'")):
-                yield SecretSpan(start + first, start + last, "password")
-        if end < 0:
-            return
+        yield start, end
         start = end + 1
+
+
+def _find_cells(line: str, start: int, columns: list[int]) -> Iterator[SecretSpan]:
+    marks = [(0, 0), *(mark.span() for mark in _COLUMN_MARK.finditer(line)), (len(line), len(line))]
+    for column in columns:
+        first, last = marks[column][1], marks[column + 1][0]
+        if _is_cell(line[first:last].strip("\"'")):
+            yield SecretSpan(start + first, start + last, "password")
 
 
 def _is_cell(cell: str) -> bool:

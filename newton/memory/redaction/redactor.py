@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import re2
 
+from newton.memory.redaction.code_forms import CODE_FORMS, find_code_forms
 from newton.memory.redaction.labelled_values import (
     LABELLED_VALUES,
     SecretSpan,
@@ -140,7 +141,7 @@ def _without_gaps(text: str) -> str:
     return text.replace(" ", "").replace("-", "")
 
 
-_LABELS = frozenset(label for rule in (*LABELLED_VALUES, *TOLD_SECRETS) for label in rule.labels)
+_LABELS = frozenset(label for rule in (*LABELLED_VALUES, *TOLD_SECRETS, *CODE_FORMS) for label in rule.labels)
 _HINTS = sorted({hint for secret in SECRET_PATTERNS for hint in secret.hints} | _LABELS)
 _ALL_HINTS = frozenset(_HINTS)
 
@@ -180,6 +181,7 @@ def redact_secrets(text: str) -> str:
         *find_labelled_values(cleaned, lowered, labels, keep_household=keep_household),
         *find_told_secrets(cleaned, lowered, labels, keep_household=keep_household),
         *find_random_values(cleaned, lowered, labels),
+        *find_code_forms(cleaned, lowered, labels),
     ]
     spans += _find_encoded(cleaned)
     return _redact_spans(cleaned, spans) if spans else cleaned

@@ -30,7 +30,8 @@ class ToldSecret(NamedTuple):
 
     `labels` are in lower case. `pattern` is searched for in the sentence after a label; its group "value" is the
     secret and begins at most `max_distance` characters after the label. `is_household` marks what people store to be
-    reminded of it, such as the code of a door. With `looks_back`, the value may also precede the label.
+    reminded of it, such as the code of a door. With `looks_back`, the value may also precede the label; with `crosses`,
+    it may be in the next sentence of the line.
     """
 
     kind: str
@@ -40,6 +41,7 @@ class ToldSecret(NamedTuple):
     is_household: bool
     max_distance: int
     looks_back: bool = False
+    crosses: bool = False
 
 
 def find_told_secrets(text: str, lowered: str, labels: Labels, *, keep_household: bool = False) -> Iterator[SecretSpan]:
@@ -63,12 +65,21 @@ def _find_near(
     """Yield the secrets in the sentence of a label that ends at `end`, each with the number of its rule."""
     sentence_end = _SENTENCE_END.search(text, end, end + MAX_DISTANCE)
     stop = sentence_end.start() if sentence_end else min(len(text), end + MAX_DISTANCE + MAX_VALUE_CHARS)
+    line_end = text.find("\n", end, end + MAX_DISTANCE + MAX_VALUE_CHARS)
+    line_end = line_end if line_end >= 0 else end + MAX_DISTANCE + MAX_VALUE_CHARS
     position = end - len(label)
     first = max(text.rfind("\n", 0, position) + 1, position - MAX_DISTANCE)
     before = lowered[first:position]
+    is_plain = _NO_PLAIN_WORD.search(text, first, max(stop, line_end)) is None
     for number in numbers:
         rule = TOLD_SECRETS[number]
-        for match in rule.pattern.finditer(text, first if rule.looks_back else end, stop):
+        needs_digit = rule.is_secret not in _OF_WORDS  # or a symbol
+        if is_plain and needs_digit:
+            continue
+        last = line_end if rule.crosses else stop
+        for match in rule.pattern.finditer(text, first if rule.looks_back else end, last):
+            if needs_digit and match["value"].isalpha():  # first, as it is cheap and true for most words
+                continue
             candidate = _to_told_value(match, lowered, before, end)
             is_kept = keep_wifi and _WIFI.search(f"{before}{label}{candidate.between}")
             if len(candidate.between) <= rule.max_distance and rule.is_secret(candidate) and not is_kept:
@@ -81,7 +92,10 @@ def _to_told_value(match: re.Match[str], lowered: str, before: str, end: int) ->
 
 
 # What may follow a label: the end of the word, or a short ending of it.
-_ENDING = re.compile(r"(?:s|es|m|im|n|et|en|nummer|nr|у|а|ом|ы)?(?![a-z0-9_@а-я])|(?<=[^\x00-\xff])")
+_ENDING = re.compile(
+    r"(?:s|es|m|im|n|et|en|(?<=[a-zà-ž]{6})(?:ni|i|ei|a|u|y|ul|at)|nummer|nr|у|а|ом|ы)?(?![a-z0-9_@а-я])"
+    r"|(?<=[^\x00-\xff])"
+)
 _WIFI = re.compile(r"wi-?fi|wlan|guest network|hotspot|ssid")
 
 _ADDRESS = re.compile(
@@ -90,6 +104,7 @@ _ADDRESS = re.compile(
 )
 _CODE_PATH = re.compile(r"[a-z_]\w*(?:\.[A-Za-z_]\w*)+$")  # settings.db_password
 _SYMBOL = re.compile(r"[^\W_][!#%^&*+~$|]|[!#%^&*$][^\W\d_]|[^\W_][.@][A-Z\d]")
+_NO_PLAIN_WORD = re.compile(rf"\d|{_SYMBOL.pattern}")  # without one of these, most kinds of secrets cannot be there
 _STRONG_SYMBOL = re.compile(r"[^\W_][!#%^&*~$][^\W_]|\w[!#%^*$]$")
 _MEASURE = re.compile(r"\d+(?:[.,:]\d+)*-?[a-z]{1,6}$|[a-z]+-?\d{1,2}$|v\d[\d.]*$", re.IGNORECASE)
 
@@ -140,10 +155,10 @@ def _is_unmistakable_password(candidate: ToldValue) -> bool:
 
 _WITHIN = re.compile(r"[^\W\d_][\w.-]*[!#%^&*$@~+][\w.-]*[!?]?$")
 _CAPITAL_AND_DIGITS = re.compile(
-    r"(?=.*[a-zà-ÿа-я]{3})[A-ZÀ-ÞА-Я][^\W\d_-]{3,}(?:[_-]\d{1,4}|\d{2,4}[a-z]?|-[A-ZÀ-ÞА-Я]\w+\d)$"
+    r"(?=.*[a-zà-ÿа-я]{3})[A-ZÀ-ÞА-Я][^\W\d_-]{3,}(?:[_-]\d{1,4}|\d{2,4}[a-zà-ÿ]{0,10}|-[A-ZÀ-ÞА-Я]\w+\d)$"
 )
 _NAME_WITH_NUMBER = re.compile(
-    r"[=:/\\]|[A-Z]{2,}-?\d|\w+@\w+\.\w|(?:Python|Windows|Ubuntu|Debian|Level|Room|Team|Player|User|Node)\d"
+    r"[=:/\\]|[A-Z]{2,}-?\d|[A-Z]&[A-Z]\b|\w+@\w+\.\w|(?:Python|Windows|Ubuntu|Debian|Level|Room|Team|Player|User|Node)\d"
 )
 
 _IN_CODE = re.compile(r"[(\[{]$|[(){}<>=\[\]]\s?\S|[\"'],")
@@ -194,19 +209,6 @@ def _is_id(candidate: ToldValue) -> bool:
     )
 
 
-def _is_grouped_seed(candidate: ToldValue) -> bool:
-    """Return whether groups of four are base 32, and no words: several groups mix letters and digits."""
-    groups = candidate.value.split()
-    return sum(any(map(str.isdigit, group)) and any(map(str.isalpha, group)) for group in groups) > 1
-
-
-def _is_grouped_code(candidate: ToldValue) -> bool:
-    """Return whether groups of capitals and digits are a code: four groups or more, or three that all have both."""
-    groups = candidate.value.split("-")
-    mixed = sum(any(map(str.isdigit, group)) and any(map(str.isalpha, group)) for group in groups)
-    return len(groups) > 3 or mixed > 1
-
-
 def _has_spaces(candidate: ToldValue) -> bool:
     """Return whether a quoted text of several words is a password: a slogan has no digit."""
     return " " in candidate.value and any(map(str.isdigit, candidate.value)) and not is_placeholder(candidate.value)
@@ -224,8 +226,6 @@ _TESTS: dict[str, Callable[[ToldValue], bool]] = {
     "always": _always,
     "code": _is_code,
     "code_of_lock": _is_code_of_lock,
-    "grouped_code": _is_grouped_code,
-    "grouped_seed": _is_grouped_seed,
     "id": _is_id,
     "id_or_code": _is_id_or_code,
     "spaced": _has_spaces,
@@ -236,6 +236,7 @@ _TESTS: dict[str, Callable[[ToldValue], bool]] = {
     "wifi_password": _is_wifi_password,
 }
 
+_OF_WORDS = (_always, _is_quoted_secret)  # the tests that a value of letters can pass
 TOLD_SECRETS: tuple[ToldSecret, ...] = tuple(
     ToldSecret(
         rule["kind"],
@@ -245,6 +246,7 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = tuple(
         rule.get("household", False),
         rule.get("distance", MAX_DISTANCE),
         rule.get("looks_back", False),
+        rule.get("crosses", False),
     )
     for rule in load_rules("told_secrets.yaml")
 )
