@@ -11,9 +11,9 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 112_100,
-    "modules of newton": 613,
-    "classes that only carry data": 846,
+    "lines of newton": 112_300,
+    "modules of newton": 614,
+    "classes that only carry data": 847,
     "lines of tests": 81_600,
     "lines of docs": 7_500,
 }
