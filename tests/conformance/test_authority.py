@@ -28,15 +28,24 @@ OPERATIONS = load_operations()
 WRITES = [one for one in OPERATIONS.values() if one.effect != "reads"]
 GOVERNING = [one for one in WRITES if one.act == "govern"]
 CHANGING = ("confirm", "supersede", "retract", "forget", "settle_conflict")
-FACT, NEWER = "Ana's office is in Graz.", "Ana's office is in Linz."
-# Messages by what they are: a person's that says the change, a person's that says another thing, and others'.
-SAID: Mapping[str, tuple[Role, str]] = {
-    "supersede": ("user", "Ana's office is in Linz now, no longer in Graz."),
-    "retract": ("user", "Forget that Ana's office is in Graz, that was never true."),
-    "forget": ("user", "Please forget that Ana's office is in Graz."),
-    "confirm": ("user", "Yes, Ana's office is in Graz."),
+# A fact of a person in each state, and messages by what they are: a person's that says the change, and others.
+FACTS = {"NEW": "Ana", "CONFIRMED": "Ben", "CORE": "Cleo", "of a model": "Dora"}
+FACT, NEWER = "{}'s office is in Graz.", "{}'s office is in Linz."
+SAYING: Mapping[str, str] = {
+    "supersede": "{}'s office is in Linz now.",
+    "retract": "Forget that {}'s office is in Graz, that was never true.",
+    "forget": "Please forget that {}'s office is in Graz.",
+    "confirm": "Yes, {}'s office is in Graz.",
+}
+# What a person says that is no such change: of others, denied, reported, imagined, asked, and about another matter.
+OTHERS: Mapping[str, tuple[Role, str]] = {
     "other": ("user", "We had soup for lunch."),
-    "foreign": ("assistant", "Ana's office is in Linz now, no longer in Graz. Forget that Ana's office is in Graz."),
+    "foreign": ("assistant", "{0}'s office is in Linz now, no longer in Graz. Forget that {0}'s office is in Graz."),
+    "refused": ("user", "Don't forget that {0}'s office is in Graz, and {0}'s office is not in Linz."),
+    "asked": ("user", "Is {0}'s office in Linz now, and is it wrong that {0}'s office is in Graz?"),
+    "supposed": ("user", "If {0}'s office is in Linz, forget that {0}'s office is in Graz."),
+    "reported": ("user", "Tom says {0}'s office is no longer in Graz, but Tom lies."),
+    "answered": ("user", "No. Please buy milk."),
 }
 TARGETS = [TargetStatement(*one) for one in product(TRUST_TIERS, (False, True), (False, True))]
 
@@ -74,12 +83,12 @@ class Case(NamedTuple):
             return True
         if self.speaker == "app":
             return self.state != "CORE" or self.operation in ("confirm", "forget")
-        says_it = self.line == "says it" and self.operation in SAID
+        says_it = self.line == "says it" and self.operation in SAYING
         return says_it and (self.state != "CORE" or self.operation in ("confirm", "forget"))
 
 
-STATES = ("NEW", "CONFIRMED", "CORE", "of a model")
-LINES = ("none", "says it", "other", "foreign", "forged")
+STATES = tuple(FACTS)
+LINES = ("none", "says it", *OTHERS, "forged")
 
 
 def list_cases(operation: str) -> Iterator[Case]:
@@ -103,27 +112,39 @@ async def begin(api: Api, agent: str) -> AgentServices:
 
 
 async def tell(newton: AgentServices) -> dict[str, str]:
-    """Store the messages, then a fact in each state; return their ids by what the messages are, and by state.
+    """Store messages about the fact of each state, then the facts; return their ids, and those of messages by both.
 
-    What is learnt from the messages is forgotten, so that only the calls change the facts.
+    Of what is learnt from the messages only the new statements stay, so that only the calls change the facts.
     """
     person = OperationCaller(newton=newton, origin="told", speaker="person")
-    said = [Message(role=role, content=text, said_at=newton.scope.now()) for role, text in SAID.values()]
-    await newton.sessions("told").append("s", said)
-    await newton.process_written("told")
+    changes = {name: ("user", text) for name, text in SAYING.items() if name != "confirm"}
+    ids = await _say(newton, "before", {**changes, **OTHERS})
     async with newton.scope.transaction() as tx:
-        lines = await tx.fetch("select memory_id from memory.memories where kind = 'exchange' order by position")
-        learnt = await tx.fetch("select memory_id from memory.memories where kind = 'fact'")
+        learnt = await tx.fetch("select memory_id, summary from memory.memories where kind = 'fact'")
     for row in learnt:
-        await run(person, "forget", {"memory_id": row["memory_id"].hex})
-    ids = {name: str(row["memory_id"]) for name, row in zip(SAID, lines, strict=True)}
-    for state, trust in zip(STATES, ("user", "user", "user", "agent"), strict=True):
-        text = FACT if state == "NEW" else f"{FACT} ({state.lower()})"
-        teller = newton.with_trust(cast("Trust", trust))
-        stored = await teller.memories("told").remember(FactDraft(content=text))
-        ids[state] = str(stored.memory_id)
+        if "Linz" not in row["summary"] or "not in Linz" in row["summary"]:
+            await run(person, "forget", {"memory_id": row["memory_id"].hex, "include_derived": True})
+    for state, name in FACTS.items():
+        teller = newton.with_trust("agent") if state == "of a model" else newton
+        ids[state] = str((await teller.memories("told").remember(FactDraft(content=FACT.format(name)))).memory_id)
     await person.curation.confirm(ids["CONFIRMED"])
     await run(person, "edit_memory", {"memory_id": ids["CORE"], "core": True})
+    return {**ids, **await _say(newton, "after", {"confirm": ("user", SAYING["confirm"])})}
+
+
+async def _say(newton: AgentServices, session: str, texts: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    ids = dict[str, str]()
+    for state, name in list(FACTS.items())[:-1]:  # what a person says of the fact of a model would confirm it
+        said = [
+            Message(role=cast("Role", role), content=text.format(name), said_at=newton.scope.now())
+            for role, text in texts.values()
+        ]
+        stored = await newton.sessions("told").append(f"{session} {name}", said)
+        async with newton.scope.transaction() as tx:
+            sql = "select memory_id from memory.memories where kind = 'exchange' and thread_id = $1 order by position"
+            rows = await tx.fetch(sql, stored[0].session_id)
+        ids |= {f"{one} {state}": str(row["memory_id"]) for one, row in zip(texts, rows, strict=True)}
+    await newton.process_written("told")
     return ids
 
 
@@ -136,8 +157,10 @@ async def run(caller: OperationCaller, name: str, arguments: Mapping[str, Any]) 
 
 
 def to_arguments(case: Case, ids: Mapping[str, str], forged: str) -> dict[str, Any]:
-    own = {"supersede": {"content": NEWER}, "settle_conflict": {"keep": "newer"}}
-    line = {"says it": ids.get(case.operation), "forged": forged, "none": None}.get(case.line, ids.get(case.line))
+    newer = NEWER.format(FACTS[case.state])
+    own = {"supersede": {"content": newer}, "settle_conflict": {"keep": "newer"}}
+    said = case.operation if case.line == "says it" else case.line
+    line = {"forged": forged, "none": None}.get(case.line, ids.get(f"{said} {case.state}", ids.get(f"{said} NEW")))
     cited = {} if line is None else {"line": line}
     return {"memory_id": ids[case.state], **own.get(case.operation, {}), **cited}
 
@@ -157,7 +180,7 @@ async def test_only_a_person_or_their_message_changes_what_a_person_said(api: Ap
     """Every speaker, state of the fact and cited message; what is refused changes nothing. S002-16"""
     newton, others = await begin(api, "ana"), await begin(api, "ben")
     ids = await tell(newton)
-    forged = (await tell(others))[operation if operation in SAID else "other"]
+    forged = (await tell(others))[f"{operation if operation in SAYING else 'other'} NEW"]
     for case in list_cases(operation):
         with pytest.raises(_RolledBackError):
             async with newton.scope.transaction() as tx:
@@ -168,7 +191,7 @@ async def test_only_a_person_or_their_message_changes_what_a_person_said(api: Ap
 async def _try(newton: AgentServices, case: Case, ids: Mapping[str, str], forged: str) -> None:
     own = newton.with_trust("agent") if case.speaker == "model" else newton
     if case.operation == "settle_conflict":
-        await newton.curation("told").contest(ids[case.state], NEWER)
+        await newton.curation("told").contest(ids[case.state], NEWER.format(FACTS[case.state]))
     before = await read_state(newton, ids[case.state])
     caller, verdict = OperationCaller(newton=own, origin="test", speaker=case.speaker), "allowed"
     try:

@@ -1,6 +1,7 @@
 """Rulings on changes: the rule of authority, asked with what is stored and with the message that a change cites."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -12,16 +13,15 @@ from newton.dialogue import message_queues as queue
 from newton.dialogue.message_queues import DueSession
 from newton.errors import ConflictError, ForbiddenError, NotFoundError
 from newton.heart.facts.conflicts import concerns_safety
-from newton.heart.reconciliation.authority import find_authority, says_in_own_words
-from newton.heart.reconciliation.item_checks import check_items
-from newton.heart.reconciliation.line_statements import relate
+from newton.heart.reconciliation.authority import asks_to_end
+from newton.heart.reconciliation.known_checks import say_same
+from newton.heart.reconciliation.line_sources import LineSources
 from newton.heart.reconciliation.prompt import number_batch
+from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.reconciling_types import (
     KnownItem,
     KnownKind,
     NewLine,
-    Operation,
-    ProposedItem,
     ReconcilingInput,
 )
 from newton.heart.speakers import TARGETED, Act, Ruling, Speaker, TargetStatement, decide
@@ -31,12 +31,6 @@ from newton.memory.memory import PERSON_TIERS, Trust
 SQL = load("newton.agent.reconciliation", "rulings.sql")
 
 STATED_KINDS: tuple[KnownKind, ...] = ("fact", "procedure", "decision")
-_OPERATIONS: Mapping[Act, Operation] = {
-    "displace": "update",
-    "end": "retract",
-    "confirm": "confirm",
-    "delete": "retract",
-}
 
 CITE_HINT = (
     "Ask the person to do it, or give the id of their message that says this, if the operation has the field `line`."
@@ -103,9 +97,9 @@ async def rule_on(scope: AgentScope, change: ProposedChange) -> Ruling:
     """
     act, speaker, read = change.act, change.speaker, change.read
     rulings = list[Ruling]()
-    if act in TARGETED and speaker != "person" and change.targets:
+    if act in TARGETED and change.targets:
         async with scope.transaction() as tx:
-            for memory_ref in change.targets:
+            for memory_ref in sorted(set(change.targets)):
                 target = await _read_target(tx, memory_ref, agent_id=scope.agent_id)
                 ruling = decide(act, speaker, target=target, read=read)
                 if ruling.verdict != "allowed" and change.line is not None:
@@ -128,6 +122,8 @@ async def rule_on(scope: AgentScope, change: ProposedChange) -> Ruling:
 async def _read_target(tx: Tx, memory_ref: str, *, agent_id: UUID) -> TargetStatement:
     """Return what decides who may change a memory. Raises NotFoundError for an unknown one."""
     memory_id = await resolve_id(tx, memory_ref, agent_id=agent_id)
+    # until the transaction ends, nobody else changes the memory on the ground of what it was
+    await SQL["lock_target"].fetch_one(tx, agent_id=agent_id, memory_id=memory_id)
     row = await SQL["read_target"].fetch_one(tx, agent_id=agent_id, memory_id=memory_id)
     assert row is not None, "the memory is found"
     needs_person = row["kind"] == "fact" and (row["state"] == "CORE" or concerns_safety(row["text"]))
@@ -155,24 +151,22 @@ async def _verify_citation(
         known = await find_named_item(scope, target_id.hex, lines, kinds=STATED_KINDS, zone=zone)
     except (NotFoundError, ConflictError):  # it is no current statement
         return None
-    batch = build_batch(lines, (known,), names=names, scope=scope)
-    return lines[-1].trust if _says(batch, change) else None
+    stated = [row["text"] for row in await SQL["list_stated"].fetch_all(tx, agent_id=agent_id, line_id=line_id)]
+    batch = build_batch(lines[-1:], (known,), names=names, scope=scope)
+    return lines[-1].trust if _says(batch, change, stated) else None
 
 
-def _says(batch: ReconcilingInput, change: ProposedChange) -> bool:
+def _says(batch: ReconcilingInput, change: ProposedChange, stated: Sequence[str]) -> bool:
     """Return whether the last line of the batch is by a person and says this change of the known item.
 
-    For a model that was given texts of others, the line must have all words of a new text.
+    `stated` are the facts that were learnt from the line: what it does not assert, as a dream or a rumour, is none.
     """
-    line, known, act, text = batch.lines[-1], batch.known, change.act, change.text
-    if find_authority(batch, line.number, text, known) not in PERSON_TIERS:
+    line, (known,), names = batch.lines[-1], batch.known, batch.user_names
+    if line.source != "person" or line.trust not in PERSON_TIERS or batch.day_of(line) < known.day:
         return False
-    if act == "confirm" and relate(known[0].text, line.text, user_names=batch.user_names) != "contained":
+    if change.act in ("end", "delete"):
+        return asks_to_end(split_own_words(line.text).own, known.text)
+    text = change.text if change.act == "displace" else known.text
+    if not any(say_same(text, one, user_names=names) for one in stated):
         return False
-    if act in ("end", "delete") and not says_in_own_words(batch, line, "", known):
-        return False
-    if change.read and text and not says_in_own_words(batch, line, text, known):
-        return False
-    item = ProposedItem(line=line.number, op=_OPERATIONS[act], ids=tuple(one.label for one in known), text=text)
-    kept = check_items([item], batch).kept
-    return bool(kept) and kept[0].text == text
+    return change.act == "confirm" or LineSources(batch).are_related(known, replace(known, text=text, subject=""))

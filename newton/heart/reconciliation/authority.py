@@ -16,6 +16,7 @@ from newton.memory.memory import PERSON_TIERS, Trust
 from newton.text.languages import detect_language
 from newton.text.patterns import asks, has_ended, is_negated
 from newton.text.questions import is_only_question
+from newton.text.sentences import split_sentences
 
 MAX_ANNOUNCEMENT = 5  # words beside the request in a line that only announces what follows, or refers to what precedes
 MAX_CHARS = 2_000  # at the beginning of a line, and at its end, that are searched for a request
@@ -178,6 +179,51 @@ def asks_to_forget(text: str) -> bool:
     [True, False]
     """
     return bool(_compile_cues("forget").search(text.replace("’", "'")))
+
+
+_CONDITION = re.compile(
+    r"\b(?:if|unless|whether|would|should|could|might|maybe|perhaps|wenn|falls|ob|würde|si|sauf|se|caso|als|если|jeśli|eğer"
+    r"|say(?:s|ing)?|said|claims?|tells?|told|thinks?|believes?|sagt\w*|meint|dice|dit|disse|zegt)\b",
+    re.IGNORECASE,
+)
+_REFUSED_END = re.compile(
+    r"\b(?:not|never|don't|dont|didn't|cannot|can't|no|nicht|nie|kein\w*|nunca|jamás|ne|pas|jamais|non|mai|não|niet|nooit|не|"
+    r"nie)\b|n't\b",
+    re.IGNORECASE,
+)
+_OVER = re.compile(
+    r"\b(?:no longer|is over|was never true|(?:is|was)(?: not|n't) true|(?:is|was) wrong)\b"
+    r"|(?:\bnot|n't)\b.{1,60}\bany ?more\b",
+    re.IGNORECASE,
+)
+MAX_OTHER_WORDS = 2  # of a request to end a statement, beside the request and the statement
+
+
+def asks_to_end(line: str, statement: str) -> bool:
+    """Return whether a sentence of a line asks to forget exactly this statement, or says that it is wrong or over.
+
+    A sentence with a condition, a report of what others say, a refusal or a question asks for nothing.
+
+    >>> fact = "Ana's office is in Graz."
+    >>> lines = ("Please forget that Ana's office is in Graz.", "Don't forget that Ana's office is in Graz.",
+    ...          "Forget that Ben's office is in Graz.", "Ana's office is no longer in Graz.")
+    >>> [asks_to_end(line, fact) for line in lines]
+    [True, False, False, True]
+    """
+    wanted = list_stems(statement)
+    for sentence in split_sentences(line):
+        code, stems = detect_language(sentence), list_stems(sentence)
+        is_request = asks_to_forget(sentence) and not _REFUSED_END.search(sentence)
+        if (
+            not (is_request or _OVER.search(sentence) or has_ended(sentence, code))
+            or "?" in sentence
+            or _CONDITION.search(sentence)
+        ):
+            continue
+        shared = share_stems(wanted, stems)
+        if len(shared) == len(wanted) and len(stems) - len(shared) <= MAX_OTHER_WORDS + is_request:
+            return True
+    return False
 
 
 def _says_end(text: str, code: str) -> bool:

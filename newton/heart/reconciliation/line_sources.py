@@ -21,6 +21,7 @@ from newton.memory.memory import PERSON_TIERS
 from newton.text.languages import ENGLISH, detect_language
 from newton.text.numerals import NumberMention, find_numbers
 from newton.text.questions import is_only_question, remove_questions
+from newton.text.words import is_empty_remark
 
 MAX_EARLIER = 3  # lines of persons before a line that support an item on it
 NEAR_SIMILARITY = 0.35  # from which a line is about an item whatever its words
@@ -36,6 +37,31 @@ _UNITS = list_stems(
 SCALE = 1_000  # "the price went down to 388", of 395,000
 
 _SENTENCE = re.compile(r"\S(?:[^\n.!?。！？]|[.!?](?!\s)|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.)*[.!?。！？]*")
+
+
+_OPENING = r"\W*(?:(?:oh|ah|ok|okay|well|um|so)\W+)*"
+_AFFIRMATION = re.compile(
+    _OPENING
+    + r"(?:yes|yeah|yep|yup|sure|right|correct|exactly|true|indeed|absolutely|definitely|please do|do (?:that|it)"
+    r"|of course|that's (?:it|right|correct|true)|ok(?:ay)?|ja|jo|jawohl|genau|stimmt|richtig|klar|gerne?|passt|s[íi]"
+    r"|claro|exacto|correcto|vale|oui|ouais|exact(?:ement)?|d'accord|bien sûr|s[iì]|esatto|certo|va bene|sim|isso|exato"
+    r"|tak|zgadza się|da|да|ага|верно|точно|evet|doğru|klopt|juist|precies|はい|そう|是|对|好)(?![^\W\d_])",
+    re.IGNORECASE,
+)
+_DENIAL = re.compile(
+    _OPENING + r"(?:no(?!\s*(?:\d|\.\s*\d))|nope|nah|never|not|wrong|don't|do not|nein|nee|nicht|falsch|non|pas|não"
+    r"|nie|нет|неверно|hayır|いいえ|不)(?![^\W\d_])",
+    re.IGNORECASE,
+)
+
+
+def affirms(text: str) -> bool:
+    """Return whether a text begins with a yes, as an answer does.
+
+    >>> [affirms(text) for text in ("Yes, please.", "Genau.", "No. Buy milk.", "Yesterday it rained.")]
+    [True, True, False, False]
+    """
+    return _AFFIRMATION.match(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +81,14 @@ class LineSources:
         return [*earlier[-self.max_earlier :], line]
 
     def find_answered(self, line: NewLine) -> NewLine | None:
-        """Return the line of the assistant that a line answers; None if other lines stand between them."""
+        """Return the line of the assistant that a line answers; None if other lines stand between them.
+
+        It is a question that the line does not deny, or anything that it affirms.
+        """
         for one in reversed(self._list_before(line)[-2:]):
             if one.source == "assistant":
-                return one
+                asks = ("?" in one.text or "？" in one.text) and not is_empty_remark(line.text)
+                return one if affirms(line.text) or (asks and not _DENIAL.match(line.text)) else None
             if one.speaker != line.speaker:
                 return None
         return None
@@ -67,7 +97,7 @@ class LineSources:
         """Return whether a text has a name, a number or a date that its sources do not have.
 
         Sources are the lines of persons, the linked known items, the user's names, and the names in other known items
-        of persons. A line of the assistant that the line answers counts too, except what foreign text before it has.
+        of persons. A line of the assistant that the line affirms counts too, except what foreign text before it has.
         """
         said_on, code = self.batch.day_of(line), detect_language(f"{line.text} {text}")
         masked = mask_derived_dates(text, said_on, self.derive_days(line, known))
@@ -81,7 +111,7 @@ class LineSources:
             if not self._is_scaled(number, sources.own, known)
         ]
         answered = self.find_answered(line)
-        if answered is None or not (names or numbers):
+        if answered is None or not (names or numbers) or not affirms(line.text):
             return bool(names or numbers)
         said, foreign = collect_evidence([answered.text], code=code), self._collect_foreign(code)
         return any(foreign.has_name(name) or not said.has_name(name) for name in names) or any(
