@@ -111,9 +111,11 @@ def is_label(text: str, lowered: str, start: int, end: int) -> bool:
         after = text[end : end + 1]
         ends = not after.isalpha() or after == "s" or (text[end - 1].islower() and after.isupper())
         return begins and ends
+    if before == "/":
+        return False
     is_long = end - start > _SHORT_LABEL_CHARS or not (lowered[start].isascii() and lowered[start].isalpha())
-    is_hump = text[start - 1 : start].islower() and text[start].isupper()  # "smtpPass"
-    return before != "/" and (is_long or is_hump or not (before.isascii() and before.isalpha()))
+    is_hump = not is_long and text[start].isupper() and text[start - 1 : start].islower()  # "smtpPass"
+    return is_long or is_hump or not (before.isascii() and before.isalpha())
 
 
 def _is_of_household(rule: LabelledValue, lowered: str, end: int, match: re.Match[str] | None) -> bool:
@@ -171,11 +173,13 @@ def _has_inner_symbol(value: str) -> bool:
 
 
 def _is_phrase_password(match: re.Match[str]) -> bool:
-    """Return whether the value that a sentence gives is a password: words alone are none."""
-    value = match["value"]
+    """Return whether the value that a sentence gives is a password: a word is one only in quotation marks."""
+    value, quote = match["value"], match["quote"]
     if len(value) < _MIN_PASSWORD_CHARS or value.startswith("[") or not is_literal(value):
         return False
-    return _is_mixed(value) or (value.isdigit() and len(value) >= _MIN_DIGITS) or _has_inner_symbol(value)
+    is_quoted = quote not in ("", "`") and value.isalpha() and value.islower() and len(value) >= _MIN_QUOTED_CHARS
+    is_told = is_quoted and match.string[match.start("quote") - 1].isspace()
+    return is_told or _is_mixed(value) or (value.isdigit() and len(value) >= _MIN_DIGITS) or _has_inner_symbol(value)
 
 
 def _is_mixed_value(match: re.Match[str]) -> bool:
@@ -195,6 +199,16 @@ def _is_reply(match: re.Match[str]) -> bool:
     value = match["value"]
     is_word = not any(character in value for character in "=:/\\|(){}[]<>")
     return is_word and _is_mixed_value(match) and sum(map(str.isalpha, value)) > 2
+
+
+_PAIR = re.compile(r"[:,–→]\s{1,3}[\w.@+-]{2,40} / $")
+
+
+def _is_of_pair(match: re.Match[str]) -> bool:
+    """Return whether the second of two words, as in ": anna / Sun&Moon7", is a password: with a symbol and a digit."""
+    string, start = match.string, match.start()
+    is_pair = _PAIR.search(string, max(string.rfind("\n", 0, start) + 1, start - 50), start)
+    return bool(is_pair) and _is_strong(match) and _has_inner_symbol(match["value"]) and "=" not in match["value"]
 
 
 def _is_token(match: re.Match[str]) -> bool:
@@ -276,6 +290,7 @@ _TESTS: dict[str, Callable[[re.Match[str]], bool]] = {
     "flag_value": _is_flag_value,
     "login": _is_login,
     "mixed_value": _is_mixed_value,
+    "of_pair": _is_of_pair,
     "of_environment": _is_of_environment,
     "password": _is_password,
     "phrase_password": _is_phrase_password,

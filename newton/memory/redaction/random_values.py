@@ -46,7 +46,8 @@ _STRONG_UUID = re.compile(r"(?:api|secret|access|auth|licen[cs]e)[ _-]?(?:key|to
 _LINK = re.compile(
     r"[\w.)\]} -]{0,24}[\"'`\\)>\]]*\s{0,4}(?:=>|:=|==?|:|：|,|=\\?\""
     r"|\b(?:is|was|ist|lautet|est|es|è|é|jest|är|er|to|value)\b"
-    r"|は|是|为|為|은|는)[ \t]{0,4}(?:value\s?=\s?)?[\\\"'`«“(<\[{]*(?:0x|base64:|bearer |basic |token )?$"
+    r"|は|是|为|為|은|는)[ \t]{0,4}(?:[\"']?value[\"']?\s?[:=]\s?)?"
+    r"[\\\"'`«“(<\[{]*(?:0x|base64:|bearer |basic |token )?$"
 )
 # After a value: "is my key", "<- the token", "# key of the shop"; no verb that a commit begins with.
 _NAMING = re.compile(

@@ -155,6 +155,7 @@ def _compile_hints() -> re2.Set:
     return compiled
 
 
+_DIGIT = re.compile("[0-9]")
 _MIN_ENCODED_CHARS = 24
 # base64 or hexadecimal digits, also in pairs; with a digit, as names of programs seldom have one
 _ENCODED = re2.compile(rb"[A-Za-z+/_-]{0,40}[0-9][A-Za-z0-9+/_-]{14,}={0,2}|(?:[0-9A-Fa-f]{2}[ :,]){12,}[0-9A-Fa-f]{2}")
@@ -176,14 +177,16 @@ def redact_secrets(text: str) -> str:
             cleaned = _redact_pattern(secret, cleaned)
     lowered = lowered if cleaned is text else _lower(cleaned)
     keep_household, labels = are_kept(), find_labels(cleaned, lowered, hints & _LABELS)
+    has_digit = _DIGIT.search(cleaned) is not None
     spans = [
-        *find_checked_numbers(cleaned),  # first: of two equal spans, the one earlier in this list is replaced
+        # first: of two equal spans, the one earlier in this list is replaced
+        *(find_checked_numbers(cleaned) if has_digit else ()),
         *find_labelled_values(cleaned, lowered, labels, keep_household=keep_household),
         *find_told_secrets(cleaned, lowered, labels, keep_household=keep_household),
-        *find_random_values(cleaned, lowered, labels),
-        *find_code_forms(cleaned, lowered, labels),
+        *(find_random_values(cleaned, lowered, labels) if has_digit else ()),
+        *(find_code_forms(cleaned, lowered, labels) if has_digit or labels else ()),
     ]
-    spans += _find_encoded(cleaned)
+    spans += _find_encoded(cleaned) if has_digit else ()
     return _redact_spans(cleaned, spans) if spans else cleaned
 
 

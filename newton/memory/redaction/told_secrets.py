@@ -112,6 +112,8 @@ _MEASURE = re.compile(r"\d+(?:[.,:]\d+)*-?[a-z]{1,6}$|[a-z]+-?\d{1,2}$|v\d[\d.]*
 def _is_password(candidate: ToldValue) -> bool:
     """Return whether a word after a linking word can only be a password: letters with digits, or symbols within."""
     value = candidate.value
+    if value.rstrip("!?").isalpha():
+        return False
     if is_placeholder(value) or is_plain_term(value) or _ADDRESS.search(value) or _CODE_PATH.match(value):
         return False
     if not any(map(str.isalpha, value)) or re.match(r"\d+[\u3040-\u9fff]", value):
@@ -150,12 +152,13 @@ def _is_unmistakable_password(candidate: ToldValue) -> bool:
     value = candidate.value
     if not _is_password(candidate) or _NAME_WITH_NUMBER.match(value):
         return False
+    value += "!" * candidate.after.startswith("!")
     return bool(_WITHIN.search(value)) or bool(_CAPITAL_AND_DIGITS.match(value))
 
 
 _WITHIN = re.compile(r"[^\W\d_][\w.-]*[!#%^&*$@~+][\w.-]*[!?]?$")
 _CAPITAL_AND_DIGITS = re.compile(
-    r"(?=.*[a-zà-ÿа-я]{3})[A-ZÀ-ÞА-Я][^\W\d_-]{3,}(?:[_-]\d{1,4}|\d{2,4}[a-zà-ÿ]{0,10}|-[A-ZÀ-ÞА-Я]\w+\d)$"
+    r"(?=.*[a-zà-ÿа-я]{3})[A-ZÀ-ÞА-Я][^\W\d_-]{3,}(?:[_-]\d{1,4}|\d{2,4}[a-zà-ÿ]{0,10}|-[A-ZÀ-ÞА-Я]\w+-?\d+)$"
 )
 _NAME_WITH_NUMBER = re.compile(
     r"[=:/\\]|[A-Z]{2,}-?\d|[A-Z]&[A-Z]\b|\w+@\w+\.\w|(?:Python|Windows|Ubuntu|Debian|Level|Room|Team|Player|User|Node)\d"
@@ -166,7 +169,7 @@ _NO_LINK = re.compile(
     r"\b(?:until|till|since|in|by|bis|seit|from|year|chapter|page|room|line|step|version|port|level|of|ending|nr|um|over|after"
     r"|within|nach|vor|dans|alle|endet|error|every|each|last|next|than|about|means|bedeutet|expires|exp)\s{1,2}$"
 )
-_OTHER_NUMBER = re.compile(r"\s?(?:no\.?\s|nr\.?\s|#)?[a-z]?\d{1,3}\b")
+_OTHER_NUMBER = re.compile(r"\s?(?:no\.?\s|nr\.?\s|#)?[a-z]?\d{1,3}\b(?!\s(?:my|the|ur|your|u|me)\b)")
 _UNIT = re.compile(
     r"\s?(?:%|€|\$|£|eur\b|euro|digit|character|stellen|ziffer|zeichen|chiffres|times\b|mal\b|days?\b|hours?\b|min|sec\w*\b|years?|km\b"
     r"|people|steps|points|users|lines|l[ií]neas|members|percent|prozent|weeks|months|metres|meters|st\b|nd\b|th\b)"
