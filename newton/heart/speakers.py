@@ -5,10 +5,12 @@ does not matter. A change of a stored statement has the authority of the person'
 verified that the message says it.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, get_args
 
 from newton.memory.memory import PERSON_TIERS, TRUST_TIERS, Trust, lowest_trust
+from newton.text.patterns import concerns_health
 
 Speaker = Literal["person", "app", "model"]
 SPEAKERS: tuple[Speaker, ...] = get_args(Speaker)  # from the one who may do most
@@ -23,6 +25,15 @@ TARGETED: frozenset[Act] = frozenset({"displace", "end", "confirm", "delete"})
 
 # `contested`: stored beside the statement, both as unsettled. `proposed`: it waits for a person.
 Verdict = Literal["allowed", "contested", "proposed", "refused"]
+
+
+# Facts that no statement replaces without a person: allergies, illnesses, medication and prohibitions.
+_SAFETY = re.compile(
+    r"\b(?:allerg|anaphyla|epipen|medicat|insulin|pacemaker|epilep|intoleran|co?eliac|diabet|asthma|thinner|warfarin"
+    r"|\d+ ?mg\b|blood type|can(?:no|['’])t (?:eat|take|have)|must(?:n['’]t| not| never)|never|not allowed|forbidden"
+    r"|prohibit)",
+    re.I,
+)
 
 
 class TargetStatement(NamedTuple):
@@ -42,7 +53,7 @@ class TargetStatement(NamedTuple):
 
 
 class Ruling(NamedTuple):
-    """What becomes of an act, and the trust of what it stores."""
+    """The outcome of an act, and the trust of what it stores."""
 
     verdict: Verdict
     trust: Trust
@@ -97,3 +108,19 @@ def may_supersede(trust: Trust, *, known: Trust, is_confirmed: bool) -> bool:
     if trust in PERSON_TIERS:
         return True
     return not is_confirmed and TRUST_TIERS.index(trust) <= TRUST_TIERS.index(known)
+
+
+def concerns_safety(text: str) -> bool:
+    """Return whether a fact is about an allergy, an illness, a medication or a prohibition."""
+    return bool(_SAFETY.search(text)) or concerns_health(text)
+
+
+def may_replace(newer_trust: Trust, text: str, *, state: str, trust: Trust, is_vouched: bool) -> bool:
+    """Return whether a newer statement may replace a known fact without a decision by a person.
+
+    `newer_trust` is the trust of the statement; the other arguments describe the known fact. Core facts and facts on
+    safety are never replaced without a person. `is_vouched` means that a person confirmed the fact.
+    """
+    if state == "CORE" or concerns_safety(text):
+        return False
+    return may_supersede(newer_trust, known=trust, is_confirmed=is_vouched)

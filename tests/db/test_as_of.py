@@ -79,6 +79,10 @@ class Fact:
 
     def may_follow(self, older: "Fact", at: float) -> bool:
         """Whether it may be put in the place of an older one."""
+        told = [*(said.told for said in self.said), *self.insisted]
+        came = min((when for when in told if when <= at and self.since(when) == self.since(at)), default=at)
+        if older.marked <= at or (older.said[0].told <= came and older.standing(came) == "CORE"):
+            return False  # it was core before this one took its place
         said_again = any(said.trust in PERSON_TIERS for said in self.said[1:] if said.told <= at)
         if said_again or self.said[0].trust in PERSON_TIERS:
             return True

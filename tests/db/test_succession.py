@@ -8,6 +8,7 @@ import pytest
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, NotFoundError
 from newton.heart.facts.attributes import set_cardinality
+from newton.heart.facts.conflicts import list_conflicts
 from newton.heart.facts.fact_edits import set_core
 from newton.heart.facts.fact_store import confirm, disprove, retract, supersede
 from newton.heart.lifecycle import engine
@@ -270,14 +271,15 @@ async def test_tellings_of_one_source_or_of_its_own_do_not_make_a_fact_core(tx: 
         assert await states(tx) == {"tea": "CONFIRMED"}
 
 
-async def test_a_marked_fact_is_core_as_long_as_it_holds(tx: Tx) -> None:
+async def test_a_marked_fact_is_core_and_only_a_person_ends_it(tx: Tx) -> None:
+    """A newer value stands beside it, unsettled, until somebody decides or takes the mark away."""
     await tell(tx, says("Oslo", core=True))
     assert await states(tx) == {"Oslo": "CORE"}
     await tell(tx, says("Bergen", 1))
-    await set_core(tx, [await known(tx, "Bergen")], is_core=True, ctx=on(2))
-    assert await states(tx) == {"Oslo": "SUPERSEDED", "Bergen": "CORE"}
-    await retract(tx, await known(tx, "Bergen"), ctx=on(3))
-    assert await states(tx) == {"Oslo": "CORE", "Bergen": "INACTIVE"}
+    assert await states(tx) == {"Oslo": "CORE", "Bergen": "NEW"}
+    assert len(await list_conflicts(tx, agent_id=on(1).agent_id)) == 1
+    await set_core(tx, [await known(tx, "Oslo")], is_core=False, ctx=on(2))
+    assert await states(tx) == {"Oslo": "SUPERSEDED", "Bergen": "NEW"}
 
 
 async def test_what_is_said_of_a_fact_told_in_other_words_is_said_of_that(tx: Tx) -> None:

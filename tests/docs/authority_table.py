@@ -1,10 +1,10 @@
 """Generate the table of docs/security.md that says what each speaker may do, from the rule itself."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from newton.heart.speakers import ACTS, SPEAKERS, TARGETED, Act, Ruling, TargetStatement, Verdict, decide
-from newton.operations.declaration import load_operations
+from newton.operations.declaration import Operation, load_operations
 
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 BEGIN, END = "<!-- begin of the generated table -->", "<!-- end of the generated table -->"
@@ -40,7 +40,7 @@ def build_table() -> str:
 
 def _list_rows() -> Iterator[str]:
     for act in ACTS:
-        names = ", ".join(f"`{one.name}`" for one in load_operations().values() if _is_of(one.effect, one.act, act))
+        names = ", ".join(f"`{one.name}`" for one in load_operations().values() if act in _list_acts(one))
         for target, statement in TARGETS.items() if act in TARGETED else [("", None)]:
             cells = [_describe(act, decide(act, one, target=statement)) for one in SPEAKERS]
             cited = _describe(act, decide(act, "model", target=statement, cited="user")) if statement else ""
@@ -48,8 +48,8 @@ def _list_rows() -> Iterator[str]:
             names = ""
 
 
-def _is_of(effect: str, own: Act, act: Act) -> bool:
-    return effect != "reads" and own == act
+def _list_acts(operation: Operation) -> Sequence[Act]:
+    return () if operation.effect == "reads" else (operation.act, *operation.options.get("inner_acts", ()))
 
 
 def _describe(act: Act, ruling: Ruling) -> str:

@@ -43,6 +43,7 @@ def fact(number: int = 1, **given: object) -> transition_rules.FactEvidence:
         superseded_since=None,
         superseded_until=None,
         trust="user",
+        text="Ana lives in Graz.",
         confirmations=0,
         sources=0,
         outside=0,

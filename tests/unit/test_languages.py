@@ -10,8 +10,8 @@ import pytest
 from bench.languages import load_questions
 from newton.cognition.questions.question_kinds import read_question
 from newton.errors import ConfigError
-from newton.heart.facts.conflicts import concerns_safety
 from newton.heart.identity.standing_wishes import detect_instructions, find_standing_type
+from newton.heart.speakers import concerns_safety
 from newton.heart.statements.change_detection import detect_change
 from newton.heart.statements.similarity import compare_statements
 from newton.heart.statements.statement_selection import list_texts, select_statements

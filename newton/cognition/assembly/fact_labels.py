@@ -19,7 +19,7 @@ from uuid import UUID
 
 from newton.cognition.assembly.render import FENCED_KINDS
 from newton.content.yaml_files import parse_trusted
-from newton.heart.facts.conflicts import concerns_safety
+from newton.heart.speakers import concerns_safety
 from newton.memory.memory import TokenCounter, past_reason
 from newton.memory.representations import START_PREFIX_LENGTH, has_start_prefix, start_prefix, to_bullet
 from newton.memory.search_types import RetrievedMemory

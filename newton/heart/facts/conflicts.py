@@ -1,6 +1,5 @@
 """Conflicts: pairs of current facts that may exclude each other, and decisions on such pairs."""
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal, NamedTuple
@@ -11,30 +10,23 @@ from pydantic import Field
 
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.heart import speakers
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_merges import merge_duplicates
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext, review
-from newton.heart.speakers import may_supersede
 from newton.memory import store
 from newton.memory.memory import Trust
 from newton.memory.store import LinkType
-from newton.text.patterns import concerns_health
 
 SQL = load("newton.heart.facts", "conflicts.sql")
 
 MAX_CONFLICTS = 1_000
 
+concerns_safety = speakers.concerns_safety  # a rule of whom it takes to replace a fact
+
 # What a pair is: the newer fact replaces the older one, the newer one is wrong, both hold, or both say the same.
 Settlement = Literal["newer", "older", "both", "same"]
-
-# Facts that no statement replaces without a person: allergies, illnesses, medication and prohibitions.
-_SAFETY = re.compile(
-    r"\b(?:allerg|anaphyla|epipen|medicat|insulin|pacemaker|epilep|intoleran|co?eliac|diabet|asthma|thinner|warfarin"
-    r"|\d+ ?mg\b|blood type|can(?:no|['’])t (?:eat|take|have)|must(?:n['’]t| not| never)|never|not allowed|forbidden"
-    r"|prohibit)",
-    re.I,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +81,9 @@ class FactPair:
     def may_be_replaced(self) -> bool:
         """True if the newer fact may replace the older one without a decision by a person."""
         older = self.older
-        return may_replace(
+        return speakers.may_replace(
             self.newer.trust, older.text, state=older.state, trust=older.trust, is_vouched=older.is_vouched
         )
-
-
-def concerns_safety(text: str) -> bool:
-    """Return whether a fact is about an allergy, an illness, a medication or a prohibition. Pure."""
-    return bool(_SAFETY.search(text)) or concerns_health(text)
-
-
-def may_replace(newer_trust: Trust, text: str, *, state: str, trust: Trust, is_vouched: bool) -> bool:
-    """Return whether a newer statement may replace a known fact without a decision by a person. Pure.
-
-    `newer_trust` is the trust of the statement; the other arguments describe the known fact. Core facts and facts on
-    safety are never replaced without a person. `is_vouched` means that a person confirmed the fact.
-    """
-    if state == "CORE" or concerns_safety(text):
-        return False
-    return may_supersede(newer_trust, known=trust, is_confirmed=is_vouched)
 
 
 async def list_conflicts(

@@ -15,9 +15,9 @@ from asyncpg import Record
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.heart.facts import fact_store
-from newton.heart.facts.conflicts import concerns_safety, may_replace
 from newton.heart.facts.fact_merges import merge_duplicates
 from newton.heart.lifecycle.engine import LifecycleContext, review
+from newton.heart.speakers import concerns_safety, may_replace
 from newton.heart.statements.change_cues import load_cues
 from newton.heart.statements.change_detection import (
     ChangeKind,

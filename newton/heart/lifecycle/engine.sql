@@ -219,7 +219,7 @@ select
     case
         when p.memory_id is null and s.at >= coalesce(greatest(f.reconfirmed_at, a.at), '-infinity') then s.until
     end as superseded_until,
-    m.trust,
+    m.trust, coalesce(m.full_text, m.summary) as text,
     coalesce(t.confirmations, 0) as confirmations,
     coalesce(t.sources, 0) as sources,
     coalesce(t.outside, 0) as outside,

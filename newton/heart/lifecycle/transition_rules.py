@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.heart.speakers import may_supersede
+from newton.heart.speakers import may_replace
 from newton.memory.memory import (
     ARCHIVED,
     PAST_STATES,
@@ -146,6 +146,7 @@ class FactEvidence:
     superseded_since: datetime | None
     superseded_until: datetime | None
     trust: Trust
+    text: str
     confirmations: int
     sources: int
     outside: int
@@ -179,8 +180,8 @@ class FactEvidence:
     def may_follow(self, older: "FactEvidence") -> bool:
         """Return whether the fact may supersede an older fact on the same subject and attribute."""
         trust: Trust = "user" if self.vouched else self.trust
-        is_core = older.is_core or older.state == "CORE"
-        return may_supersede(trust, known=older.trust, is_confirmed=older.vouched or is_core)
+        state = "CORE" if older.is_core else older.state
+        return may_replace(trust, older.text, state=state, trust=older.trust, is_vouched=older.vouched)
 
 
 class TargetState(NamedTuple):

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import combinations
 
-from newton.heart.facts.conflicts import concerns_safety
 from newton.heart.reconciliation.derived_days import list_weekdays
 from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.reconciling_types import (
@@ -23,6 +22,7 @@ from newton.heart.reconciliation.text_evidence import (
     list_stems,
     share_stems,
 )
+from newton.heart.speakers import concerns_safety
 from newton.heart.statements.change_cues import load_cues
 from newton.heart.statements.statement_candidates import has_verb
 from newton.text.languages import ENGLISH, detect_language

@@ -72,6 +72,7 @@ def _format_change(result: BulkResult) -> str:
     "POST /v1/memories/bulk",
     "destroys",
     act="delete",
+    inner_acts=["end"],
     command="bulk",
     text=_format_change,
     absent={
@@ -114,6 +115,9 @@ async def change_memories(
         include_derived=include_derived,
         reason=reason,
     )
+    if action == "retract" or (action == "set_core" and not core):
+        ids = [str(one.memory_id) for one in (await caller.bulk.plan(change)).memories]
+        await caller.authorize("end", ids, line=None)
     if token is None:
         return _to_result(await caller.bulk.plan(change), is_done=False)
     return _to_result(await caller.bulk.carry_out(change, token=token), is_done=True)

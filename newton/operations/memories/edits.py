@@ -45,6 +45,7 @@ def _format_edited(memory: EditedMemory) -> str:
     "PATCH /v1/memories/{memory_id}",
     "changes",
     act="govern",
+    inner_acts=["end"],
     command="edit",
     text=_format_edited,
     is_idempotent=True,
@@ -79,6 +80,8 @@ async def edit_memory(
         subject=subject,
         remove_subject=remove_subject,
     )
+    if core is False or subject or remove_subject:
+        await caller.authorize("end", [memory_id], line=None)
     memory, changed = await caller.memory_editor.edit(memory_id, changes)
     return EditedMemory(
         memory_id=memory.memory_id,
