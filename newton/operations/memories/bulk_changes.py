@@ -115,7 +115,8 @@ async def change_memories(
         include_derived=include_derived,
         reason=reason,
     )
-    if action == "retract" or (action == "set_core" and not core):
+    ends = action == "retract" or (action == "set_core" and not core)
+    if ends and caller.speaker != "person":
         ids = [str(one.memory_id) for one in (await caller.bulk.plan(change)).memories]
         await caller.authorize("end", ids, line=None)
     if token is None:
