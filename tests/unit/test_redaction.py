@@ -12,6 +12,7 @@ from newton.content.yaml_files import parse_trusted
 from newton.memory.hygiene import clean_text
 from newton.memory.redaction.code_forms import CODE_FORMS
 from newton.memory.redaction.labelled_values import LABELLED_VALUES
+from newton.memory.redaction.random_values import find_random_values
 from newton.memory.redaction.redactor import keep_household_codes, redact_secrets
 from newton.memory.redaction.tally import count_redactions, redaction_tally
 from newton.memory.redaction.told_secrets import TOLD_SECRETS
@@ -153,3 +154,22 @@ def test_a_label_within_another_word_and_chords_reveal_no_secret() -> None:
     secrets += ["root password is E-F#-G#-A-x9Kq", "Masterpasswort: Perro.Azul77", "senha: Perro.Azul77"]
     secrets += ["passphrase: correct-horse-battery-staple"]
     assert [line for line in secrets if "[REDACTED:" not in redact_secrets(line)] == []
+
+
+def test_a_code_is_found_with_its_word_on_either_side_and_a_sentence_away() -> None:
+    lines = {
+        "AQX7-9LMK2P-3FWD is your gift card": "AQX7-9LMK2P-3FWD",
+        "Gift card: AQX7-9LMK2P-3FWD": "AQX7-9LMK2P-3FWD",
+        "kqzw ojtr baxm plye <- the app password": "kqzw ojtr baxm plye",
+        "New login for the portal. Same user. It's Bramble77pony.": "Bramble77pony",
+        "[14:02] Mia: what was the disney password\n[14:03] Pa: Elsa&Olaf2016": "Elsa&Olaf2016",
+    }
+    assert [line for line, secret in lines.items() if secret in redact_secrets(line)] == []
+    serial = "The serial number AQX7-9LMK2P-3FWD is on the gift card reader."
+    assert redact_secrets(serial) == serial
+
+
+def test_a_repeated_header_of_a_table_finds_each_cell_once() -> None:
+    table = "user | password\nana | a1b2c3\n" * 200
+    found = list(find_random_values(table, table, {"password": [m.end() for m in re.finditer("password", table)]}))
+    assert len(found) == len(set(found)) == 200
