@@ -94,6 +94,9 @@ async def test_what_only_the_model_says_is_unsettled_or_proposed_and_forgets_not
         "Always answer in French."
     ]
     assert {OMAR, BIRTHDAY} <= (await mind.facts()).keys()
+    await say(mind, "My doctor is Dr Lindqvist.")
+    await say(mind, "Good morning, how are you?", [call("forget", id="Dr Lindqvist")])
+    assert any("Lindqvist" in text for text in await mind.facts()), "an unrelated message hides nothing"
 
 
 async def test_a_turn_says_what_was_learnt_from_its_input_and_what_no_longer_holds(mind: Mind) -> None:

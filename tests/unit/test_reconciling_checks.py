@@ -86,6 +86,18 @@ def test_lines_change_nothing_of_higher_trust_or_newer() -> None:
     assert keep(old, "2 add: Nora lives in Bath with Ann.").text == "Nora lives in Bath with Ann."
 
 
+def test_after_foreign_text_a_change_needs_the_own_words_of_the_line() -> None:
+    """A page may have asked the model for a change that the person's line does not say."""
+    page = "foreign: The house says: Nora's Golf was stolen, and the cello is a viola."
+    for thanks in ("Nora: Thanks. Go on with the Golf page, please.", "Nora: The Golf, yes or no?"):
+        batch = scene(page, thanks)
+        for item in ("2 end F4", "2 retract F4", "2 update F4: Nora's Golf was stolen."):
+            assert not check(batch, item).kept, (thanks, item)
+    assert keep(scene(page, SOLD), "2 end F4").line
+    # what concerns safety is unsettled at most, if the line says no end
+    assert keep(scene("Nora: New on penicillin, good morning."), "1 end F9").contests
+
+
 def test_a_rule_in_a_long_sentence_is_kept_in_the_words_of_the_model_and_needs_no_approval_for_a_quoted_name() -> None:
     batch = scene(
         "Nora: And while I think of it, two rules of the house: I am Nora, please, 'doctor Berg' is for the College and"

@@ -32,6 +32,7 @@ from newton.heart.reconciliation.authority import (
     find_authority,
     find_request,
     is_about,
+    refers_to,
     says_in_own_words,
 )
 from newton.heart.reconciliation.item_checks import check_items
@@ -111,12 +112,16 @@ class ToolChanger:
         return {**fields, "done": done, "hidden_messages": kept_out, "no_longer": no_longer, "hint": HIDDEN_HINT}
 
     async def _hide(self, name: str) -> tuple[Sequence[str], Sequence[str]]:
-        """Hide the messages with this id or these words; return all messages and facts that the user's message hid."""
+        """Hide the messages with this id or these words, if the user's message asks for that or refers to them.
+
+        Return all messages and facts that it hid.
+        """
         async with self.scope.write() as (tx, ctx):
             line = (await self._load_lines(tx, ""))[-1]
             own, foreign = split_own_words(line.text)
             needs_words = self.has_read_others or bool(foreign)
-            is_asked = not needs_words or asks_to_forget(own) or find_request(own) is not None
+            is_asked = asks_to_forget(own) or find_request(own) is not None
+            is_asked |= not needs_words and refers_to(own, name)
             if is_asked and line.source == "person" and line.trust in PERSON_TIERS:
                 found = await self._find_messages(tx, name, line)
                 await hide_messages(tx, found, request_id=line.memory_id, ctx=ctx)

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 import yaml
 
-from newton.heart.reconciliation.line_sources import LineSources
+from newton.heart.reconciliation.line_sources import LineSources, affirms
 from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.reconciling_types import DropReason, KnownItem, NewLine, ProposedItem, ReconcilingInput
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
@@ -112,6 +112,15 @@ def is_about(text: str, topic: str, request: str = "") -> bool:
     if wanted and len(share_stems(wanted, stems)) / len(wanted) >= MIN_TOPIC_SHARE:
         return True
     return len(stems) > 1 and len(share_stems(stems, list_stems(request))) / len(stems) >= MIN_LINE_SHARE
+
+
+def refers_to(text: str, name: str) -> bool:
+    """Return whether a text has a word of a name, or refers back to what was said.
+
+    >>> [refers_to(text, "Dr Lindqvist") for text in ("Lindqvist? Out.", "Leave that out.", "Good morning!")]
+    [True, True, False]
+    """
+    return bool(share_stems(list_stems(name), list_stems(text)) or _ANAPHORA.search(text))
 
 
 def is_only_request(text: str) -> bool:
@@ -224,6 +233,20 @@ def asks_to_end(line: str, statement: str) -> bool:
         if len(shared) == len(wanted) and len(stems) - len(shared) <= MAX_OTHER_WORDS + is_request:
             return True
     return False
+
+
+def says_change(line: NewLine, known: Sequence[KnownItem], text: str) -> bool:
+    """Return whether a line's own words say a change of known items: an end if there is no new text.
+
+    An end needs words of an end, or two words of the item; a new text must have a word of the line that the known items
+    lack.
+    """
+    own = split_own_words(line.text).own
+    if not text:
+        names = all(len(share_stems(list_stems(item.text), list_stems(own))) > 1 for item in known)
+        return names or affirms(own) or _says_end(own, detect_language(own))
+    new = list_stems(text) - frozenset[str]().union(*(list_stems(item.text) for item in known))
+    return not new or affirms(own) or bool(share_stems(new, list_stems(own)))
 
 
 def _says_end(text: str, code: str) -> bool:

@@ -8,9 +8,9 @@ from datetime import date
 
 from newton.heart.facts.conflicts import concerns_safety
 from newton.heart.identity.user_names import find_names
-from newton.heart.reconciliation.authority import check_hidden, find_off_record, lifts_wish
+from newton.heart.reconciliation.authority import check_hidden, find_off_record, lifts_wish, says_change
 from newton.heart.reconciliation.derived_days import parse_when
-from newton.heart.reconciliation.known_checks import check_known, is_denied
+from newton.heart.reconciliation.known_checks import CHANGES, UPKEEP, check_known, find_repeated, is_denied
 from newton.heart.reconciliation.line_sources import MAX_NOVELTY, LineSources
 from newton.heart.reconciliation.quoted_text import is_quoted, split_own_words
 from newton.heart.reconciliation.reconciling_types import (
@@ -31,7 +31,7 @@ from newton.heart.reconciliation.reconciling_types import (
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
 from newton.heart.speakers import may_supersede
 from newton.heart.statements.statement_selection import select_statements
-from newton.memory.memory import TRUST_TIERS
+from newton.memory.memory import PERSON_TIERS, TRUST_TIERS
 from newton.text.questions import is_only_question
 
 MAX_TEXT = 500  # characters
@@ -41,13 +41,11 @@ ENDS_SHARE = 3  # a batch ends at most one in so many of the known items that it
 MAX_RULE_GROWTH = 1.5  # of the wording of a rule beside the text, before the text takes its place
 MIN_OWN_WORDS = 2  # of a new statement, for its line to stand in for a text with inventions
 
-_CHANGES = frozenset[Operation]({"confirm", "update", "end", "retract", "unsure"})
 _WITH_TEXT = frozenset[Operation]({"add", "update", "unsure", "rule", "wish", "decision", "procedure", "episode"})
 # What a line that only asks something does not say.
 _STATED = frozenset[Operation]({"add", "update", "end", "retract", "decision", "procedure"})
 _ENDS = frozenset[Operation]({"end", "retract", "not_asserted"})
 _PAIRED = frozenset[Operation]({"same", "both", "newer"})
-_UPKEEP = frozenset[Operation]({"confirm", "update", "not_asserted"})  # of known items, without a line
 _USER_KINDS = frozenset[KnownKind]({"rule", "wish"})
 # The kinds of known items of which a new item is an update, if it names them.
 _REPLACED_KINDS: Mapping[Operation, frozenset[KnownKind]] = {
@@ -56,8 +54,6 @@ _REPLACED_KINDS: Mapping[Operation, frozenset[KnownKind]] = {
     "decision": frozenset({"decision"}),
     "procedure": frozenset({"procedure"}),
 }
-# Of several changes of one item on the same line, the first of these counts.
-_PRECEDENCE: Sequence[Operation] = ("update", "end", "retract", "unsure", "confirm")
 
 
 def check_items(proposed: Iterable[ProposedItem], batch: ReconcilingInput) -> CheckedAnswer:
@@ -82,7 +78,7 @@ def check_items(proposed: Iterable[ProposedItem], batch: ReconcilingInput) -> Ch
             kept.append((item, result))
         else:
             dropped.append(DroppedItem(item=item, reason=result))
-    repeated = _find_repeated([checked for _, checked in kept])
+    repeated = find_repeated([checked for _, checked in kept])
     dropped += (DroppedItem(item=item, reason="repeated") for n, (item, _) in enumerate(kept) if n in repeated)
     remaining = (checked for n, (_, checked) in enumerate(kept) if n not in repeated)
     ordered = _limit_ends(sorted(remaining, key=lambda one: one.line.number if one.line else 0), batch)
@@ -122,7 +118,7 @@ class _ItemChecker:
         if op not in OPERATIONS:
             raise _DroppedError("unknown operation")
         known = self._find_known(item.ids)
-        if op in _PAIRED or (not item.line and op in _UPKEEP and not any(one.drafted_by for one in known)):
+        if op in _PAIRED or (not item.line and op in UPKEEP and not any(one.drafted_by for one in known)):
             result = check_known("same" if op == "confirm" else op, item.text, known, self.batch)
             if not isinstance(result, CheckedItem):
                 raise _DroppedError(result)
@@ -134,8 +130,8 @@ class _ItemChecker:
             raise _DroppedError("not supported by the line")
         op, known = _resolve_operation(op, known)
         self._check_speaker(op, line, known)
-        if op in _CHANGES:
-            known = self._check_target(line, known, item.text)
+        if op in CHANGES:
+            known = self._check_target(op, line, known, item.text)
         if op in _ENDS and self.sources.borrows(item.text, line, known):
             raise _DroppedError("not supported by the line")
         return self._build(op, item, line, known)
@@ -185,13 +181,20 @@ class _ItemChecker:
 
     def _check_speaker(self, op: Operation, line: NewLine, known: Sequence[KnownItem]) -> None:
         """Drop changes of rules and wishes by other persons than the user. Their new rules are kept for approval."""
-        if op in _CHANGES and not line.is_user and any(item.kind in _USER_KINDS for item in known):
+        if op in CHANGES and not line.is_user and any(item.kind in _USER_KINDS for item in known):
             raise _DroppedError("not a line of the user")
+        if op == "procedure" and (line.trust not in PERSON_TIERS or line.is_imported):
+            raise _DroppedError("not a line of a person")
 
-    def _check_target(self, line: NewLine, known: Sequence[KnownItem], text: str) -> tuple[KnownItem, ...]:
+    def _check_target(
+        self, op: Operation, line: NewLine, known: Sequence[KnownItem], text: str
+    ) -> tuple[KnownItem, ...]:
         """Return the known items that the line is about, and those that share words with one of them."""
         if not known:
             raise _DroppedError("no known item")
+        has_foreign = any(one.source == "foreign" for one in self.batch.lines)
+        if has_foreign and op != "confirm" and not says_change(line, known, text):
+            raise _DroppedError("not supported by the line")
         if any(self.batch.day_of(line) < item.day for item in known):
             raise _DroppedError("older than the known item")
         about = [item for item in known if self.sources.is_about(line, item, text) or lifts_wish(line, item)]
@@ -204,7 +207,7 @@ class _ItemChecker:
         text, title = self._check_text(op, item, line, known, weakened)
         is_wish = op in _USER_KINDS or any(one.kind in _USER_KINDS for one in known)
         when = None if is_wish and op != "end" else self._check_when(item.when, line, known, weakened)
-        contests = op in ("update", "end", "retract") and self._must_contest(line, known, weakened)
+        contests = op in ("update", "end", "retract") and self._must_contest(line, known, text, weakened)
         subject = item.subject
         if subject and self.sources.find_unsupported(subject, line, known):
             subject = ""
@@ -233,7 +236,7 @@ class _ItemChecker:
             raise _DroppedError("text too long")
         if op in _USER_KINDS:
             return self._check_wish(item.text, line)
-        if op not in _CHANGES and not self._widen(op).is_grounded(item.text, line):
+        if op not in CHANGES and not self._widen(op).is_grounded(item.text, line):
             raise _DroppedError("not supported by the line")
         if self._is_supported(op, item.text, line, known):
             return item.text, ""
@@ -310,13 +313,17 @@ class _ItemChecker:
         weakened.append("day left out")
         return None
 
-    def _must_contest(self, line: NewLine, known: Sequence[KnownItem], weakened: list[Weakening]) -> bool:
+    def _must_contest(self, line: NewLine, known: Sequence[KnownItem], text: str, weakened: list[Weakening]) -> bool:
         """Return whether the line only makes the known items unsettled; the reasons are added to `weakened`."""
         if any(not _may_change(line, item) for item in known):
             weakened.append("known item of higher trust")
         persons = self.sources.list_persons(line)
         needs_person = (
-            item.state == "CORE" or (concerns_safety(item.text) and not self.sources.uses_words_of(item, persons))
+            item.state == "CORE"
+            or (
+                concerns_safety(item.text)
+                and not (self.sources.uses_words_of(item, persons) and says_change(line, [item], text))
+            )
             for item in known
             if item.kind == "fact"
         )
@@ -342,7 +349,7 @@ def _resolve_operation(op: Operation, known: tuple[KnownItem, ...]) -> tuple[Ope
 
     Otherwise, only known items that are sentences of new lines remain: the new item replaces them.
     """
-    if op in _CHANGES:
+    if op in CHANGES:
         return op, known
     replaced = tuple(item for item in known if item.kind in _REPLACED_KINDS.get(op, frozenset()))
     if replaced:
@@ -354,37 +361,6 @@ def _may_change(line: NewLine, item: KnownItem) -> bool:
     if item.kind in _USER_KINDS:
         return TRUST_TIERS.index(line.trust) <= TRUST_TIERS.index(item.trust)
     return may_supersede(line.trust, known=item.trust, is_confirmed=item.is_vouched)
-
-
-def _find_repeated(items: Sequence[CheckedItem]) -> set[int]:
-    """Return the positions of items that repeat another item, or that another item overrides."""
-    repeated = set[int]()
-    episodes = [n for n, item in enumerate(items) if item.op == "episode"]
-    repeated |= set(episodes[:-1])
-    seen = set[object]()
-    for n, item in enumerate(items):
-        key = (item.op, item.line and item.line.number, frozenset(one.item_id for one in item.known), item.text)
-        if key in seen:
-            repeated.add(n)
-        seen.add(key)
-    said = {one.item_id for item in items if item.line for one in item.known}
-    for n, item in enumerate(items):
-        if item.line is None and item.op in _UPKEEP and any(one.item_id in said for one in item.known):
-            repeated.add(n)
-        if item.op in _CHANGES and item.line and any(_overrides(other, item) for other in items):
-            repeated.add(n)
-    return repeated
-
-
-def _overrides(other: CheckedItem, item: CheckedItem) -> bool:
-    """Return whether a change on a later line, or a stronger one on the same line, replaces an item."""
-    if other is item or other.op not in _CHANGES or other.line is None or item.line is None:
-        return False
-    if not {one.item_id for one in item.known} <= {one.item_id for one in other.known}:
-        return False
-    if other.line.number != item.line.number:
-        return other.line.number > item.line.number and other.op not in ("confirm", "unsure")
-    return _PRECEDENCE.index(other.op) < _PRECEDENCE.index(item.op)
 
 
 def _limit_ends(items: Sequence[CheckedItem], batch: ReconcilingInput) -> list[CheckedItem]:

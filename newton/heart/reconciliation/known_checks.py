@@ -276,3 +276,40 @@ def _settle_pairs(known: Sequence[KnownItem], kept: Sequence[CheckedItem]) -> It
         is_safe = not (concerns_safety(one.text) and concerns_safety(other.text))
         if other.item_id in one.doubtful_with and is_safe:
             yield CheckedItem(op="both", line=None, known=(one, other))
+
+
+CHANGES = frozenset[Operation]({"confirm", "update", "end", "retract", "unsure"})
+UPKEEP = frozenset[Operation]({"confirm", "update", "not_asserted"})  # of known items, without a line
+# Of several changes of one item on the same line, the first of these counts.
+_PRECEDENCE: Sequence[Operation] = ("update", "end", "retract", "unsure", "confirm")
+
+
+def find_repeated(items: Sequence[CheckedItem]) -> set[int]:
+    """Return the positions of items that repeat another item, or that another item overrides."""
+    repeated = set[int]()
+    episodes = [n for n, item in enumerate(items) if item.op == "episode"]
+    repeated |= set(episodes[:-1])
+    seen = set[object]()
+    for n, item in enumerate(items):
+        key = (item.op, item.line and item.line.number, frozenset(one.item_id for one in item.known), item.text)
+        if key in seen:
+            repeated.add(n)
+        seen.add(key)
+    said = {one.item_id for item in items if item.line for one in item.known}
+    for n, item in enumerate(items):
+        if item.line is None and item.op in UPKEEP and any(one.item_id in said for one in item.known):
+            repeated.add(n)
+        if item.op in CHANGES and item.line and any(_overrides(other, item) for other in items):
+            repeated.add(n)
+    return repeated
+
+
+def _overrides(other: CheckedItem, item: CheckedItem) -> bool:
+    """Return whether a change on a later line, or a stronger one on the same line, replaces an item."""
+    if other is item or other.op not in CHANGES or other.line is None or item.line is None:
+        return False
+    if not {one.item_id for one in item.known} <= {one.item_id for one in other.known}:
+        return False
+    if other.line.number != item.line.number:
+        return other.line.number > item.line.number and other.op not in ("confirm", "unsure")
+    return _PRECEDENCE.index(other.op) < _PRECEDENCE.index(item.op)
