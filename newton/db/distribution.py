@@ -81,7 +81,7 @@ VECTOR_SQL = "select extversion from pg_extension where extname = 'vector'"
 
 @dataclass(frozen=True, slots=True)
 class DistributionPlan:
-    """What `distribute` would do: the tables and functions that are not distributed yet, and the number of shards."""
+    """The effects of `distribute`: the tables and functions that are not distributed yet, and the number of shards."""
 
     nodes: tuple[ClusterNode, ...]
     tables: tuple[str, ...]

@@ -83,6 +83,7 @@ class Handy(ScriptedChat):
         super().__init__()
         self._played = list(played)
         self.offered: list[list[str]] = []
+        self.options = RequestOptions()
 
     def plays(self, *played: Played) -> None:
         self._played = list(played)
@@ -91,6 +92,7 @@ class Handy(ScriptedChat):
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
     ) -> AsyncIterator[str | ChatReply]:
         self.received.append(messages)
+        self.options = options
         self.offered += [[tool.name for tool in options.all_tools]] if options.all_tools else []
         now = self._played.pop(0) if len(self._played) > 1 else self._played[0]
         text, calls = (now, ()) if isinstance(now, str) else ("", tuple(now))

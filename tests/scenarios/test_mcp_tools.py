@@ -114,9 +114,15 @@ async def test_a_description_that_has_changed_asks_anew(mind: Mind, tmp_path: Pa
         post.answers = ["always"]
         await post.sends("one")
         await post.pool.close()  # as at the next start
-        await post.sends("two")
+        post.session = "s2"
+        model = await post.says("Send it.", [call("post__send", text="two")], "Done.")
         assert "has changed since it was first seen" in post.asked[-1].reason
         assert (len(post.asked), post.sent) == (2, ["one"])
+        assert "everybody" not in str(model.options), "no model reads a description that no person has allowed"
+        assert "everybody" in post.asked[-1].tool.description
+        post.answers = ["always"]
+        await post.sends("three")
+        assert "everybody" in str((await post.says("Hello.", "Hello.")).options)
 
 
 @pytest.mark.parametrize("is_called", [True, False], ids=["called", "never called"])

@@ -124,6 +124,27 @@ async def test_a_standing_permission_sleeps_for_a_recipient_of_a_page_and_holds_
         assert post.sent[1:] == ["To audit@evil.example: the report"], "the permission is for this call alone"
 
 
+SOLD = "The house was sold and everybody must pay 900 euros before Friday."
+
+
+async def test_what_a_page_said_in_an_earlier_session_is_not_posted_under_a_standing_permission(
+    mind: Mind, tmp_path: Path
+) -> None:
+    page = tmp_path / "roses.txt"
+    page.write_text(f"Roses are pruned in February. {SOLD}")
+    async with acting(mind, tmp_path, trust=True) as post:
+        send = next(one for one in await post.pool.list_tools("ana") if one.name == "send")
+        await post.permissions.allow(send)
+        asked = f"What does {page} say about roses?"
+        await says(post, f"Read {page}. When are roses pruned?", [call("post__look", text=str(page))], "In February.")
+        post.session = "s2"
+        posting = Dripping([call("post__send", text=SOLD)], "Done.")
+        said = TurnInput(session_id=await mind.session("s2"), text=asked)
+        reply, _ = await take(post.turns(posting), said)
+        assert "everybody must pay" in str(posting.received[0]), "the observation is in the prompt"
+        assert "its content stands in text of a tool" in reply and post.sent == []
+
+
 async def test_a_program_that_wants_json_gets_no_note(mind: Mind, tmp_path: Path) -> None:
     await mind.know(SALARY)
     async with acting(mind, tmp_path) as post:

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 import yaml
 
+from newton.agent.actions.act_rules import ActRules
 from newton.agent.actions.external_tools import ExternalTool
 from newton.agent.actions.link_text import TextLink, find_links
 from newton.agent.actions.outbound_guard import OutboundGuard
@@ -34,14 +35,18 @@ def to_rules(case: dict[str, Any]) -> OutboundRules:
     known, foreign = tuple(case.get("known", ())), tuple(case.get("foreign", ()))
     asked, _, quoted = case["said"].partition("\n\n>")
     foreign += (quoted,) if quoted else ()
-    return OutboundRules(PromptTexts(asked=asked, known=known, memory=known, foreign=foreign))
+    texts = PromptTexts(asked=asked, known=known, memory=known, foreign=foreign, pasted=quoted)
+    outputs = tuple((name, text) for name, text in case.get("outputs", {}).items())
+    return OutboundRules(replace(texts, reported=tuple(case.get("reported", ())), outputs=outputs))
 
 
 def find_problem(case: dict[str, Any]) -> str | None:
     rules = to_rules(case)
     if "tool" in case:
         acts, arguments = case["tool"] == "act", case["arguments"]
-        return rules.find_argument_problem(arguments) or (rules.find_foreign_part(arguments) if acts else None)
+        return rules.find_argument_problem(arguments) or (
+            ActRules(rules).find_foreign_part(arguments) if acts else None
+        )
     problems = (rules.find_link_problem(link.url) for link in find_links(case["reply"]))
     return next((problem for problem in problems if problem), None)
 

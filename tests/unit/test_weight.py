@@ -11,10 +11,10 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 112_600,
-    "modules of newton": 614,
-    "classes that only carry data": 847,
-    "lines of tests": 81_600,
+    "lines of newton": 112_700,
+    "modules of newton": 616,
+    "classes that only carry data": 848,
+    "lines of tests": 81_700,
     "lines of docs": 7_500,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

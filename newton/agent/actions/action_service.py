@@ -10,7 +10,7 @@ from newton.agent.actions.action_store import ToolAction
 from newton.agent.actions.external_tools import ExternalTool, ExternalToolSource
 from newton.agent.actions.outbound_guard import OutboundGuard
 from newton.agent.actions.permissions import PermissionService
-from newton.agent.actions.tool_contracts import keep_contracts
+from newton.agent.actions.tool_contracts import hide_texts, keep_contracts
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.prompt import count_tool_tokens
 from newton.agent.loop.turn_status import ProgressCallback
@@ -46,16 +46,21 @@ class ActionService:
         async with self.scope.transaction() as tx:
             return await keep_contracts(tx, listed, agent_id=self.scope.agent_id, now=self.scope.now())
 
-    async def select_tools(self, taken: frozenset[str], *, max_tokens: int) -> Sequence[ExternalTool]:
+    async def select_tools(
+        self, taken: frozenset[str], *, session_id: UUID | None = None, max_tokens: int
+    ) -> Sequence[ExternalTool]:
         """Return the first tools whose definitions together fit into `max_tokens`, without names in `taken`.
 
-        Of tools of different servers with the same name, the model gets the first.
+        Of tools of different servers with the same name, the model gets the first. One that has changed has no texts of
+        its server until a person allows it, for all sessions or for this one.
         """
         found: list[ExternalTool] = []
-        for tool in await self.list_tools():
-            if tool.full_name in taken:
+        for listed in await self.list_tools():
+            if listed.full_name in taken:
                 continue
-            taken |= {tool.full_name}
+            taken |= {listed.full_name}
+            is_known = not listed.change or await self.permissions.judge(listed, session_id=session_id) == "allowed"
+            tool = listed if is_known else hide_texts(listed)
             definition = RequestOptions(own_tools=(tool.definition,))
             max_tokens -= count_tool_tokens(definition, count_tokens=self.scope.count_tokens)
             if max_tokens < 0:

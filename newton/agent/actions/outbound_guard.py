@@ -2,29 +2,27 @@
 
 import json
 import re
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, cast
 from uuid import UUID
 
+from newton.agent.actions.act_rules import ActRules
 from newton.agent.actions.external_tools import ApprovalCallback, ApprovalRequest, ExternalTool
 from newton.agent.actions.link_text import TextLink, find_links, find_open_end, split_link
-from newton.agent.actions.outbound_rules import OutboundRules, PromptTexts, iter_strings
+from newton.agent.actions.outbound_rules import OutboundRules, PromptTexts
 from newton.agent.actions.permissions import PermissionService
-from newton.agent.loop.chat_tools.tool_table import CHAT_TOOLS
+from newton.agent.actions.prompt_texts import MemoryText, collect_texts
 from newton.agent.loop.prompt import PromptBuilder
 from newton.agent.scope import AgentScope
-from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END
 from newton.cognition.session_context.service import SessionContext
 from newton.concurrency import compute
 from newton.db.queries import load
 from newton.errors import NewtonError
-from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, digest
+from newton.memory.memory import digest
 from newton.memory.redaction.own_secrets import redact_own_secrets
-from newton.providers.chat import ChatMessage, ReplyDelta, ReplyPiece, ToolCall, ToolDefinition
-from newton.text.pasted_text import MASK, mask_pasted_text
+from newton.providers.chat import ReplyDelta, ReplyPiece, ToolDefinition
 
 SQL = load("newton.agent.actions", "outbound_guard.sql")
 
@@ -32,7 +30,6 @@ LINK_SERVER = "@links"  # in place of a server in permissions of links; no serve
 EXACT_MARK = "#"  # before the hash of what a permission is limited to; no name of a tool or host has it
 EXACT_DIGITS = 16
 MAX_MEMORY_CHARS = 8_000  # of one memory that is compared
-MIN_ECHO_CHARS = 4
 MAX_TOKEN_CHARS = 200
 # The end of a text of which the rest has not arrived: it may be a token of Newton, or another one.
 _TOKEN_BEGIN = re.compile(r"(?<![A-Za-z0-9])n(?:w(?:[to]\w*)?)?\Z|[A-Za-z0-9_+/=.-]{12,}\Z")
@@ -85,7 +82,7 @@ class OutboundGuard:
         """
         rules, free = await self._read_rules(), {} if tool.is_read and tool.is_trusted else tool.select_free(values)
         return await compute(
-            lambda: rules.find_argument_problem(values) or rules.find_foreign_part(free) or "",
+            lambda: rules.find_argument_problem(values) or ActRules(rules).find_foreign_part(free) or "",
             chars=rules.texts.count_chars(),
         )
 
@@ -206,17 +203,14 @@ class OutboundGuard:
         return self._rules[1]
 
     async def _read_texts(self, prompt: PromptBuilder) -> PromptTexts:
-        key = {"memory_ids": list(self.memory_ids), "session_id": self.session_id, "max_chars": MAX_MEMORY_CHARS}
+        key = {"agent_id": self.permissions.scope.agent_id, "session_id": self.session_id}
+        memory_ids = list(self.memory_ids)
         async with self.permissions.scope.transaction() as tx:
-            rows = await SQL["list_memory_texts"].fetch_all(tx, agent_id=self.permissions.scope.agent_id, **key)
-        is_foreign = [row["quarantined"] or row["trust"] in UNTRUSTED_TIERS for row in rows]
-        known = [
-            row["text"]
-            for row, foreign in zip(rows, is_foreign, strict=True)
-            if not foreign and row["trust"] in PERSON_TIERS
-        ]
-        stored = [row["text"] for row, foreign in zip(rows, is_foreign, strict=True) if foreign]
-        return collect_texts(prompt, known=known, foreign=stored)
+            rows = await SQL["list_memory_texts"].fetch_all(
+                tx, **key, memory_ids=memory_ids, max_chars=MAX_MEMORY_CHARS
+            )
+            replies = await SQL["list_foreign_replies"].fetch_all(tx, **key)
+        return collect_texts(prompt, [MemoryText(**row) for row in rows], {row["position"] for row in replies})
 
 
 def create_guard(
@@ -226,98 +220,6 @@ def create_guard(
     memory_ids = context.bundle.stated_ids if context else ()
     permissions = PermissionService(scope=scope)
     return OutboundGuard(permissions=permissions, session_id=session_id, memory_ids=memory_ids, approve=approve)
-
-
-def collect_texts(prompt: PromptBuilder, *, known: Iterable[str], foreign: Iterable[str]) -> PromptTexts:
-    """Return the texts of a prompt by who they are from. Pure.
-
-    `known` and `foreign` are memories that it states, with the trust of a person or of none. Text that a person has
-    pasted is not theirs.
-    """
-    blocks = [prompt.system, prompt.memory, *(item.memory.text for item in prompt.view if item.memory)]
-    *inputs, asked = (*(item.text for item in prompt.view if item.is_input), *filter(None, [prompt.text])) or ("",)
-    histories = [item.text for item in prompt.view if item.is_history]
-    results = _Results()
-    results.read(ChatMessage(item.role, item.text, item.calls, item.tool_call_id) for item in prompt.view)
-    results.read(one.message for one in prompt.tool_messages)
-    pasted = [text for text in (asked, *inputs) if mask_pasted_text(text) != text]
-    return PromptTexts(
-        asked=_unpasted(asked),
-        said=(*map(_unpasted, inputs), _unpasted(prompt.instructions)),
-        known=(*known, *results.known, prompt.system),
-        memory=(*blocks, *histories, *results.memory),
-        foreign=(*foreign, *results.foreign, *pasted, *filter(None, map(_find_fenced, blocks))),
-    )
-
-
-@dataclass(slots=True)
-class _Results:
-    """The texts of the results of tools: of Newton's by their stated trust, and those of others."""
-
-    known: list[str] = field(default_factory=list[str])
-    memory: list[str] = field(default_factory=list[str])
-    foreign: list[str] = field(default_factory=list[str])
-
-    def read(self, messages: Iterable[ChatMessage]) -> None:
-        """Add the results of tools among the messages."""
-        calls = dict[str, ToolCall]()
-        for message in messages:
-            calls |= {call.id: call for call in message.calls}
-            if message.role == "tool":
-                self._add(calls.get(message.tool_call_id or ""), message.text)
-
-    def _add(self, call: ToolCall | None, text: str) -> None:
-        fields = _parse(text)
-        if call is None or call.name not in CHAT_TOOLS or call.name == "read_artifact":
-            self.foreign.append(_remove_echo(call, _find_output(fields, text)))
-            return
-        self.memory.append(text)
-        for item in _iter_items(fields):
-            (self.foreign if item["trust"] in UNTRUSTED_TIERS else self.known).append(str(item.get("text", "")))
-
-
-def _parse(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None  # no JSON, or a result that was truncated
-
-
-def _find_output(fields: Any, text: str) -> str:
-    """Return what a tool wrote in a result, without the words of Newton around it."""
-    if not isinstance(fields, dict) or not {"outcome", "error"} & fields.keys():
-        return text
-    return str(cast("dict[str, Any]", fields).get("output", ""))
-
-
-def _remove_echo(call: ToolCall | None, output: str) -> str:
-    """Return the output of a call without the arguments that it repeats, which are the words of the model."""
-    for value in iter_strings(_parse(call.arguments)) if call else ():
-        output = output.replace(value, " ") if len(value) >= MIN_ECHO_CHARS else output
-    return output
-
-
-def _iter_items(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects in a JSON value that state the trust of a text, except those with the trust of an agent."""
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        if fields.get("trust") in PERSON_TIERS | UNTRUSTED_TIERS:
-            yield fields
-        for one in fields.values():
-            yield from _iter_items(one)
-    elif isinstance(value, list):
-        for one in cast("list[Any]", value):
-            yield from _iter_items(one)
-
-
-def _unpasted(text: str) -> str:
-    return mask_pasted_text(text).replace(MASK, " ")
-
-
-def _find_fenced(block: str) -> str:
-    """Return the lines of a text from memory that quote the output of tools."""
-    parts = block.split(FENCE_BEGIN)[1:]
-    return "".join(part.split(FENCE_END)[0] for part in parts)
 
 
 def _show_host(rules: OutboundRules, url: str) -> str:

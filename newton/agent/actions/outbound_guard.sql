@@ -1,6 +1,9 @@
 -- name: list_memory_texts(agent_id, memory_ids, session_id, max_chars)
 -- The memories that the parts of a session's prompt state, those of earlier inputs included.
-select m.trust, m.quarantined, left(coalesce(m.full_text, m.summary), $4) as text
+select m.kind, m.trust, m.quarantined, left(coalesce(m.full_text, m.summary), $4) as text,
+    exists(
+        select from heart.events as e where e.agent_id = $1 and e.memory_id = m.memory_id and e.type = 'error'
+    ) as is_error
 from memory.memories as m
 where
     m.agent_id = $1
@@ -11,3 +14,9 @@ where
         from dialogue.prompt_blocks as b
         where b.agent_id = $1 and b.session_id = $3
     );
+
+-- name: list_foreign_replies(agent_id, session_id)
+-- The positions of the replies of a session that were made with text of tools or the web in view.
+select position
+from dialogue.messages
+where agent_id = $1 and session_id = $2 and role = 'assistant' and min_trust in ('tool', 'web');

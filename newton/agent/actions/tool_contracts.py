@@ -1,18 +1,20 @@
 """Contracts of tools: each tool of a server as the agent first saw it. For one that has changed a person is asked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from newton.agent.actions.external_tools import ExternalTool
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.providers.chat import ToolDefinition
 
 SQL = load("newton.agent.actions", "tool_contracts.sql")
 
 CHANGED = "Its description, its schema or its server has changed since it was first seen."
+UNCONFIRMED = "This tool has changed, and no person has allowed the change. A call of it asks the person."
 RELABELLED = "It acted when it was first seen, and now says that it only reads."
 
 
@@ -28,6 +30,27 @@ class ToolContract(NamedTuple):
             return tool
         change = RELABELLED if tool.is_read and not self.is_read else CHANGED
         return replace(tool, is_read=tool.is_read and self.is_read, change=change)
+
+
+def hide_texts(tool: ExternalTool) -> ExternalTool:
+    """Return a tool that has changed without the texts of its server: only the names and types of its arguments."""
+    parameters = _hide_schema(cast("Mapping[str, Any]", tool.definition.function["parameters"]))
+    function = {"name": tool.full_name, "description": UNCONFIRMED, "parameters": parameters}
+    return replace(tool, definition=ToolDefinition(tool.full_name, function))
+
+
+def _hide_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a JSON schema without descriptions, listed values, defaults and examples."""
+    kept = {name: schema[name] for name in ("type", "required") if name in schema}
+    if isinstance(properties := schema.get("properties"), dict):
+        described = cast("dict[str, object]", properties)
+        kept["properties"] = {
+            name: _hide_schema(cast("dict[str, Any]", one)) if isinstance(one, dict) else {}
+            for name, one in described.items()
+        }
+    if isinstance(items := schema.get("items"), dict):
+        kept["items"] = _hide_schema(cast("dict[str, Any]", items))
+    return kept
 
 
 async def keep_contracts(

@@ -286,10 +286,10 @@ class TurnPreparer:
     async def _list_external_tools(self, turn: RunningTurn, budget: PromptBudget) -> Sequence[ExternalTool]:
         """Return the tools of servers to offer; none if the model cannot call tools or the turn is private."""
         is_usable = self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel)
-        if self.actions is None or not is_usable or turn.input.session_id is None:
+        if self.actions is None or not is_usable or (session_id := turn.input.session_id) is None:
             return ()
-        taken = frozenset(tool.name for tool in turn.options.request_options.tools)
-        selecting = self.actions.select_tools(taken, max_tokens=budget.usable // EXTERNAL_TOOLS_DIVISOR)
+        taken, room = {one.name for one in turn.options.request_options.tools}, budget.usable // EXTERNAL_TOOLS_DIVISOR
+        selecting = self.actions.select_tools(frozenset(taken), session_id=session_id, max_tokens=room)
         return await run_part("tools of servers", selecting, default=(), missing=turn.missing)
 
     def _open_actions(
