@@ -12,6 +12,7 @@ from newton.heart.reconciliation.line_sources import LineSources, affirms
 from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.reconciling_types import DropReason, KnownItem, NewLine, ProposedItem, ReconcilingInput
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
+from newton.heart.statements.statement_selection import select_statements
 from newton.memory.memory import PERSON_TIERS, Trust
 from newton.text.languages import detect_language
 from newton.text.patterns import asks, has_ended, is_negated
@@ -235,16 +236,20 @@ def asks_to_end(line: str, statement: str) -> bool:
     return False
 
 
-def says_change(line: NewLine, known: Sequence[KnownItem], text: str) -> bool:
+def says_change(line: NewLine, known: Sequence[KnownItem], text: str, *, concerns_safety: bool = False) -> bool:
     """Return whether a line's own words say a change of known items: an end if there is no new text.
 
-    An end needs words of an end, or two words of the item; a new text must have a word of the line that the known items
-    lack.
+    An end needs words of an end, two words of each item or, unless it concerns safety, a statement with one of each; a
+    new text must have a word of the line that the known items lack.
     """
     own = split_own_words(line.text).own
     if not text:
-        names = all(len(share_stems(list_stems(item.text), list_stems(own))) > 1 for item in known)
-        return names or affirms(own) or _says_end(own, detect_language(own))
+        said = (
+            frozenset[str]() if concerns_safety else list_stems(" ".join(one.content for one in select_statements(own)))
+        )
+        names = min(len(share_stems(list_stems(item.text), list_stems(own))) for item in known)
+        is_stated = names > 1 or all(share_stems(list_stems(item.text), said) for item in known)
+        return is_stated or affirms(own) or _says_end(own, detect_language(own))
     new = list_stems(text) - frozenset[str]().union(*(list_stems(item.text) for item in known))
     return not new or affirms(own) or bool(share_stems(new, list_stems(own)))
 

@@ -322,7 +322,9 @@ class _ItemChecker:
             item.state == "CORE"
             or (
                 concerns_safety(item.text)
-                and not (self.sources.uses_words_of(item, persons) and says_change(line, [item], text))
+                and not (
+                    self.sources.uses_words_of(item, persons) and says_change(line, [item], text, concerns_safety=True)
+                )
             )
             for item in known
             if item.kind == "fact"
