@@ -15,7 +15,7 @@ MOST = {
     "modules of newton": 616,
     "classes that only carry data": 848,
     "lines of tests": 81_700,
-    "lines of docs": 7_500,
+    "lines of docs": 7_600,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help
