@@ -93,16 +93,6 @@ class StoredMessage:
     message: Message
 
 
-def cap_trust(messages: Sequence[Message], trust: Trust) -> list[Message]:
-    """Return the messages as a speaker of this trust hands them over: what a model says of a user is its own report."""
-    if trust in PERSON_TIERS:
-        return list(messages)
-    return [
-        replace(one, min_trust=lowest_trust([one.min_trust or trust, trust])) if one.role == "user" else one
-        for one in messages
-    ]
-
-
 def guard_name(name: str) -> str:
     """Return the name of a speaker, prefixed with "Participant" if it is that of a role that models obey."""
     return f"Participant {name}" if name.strip().casefold() in AUTHORITIES else name

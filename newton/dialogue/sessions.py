@@ -29,7 +29,16 @@ from newton.fault_isolation import OPERATION_ERRORS, run_part
 from newton.heart.events import event_store
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import UNTRUSTED_TIERS, NewMemory, TokenCounter, Trust, WriteContext, lowest_known_trust
+from newton.memory.foreign_readings import find_lowest_read
+from newton.memory.memory import (
+    PERSON_TIERS,
+    UNTRUSTED_TIERS,
+    NewMemory,
+    TokenCounter,
+    Trust,
+    WriteContext,
+    lowest_known_trust,
+)
 from newton.providers.chat import ToolCall
 
 SQL = load("newton.dialogue", "sessions.sql")
@@ -187,7 +196,9 @@ async def _filter_new(
     rows = await SQL["find_messages"].fetch_all(tx, agent_id=ctx.agent_id, session_id=session_id, refs=list(by_ref))
     for row in rows:
         if row["ref"] is not None:
-            _check_unchanged(by_ref.pop(row["ref"]), log.to_stored_message(row, session_id).message.immutable_fields)
+            line, stored = by_ref.pop(row["ref"]), log.to_stored_message(row, session_id).message
+            _check_unchanged(line, stored.immutable_fields)
+            _check_speaker(line, stored)
     last_position = rows[0]["last_position"]
     return list(by_ref.values()), -1 if last_position is None else last_position
 
@@ -203,6 +214,25 @@ async def _mark_replies(tx: Tx, messages: Sequence[Message], *, session_id: UUID
         if line.trust in UNTRUSTED_TIERS and not line.is_notice:
             lowest = lowest_known_trust([lowest, line.trust])
     return marked
+
+
+async def cap_trust(tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext) -> list[Message]:
+    """Return the messages as the writer hands them over: what a model says of a user is its own report.
+
+    It has at most the trust of the text of tools and the web that the model was given before.
+    """
+    if ctx.trust in PERSON_TIERS:
+        return list(messages)
+    read = await find_lowest_read(tx, sessions=[str(session_id)], interfaces=[ctx.origin], ctx=ctx)
+    said = await find_foreign_trust(tx, session_id=session_id, agent_id=ctx.agent_id)
+    lowest = lowest_known_trust([ctx.trust, read, said])
+    capped = list[Message]()
+    for one in messages:
+        min_trust = lowest_known_trust([one.min_trust, lowest])
+        capped.append(replace(one, min_trust=min_trust) if one.role == "user" else one)
+        if one.trust in UNTRUSTED_TIERS and not one.is_notice:
+            lowest = lowest_known_trust([lowest, one.trust])
+    return capped
 
 
 async def find_foreign_trust(tx: Tx, *, session_id: UUID, agent_id: UUID) -> Trust | None:
@@ -328,6 +358,14 @@ def _check_unchanged(message: Message, stored_fields: object) -> None:
         raise ConflictError(
             f"The message {message.stable_ref!r} of this session exists with other content.",
             hint="Messages are immutable; send the new content with another ref.",
+        )
+
+
+def _check_speaker(message: Message, stored: Message) -> None:
+    if message.trust in PERSON_TIERS and stored.trust not in PERSON_TIERS:
+        raise ConflictError(
+            f"The message {message.stable_ref!r} of this session is stored as what a model reported of the user.",
+            hint="Send it with another ref.",
         )
 
 

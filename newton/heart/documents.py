@@ -11,8 +11,9 @@ from pydantic import Field
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.errors import InputError, NotFoundError
+from newton.errors import ForbiddenError, InputError, NotFoundError
 from newton.heart.chunking import TextChunk
+from newton.heart.speakers import may_supersede
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.forgetting import forget
@@ -31,6 +32,7 @@ from newton.memory.store import MemoryUpdate, PlannedTransition, apply_transitio
 
 SQL = load("newton.heart", "documents.sql")
 
+NAME_HINT = "Give it another name, or let a person delete the stored one."
 MAX_TITLE_CHARACTERS = 60  # of the title that begins the short forms of each passage
 MAX_LOCATION_CHARACTERS = 60  # of the location after it
 
@@ -147,7 +149,7 @@ async def replace_passages(
     """Store the chunks of a document as its passages, in place of its former passages.
 
     Unchanged passages keep their memory ids, also at another position. Passages that the document no longer contains
-    are superseded.
+    are superseded. Raises ForbiddenError if `ctx` may not replace what is stored.
     """
     agent_id = ctx.agent_id
     await SQL["lock_document"].execute(tx, agent_id=agent_id, ref=source.ref)
@@ -155,8 +157,11 @@ async def replace_passages(
     content_hash = digest(*(passage_hash.hex() for passage_hash in hashes), *(chunk.location for chunk in chunks))
     row = await SQL["find_document"].fetch_one(tx, agent_id=agent_id, ref=source.ref)
     trusted = ctx.trust not in UNTRUSTED_TIERS
-    if row and row["content_hash"] == content_hash and not trusted:
+    may_replace = all(may_supersede(ctx.trust, known=one, is_confirmed=False) for one in row["trusts"]) if row else True
+    if row and row["content_hash"] == content_hash and not (trusted and may_replace):
         return IngestResult(0, len(chunks), 0)
+    if not may_replace:
+        raise ForbiddenError(f"The stored document {source.ref} is from somebody of higher trust.", hint=NAME_HINT)
     document_id = row["document_id"] if row else new_id()
     fields = {**asdict(source), "content_hash": content_hash, "passages": len(chunks), "now": ctx.now}
     await SQL["upsert_document"].execute(tx, agent_id=agent_id, document_id=document_id, **fields)

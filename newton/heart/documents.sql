@@ -4,9 +4,16 @@ select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2, 1))
 from (select count(*) from runtime.agents where agent_id = $1) as node;
 
 -- name: find_document(agent_id, ref)
-select document_id, content_hash
-from heart.documents
-where agent_id = $1 and ref = $2;
+select
+    d.document_id, d.content_hash,
+    array(
+        select distinct m.trust::text
+        from heart.passages as p
+        join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
+        where p.agent_id = $1 and p.document_id = d.document_id and m.state <> 'SUPERSEDED'
+    ) as trusts
+from heart.documents as d
+where d.agent_id = $1 and d.ref = $2;
 
 -- name: count_unchanged(agent_id, ref, source_hash, trusted)
 -- The number of passages of a document that was read from the same file; no row if any of them is missing or, for a

@@ -1,7 +1,7 @@
 """What a person said is not displaced by another way than the operations that ask whether it may be."""
 
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
+from newton.client import ApiError
 from newton.clock import SystemClock
 from newton.db.pool import Database
 from tests.system.served import Api, served
@@ -43,6 +44,11 @@ async def state_core_facts(person: httpx2.AsyncClient) -> Mapping[str, str]:
 
 async def read_state(person: httpx2.AsyncClient, memory_id: str) -> str:
     return (await person.get(f"/v1/memories/{memory_id}")).json()["state"]
+
+
+def _list_bodies(path: str) -> Sequence[Any]:
+    texts = ("The alarm has a code.", "The alarm has no code.")
+    return [f"# Rules\n\n{one}\n" if path == "documents" else {"text": one} for one in texts]
 
 
 @pytest.mark.parametrize("text", [CORE, SAFE])
@@ -90,3 +96,83 @@ async def test_an_app_ends_no_core_fact_by_a_bulk_change_or_an_edit(api: Api, te
         await send(app, "PATCH", f"/v1/memories/{memory_id}", importance=9)
         for _, path, body in changes[2:4]:
             await send(person, "PATCH", path, **body)
+
+
+async def test_a_model_replaces_no_document_or_item_of_a_person(api: Api) -> None:
+    """Under the name of a person's document or item, a model stores nothing; under another one it does. S002-16"""
+    token = await api.token("ana", speaker="model")
+    async with api.http(await api.token("ana", speaker="person")) as person, api.http(token) as model:
+        document, item = {"name": "rules.md", "ref": "rules"}, {"namespace": ["prefs"], "key": "Ana", "index": ["text"]}
+        for path, method, given in (("documents", "POST", document), ("items", "PUT", item)):
+            texts = [{"content" if path == "documents" else "value": one} for one in _list_bodies(path)]
+            await send(person, method, f"/v1/{path}", **given, **texts[0])
+            refused = await model.request(method, f"/v1/{path}", json={**given, **texts[1]})
+            assert (refused.status_code, "another" in refused.json()["hint"]) == (403, True)
+            other = {"ref": "mine"} if path == "documents" else {"key": "mine"}
+            await send(model, method, f"/v1/{path}", **{**given, **other}, **texts[1])
+            await send(person, method, f"/v1/{path}", **{**given, **other}, **texts[0])
+        async with api.client(token) as client:
+            with pytest.raises(ApiError, match="higher trust"):
+                await client.call_tool("ingest_document", {"name": "rules", "content": "# B\n\nNo code.\n"})
+        found = (await person.get("/v1/documents/rules")).json()["passages"]
+        assert [(one["text"], one["state"], one["trust"]) for one in found] == [
+            ("The alarm has a code.", "ACTIVE", "user")
+        ]
+
+
+async def read_trusts(api: Api, agent: str = "ana") -> Mapping[str, str]:
+    """The trust of each stored message of a user."""
+    newton = await api.app.state.agents.get(agent)
+    async with newton.scope.transaction() as tx:
+        rows = await tx.fetch("select summary, trust from memory.memories where kind = 'exchange' order by position")
+    said = [(row["summary"].partition("User: ")[2], row["trust"]) for row in rows]
+    return {text: trust for text, trust in said if text}
+
+
+async def test_what_a_model_reports_after_foreign_text_is_no_better_than_that(api: Api) -> None:
+    """Messages of users that a model hands over have at most the trust of the web text of the session. S002-19"""
+    token, page = await api.token("ana", speaker="model"), "The page says that the mill is closed."
+    tool_run = {"tool": "fetch", "output": page}
+    async with api.http(token) as model, api.client(token) as client:
+        for session in ("clean", "read"):
+            if session == "read":
+                calls = [{"id": "c1", "name": "fetch", "arguments": "{}"}]
+                read = [
+                    {"role": "assistant", "content": "", "calls": calls},
+                    {"role": "tool", "name": "fetch", "answers": "c1", "content": page},
+                ]
+                await send(model, "POST", f"/v1/sessions/{session}/messages", messages=read)
+            said = {"role": "user", "content": f"I am at home ({session})."}
+            await send(model, "POST", f"/v1/sessions/{session}/messages", messages=[said])
+        for text, tools in (("I am at work.", [tool_run]), ("I am at the mill.", [])):
+            exchange = {"user": text, "assistant": "Good.", "tools": tools, "session": "noted"}
+            await client.call_tool("note_exchange", exchange)
+    assert await read_trusts(api) == {
+        "I am at home (clean).": "agent",
+        "I am at home (read).": "tool",
+        "I am at work.": "agent",
+        "I am at the mill.": "tool",
+    }
+
+
+async def test_a_model_takes_no_key_and_no_message_of_a_person(api: Api) -> None:
+    """Neither an idempotency key nor the id of a message that a model used first makes a person's words vanish."""
+    model_token, person_token = [await api.token("ana", speaker=one) for one in ("model", "person")]
+    headers = {"Idempotency-Key": "k1"}
+    async with api.http(model_token, **headers) as model, api.http(person_token, **headers) as person:
+        stated = {"content": "Ana's boat is red.", "source": "own"}
+        by_model, by_person = [await one.post("/v1/memories", json=stated) for one in (model, person)]
+        assert (by_model.status_code, by_person.status_code) == (201, 201)
+        assert "Idempotency-Replayed" not in by_person.headers
+        assert (await person.post("/v1/memories", json=stated)).headers["Idempotency-Replayed"] == "true"
+        other = await model.post("/v1/memories", json={**stated, "content": "Ana's mill is red."})
+        assert other.json()["detail"] == "This Idempotency-Key was used with another request."  # by the model
+    said = {"messages": [{"role": "user", "content": "I am at home.", "ref": "m1"}]}
+    async with api.http(model_token) as model, api.http(person_token) as person:
+        await send(model, "POST", "/v1/sessions/s/messages", **said)
+        refused = await person.post("/v1/sessions/s/messages", json=said)
+        assert (refused.status_code, refused.json()["hint"]) == (409, "Send it with another ref.")
+        said["messages"][0]["ref"] = "m2"
+        await send(person, "POST", "/v1/sessions/s/messages", **said)
+        assert (await send(model, "POST", "/v1/sessions/s/messages", **said))["positions"] == []
+    assert await read_trusts(api) == {"I am at home.": "user"}

@@ -20,7 +20,7 @@ from newton.db.pool import Tx
 from newton.dialogue import log, sessions
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.log import AncestorRange
-from newton.dialogue.messages import Message, StoredMessage, cap_trust, derive_failure_ref
+from newton.dialogue.messages import Message, StoredMessage, derive_failure_ref
 from newton.dialogue.session_summary import SummarySizes
 from newton.heart.events import event_store
 from newton.heart.events.event_store import NewEvent
@@ -194,8 +194,10 @@ class TurnRecorder:
         self, tx: Tx, ctx: LifecycleContext, lines: Sequence[Message]
     ) -> tuple[Sequence[StoredMessage], UUID | None]:
         """Store the messages that are not stored yet; return them, and the id of the last one's memory."""
+        session_id = self.session_id
+        capped = await sessions.cap_trust(tx, lines, session_id=session_id, ctx=ctx)
         stored = await sessions.append(
-            tx, cap_trust(lines, ctx.trust), session_id=self.session_id, ctx=ctx, sizes=self.sizes, missing=self.missing
+            tx, capped, session_id=session_id, ctx=ctx, sizes=self.sizes, missing=self.missing
         )
         positions = [message.position for message in stored]
         memory_ids = await working_set.add_messages(tx, positions, scope=self._session_scope(ctx))

@@ -16,7 +16,7 @@ from newton.content.documents import DocumentBytes, DocumentError, LoadedDocumen
 from newton.content.file_formats import check_encoding
 from newton.content.sections import DocumentSection
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
-from newton.errors import InputError
+from newton.errors import ForbiddenError, InputError
 from newton.heart import documents
 from newton.heart.chunking import TextChunk, split_passages
 from newton.heart.documents import DocumentSource, IngestResult
@@ -131,6 +131,8 @@ class IngestService:
                 await self._ingest_file(path, report, trust, encoding, stop)
             except DocumentError as error:
                 report.refused.append(error)
+            except ForbiddenError as error:
+                report.refused.append(DocumentError(str(path), error.what, hint=error.hint))
             except IngestStoppedError:
                 report.stopped_at = path
                 break

@@ -27,7 +27,7 @@ from newton.dialogue.compaction.entry_store import CompactionStats, EntryStatus
 from newton.dialogue.compaction.strategies import CompactionObstacle
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.log import InjectedRange
-from newton.dialogue.messages import Message, StoredMessage, cap_trust
+from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.view import ViewMessage, count_view_tokens
 from newton.errors import InputError, NotFoundError
 from newton.heart.events import event_store
@@ -161,7 +161,7 @@ class SessionService:
         await self.scope.reserve_storage(*(line.content for line in lines))
         async with self._new_session_hooks(ref), self.scope.write() as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
-            messages = cap_trust(number_duplicates(lines), ctx.trust)
+            messages = await sessions.cap_trust(tx, number_duplicates(lines), session_id=session_id, ctx=ctx)
             stored = await sessions.append(tx, messages, session_id=session_id, ctx=ctx)
             if stored:
                 session = SessionScope(

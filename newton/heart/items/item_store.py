@@ -14,7 +14,9 @@ from asyncpg import Record
 
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.errors import ForbiddenError
 from newton.heart.items.item_value import FilterCondition, JsonObject, NamespacePattern
+from newton.heart.speakers import may_supersede
 from newton.ids import derive_model_id, new_id
 from newton.memory import store
 from newton.memory.forgetting import forget
@@ -92,10 +94,14 @@ async def put_item(
     """Store an item, or replace its value, and store its text as a memory that supersedes the former text.
 
     Without a text, the item has no current memory. An unchanged text keeps its memory, unless an untrusted writer
-    stored it (it is in quarantine) and this one is trusted.
+    stored it (it is in quarantine) and this one is trusted. Raises ForbiddenError if `ctx` may not replace it.
     """
     await _lock(tx, address, agent_id=ctx.agent_id)
     known = await read_item(tx, address, agent_id=ctx.agent_id)
+    if known and not await _may_replace(tx, known, ctx=ctx):
+        if known.value == value:
+            return ItemChange(known.item_id, known.memory_id)
+        raise ForbiddenError("The stored item is from somebody of higher trust.", hint="Give it another key.")
     item_id = known.item_id if known else new_id()
     memory_id = await _replace_text(tx, item_id, known.memory_id if known else None, text, ctx=ctx)
     fields = {"item_id": item_id, "value": json.dumps(value), "memory_id": memory_id}
@@ -141,6 +147,14 @@ async def list_namespaces(tx: Tx, pattern: NamespacePattern, *, agent_id: UUID) 
 
 async def _lock(tx: Tx, address: ItemAddress, *, agent_id: UUID) -> None:
     await SQL["lock_item"].execute(tx, agent_id=agent_id, address=json.dumps([*address.namespace, address.key]))
+
+
+async def _may_replace(tx: Tx, item: StoredItem, *, ctx: WriteContext) -> bool:
+    """Return whether the writer may replace an item. One without a text says of nobody that they stored it."""
+    if item.memory_id is None:
+        return True
+    row = await SQL["get_current_text"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=item.memory_id)
+    return row is None or may_supersede(ctx.trust, known=row["trust"], is_confirmed=False)
 
 
 async def _replace_text(

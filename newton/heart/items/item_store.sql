@@ -9,7 +9,7 @@ from heart.items
 where agent_id = $1 and namespace = $2::text[] and key = $3;
 
 -- name: get_current_text(agent_id, memory_id)
-select full_text, quarantined
+select full_text, quarantined, trust
 from memory.memories
 where agent_id = $1 and memory_id = $2;
 

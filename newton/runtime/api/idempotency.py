@@ -166,10 +166,19 @@ async def _admin_action(request: Request, caller: AdminAccess, key: IdempotencyK
 
 
 async def _build_action(request: Request, caller: AuthenticatedCaller, key: str | None) -> IdempotentAction:
-    keyed = None
-    if key is not None:
-        keyed = IdempotentRequest(caller.newton.scope.agent_id, key, await hash_request(request))
+    keyed = await identify_request(request, caller, key)
     return IdempotentAction(caller=caller, request=keyed, status=request.scope["route"].status_code or 200)
+
+
+async def identify_request(request: Request, caller: AuthenticatedCaller, key: str | None) -> IdempotentRequest | None:
+    """Return the request by its idempotency key; None without one.
+
+    A model neither takes the key of a person nor is given what was answered to one.
+    """
+    if key is None:
+        return None
+    owned = f"model {key}" if caller.speaker == "model" else key
+    return IdempotentRequest(caller.newton.scope.agent_id, owned, await hash_request(request))
 
 
 WriteAction = Annotated[IdempotentAction, Depends(_write_action)]

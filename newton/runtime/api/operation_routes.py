@@ -24,7 +24,7 @@ from newton.runtime.api.idempotency import (
     IdempotencyKey,
     IdempotentRequest,
     IdempotentResponse,
-    hash_request,
+    identify_request,
     to_http_response,
 )
 from newton.runtime.hint_names import rename_commands
@@ -140,8 +140,8 @@ async def _respond(
         author=sender.author,
         deadline=sender.deadline,
     )
-    keyed = key and IdempotentRequest(caller.scope.agent_id, key, await hash_request(request))
-    recorder = RequestRecorder(caller=caller, request=keyed or None, operation=operation)
+    keyed = await identify_request(request, sender, key)
+    recorder = RequestRecorder(caller=caller, request=keyed, operation=operation)
     outcome = await run_operation(operation, given, caller, recorder=recorder)
     if outcome.replayed is not None:
         return to_http_response(IdempotentResponse(operation.status, outcome.replayed), replayed=True)
