@@ -14,7 +14,7 @@ MOST = {
     "lines of newton": 112_700,
     "modules of newton": 616,
     "classes that only carry data": 848,
-    "lines of tests": 81_700,
+    "lines of tests": 81_800,
     "lines of docs": 7_600,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
