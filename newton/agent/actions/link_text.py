@@ -19,9 +19,10 @@ MAX_STEPS = 3  # of decodings one after the other
 MAX_FORMS = 400
 
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,20}:"
+_ADDRESS_SCHEME = r"(?:mailto|xmpp|sips?|smsto?|callto|skype|tel|geo):"  # without slashes
 _PLAIN = re.compile(
     rf"(?:(?<![A-Za-z0-9+.-])(?:{_SCHEME}[\\/]{{1,4}}|https?:(?=[\w-]))|:[\\/]{{2,4}}|(?<![\w:/\\.])[\\/]{{2}}(?=[\w-]+\.)"
-    r"|(?<![\w.@-])www\.|\bmailto:"
+    rf"|(?<![\w.@-])www\.|\bmailto:|(?<![\w.-]){_ADDRESS_SCHEME}(?=[^\s:])"
     r"|(?<![\w.@/\\-])(?:[\w-]{1,63}\.)+[^\W\d_]{2,24}(?::\d{1,5})?[/?](?=\S))[^\s<>\"'`|]+",
     re.IGNORECASE,
 )
@@ -39,12 +40,18 @@ _OPENED = re.compile(r"\]\(|<(?:[A-Za-z/]|\Z)|url\(|=[\"']")
 _ATTRIBUTE = re.compile(
     r"\b(?:src|href|srcset|action|poster|background|data|cite|formaction|ping)\s{0,3}\Z", re.IGNORECASE
 )
-_HINT = re.compile(r"[/\\:&?]|www", re.IGNORECASE)  # in every link
+_FIELD = re.compile(r"<(?:input|button|option|param|data)\b(?P<field>[^<>]{1,4000})>", re.IGNORECASE)  # of a form
+_VALUE = re.compile(r"\bvalue\s{0,3}=\s{0,3}(\"[^\"]{1,2000}\"|'[^']{1,2000}'|[^\s\"'<>]{1,2000})", re.IGNORECASE)
+_HINT = re.compile(r"[/\\:&?]|www|value", re.IGNORECASE)  # in every link
 MAX_OPEN_CHARS = 8_000  # of an unfinished link; a longer one is judged as far as it has come
 _SENTENCE_MARKS = ".,:;!?"
 _SIGN = re.compile(r"[:./\\&%?@=#]")
-_BEGINNINGS = re.compile(r"(?<![^\W_])(?:ht?|https?|htt|w{1,3}|ma?|mail?|mailto?|ft?p?)\Z", re.IGNORECASE)
-_ABSOLUTE = re.compile(rf"(?:https?:|{_SCHEME}[\\/]|[\\/]{{2}}|www\.|mailto:)", re.IGNORECASE)
+_NAMES = ("https", "ftp", "mailto", "xmpp", "sips", "smsto", "callto", "skype", "tel", "geo", "www")
+_BEGINNINGS = re.compile(  # a word that is the beginning of one of the names
+    rf"(?<![^\W_])(?:{'|'.join(sorted({one[:n] for one in _NAMES for n in range(1, len(one) + 1)}, reverse=True))})\Z",
+    re.IGNORECASE,
+)
+_ABSOLUTE = re.compile(rf"(?:https?:|{_SCHEME}[\\/]|[\\/]{{2}}|www\.|form:|{_ADDRESS_SCHEME})", re.IGNORECASE)
 _CONTROL = re.compile("[\x00-\x1f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
@@ -57,10 +64,14 @@ class TextLink(NamedTuple):
 
 
 class LinkParts(NamedTuple):
-    """The host of a link, and everything else in it that can carry text."""
+    """The host of a link, and everything else in it that can carry text.
+
+    `joined` are the parts of its path, and the values of its query, each without separators.
+    """
 
     host: str
     values: tuple[str, ...]
+    joined: tuple[str, ...] = ()
 
 
 def find_links(text: str) -> list[TextLink]:
@@ -78,6 +89,9 @@ def find_links(text: str) -> list[TextLink]:
         inner = () if _ABSOLUTE.match(url) else (to_url(one[0]) for one in _PLAIN.finditer(html.unescape(match[group])))
         urls = [url] if _ABSOLUTE.match(url) else list(inner)
         found += [TextLink(*match.span(group), one) for one in urls]
+    for match in _FIELD.finditer(text):
+        if values := " ".join(one.strip("\"'") for one in _VALUE.findall(match["field"])):
+            found.append(TextLink(*match.span(), f"form:{values}"))
     taken = [(one.start, one.end) for one in found]
     for match in _PLAIN.finditer(text):
         raw = _trim(match[0])
@@ -89,10 +103,13 @@ def find_links(text: str) -> list[TextLink]:
 def find_open_end(text: str) -> int:
     """Return where the end of a text that may be an unfinished link begins; its length if there is none.
 
-    >>> [find_open_end(text) for text in ("It is so", "See (http", "It is http", "A [b](x", "1 < 2 is", "<a b='x y")]
+    >>> [find_open_end(text) for text in ("It is so", "See (http", "It is http", "A [b](y", "1 < 2 is", "<a b='x y")]
     [8, 4, 6, 4, 8, 0]
     """
     word = max(text.rfind(mark) for mark in (" ", "\n", "\t")) + 1
+    tag = text.rfind("<", max(word - MAX_OPEN_CHARS, 0), word)
+    if tag >= 0 and text.find(">", tag, word) < 0 and _OPENED.match(text, tag):
+        word = tag  # a tag is judged as a whole
     inner = len(text.rstrip(_SENTENCE_MARKS))  # a mark at the end is that of a sentence, or of a link that has begun
     is_begun = _SIGN.search(text, word, inner) or _BEGINNINGS.search(text, max(word, inner - 8), inner)
     start = min(word if is_begun else len(text), len(text) - text.endswith("]"))
@@ -119,10 +136,16 @@ def to_url(text: str) -> str:
 
 
 def split_link(url: str) -> LinkParts:
-    """Return the host and the other parts of a URL. The host of `mailto:` is the address."""
-    if url.lower().startswith("mailto:"):
-        address, _, query = url[7:].partition("?")
-        return LinkParts(unquote_plus(address).casefold(), tuple(re.split(r"[&=]", query)) if query else ())
+    """Return the host and the other parts of a URL.
+
+    Of an address, such as that of `mailto:`, the host is the address; of a number or a form, it is the scheme.
+    """
+    scheme, _, rest = url.partition(":")
+    if re.fullmatch(rf"form:|{_ADDRESS_SCHEME}", f"{scheme}:", re.IGNORECASE) and not rest.startswith("//"):
+        address, *query = re.split(r"[?;&=,]", unquote_plus(rest))
+        is_address = "@" in address
+        host = address.casefold() if is_address else scheme.lower()
+        return LinkParts(host, tuple(filter(None, query if is_address else [address, *query])))
     try:
         parts = urlsplit(url)
         host, port = unicodedata.normalize("NFKC", parts.hostname or ""), parts.netloc.rpartition("@")
@@ -130,7 +153,9 @@ def split_link(url: str) -> LinkParts:
     except ValueError:
         return LinkParts("", (url,))
     values = (port[0], number[1] if number else "", *parts.path.split("/"), *re.split(r"[&=;]", parts.query))
-    return LinkParts(host.rstrip("."), tuple(filter(None, (*values, parts.fragment))))
+    query_values = "".join(one.rpartition("=")[2] for one in re.split(r"[&;]", parts.query))
+    joined = (re.sub(r"[\W_]+", "", parts.path), re.sub(r"[\W_]+", "", query_values))
+    return LinkParts(host.rstrip("."), tuple(filter(None, (*values, parts.fragment))), joined)
 
 
 def _trim(url: str) -> str:
@@ -168,6 +193,33 @@ _DIGITS = {
     word: str(digit)
     for digit, word in enumerate(("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"))
 }
+
+
+_ROMAN = {one: str(n) for n, one in enumerate(("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix"), 1)}
+_GLUED = re.compile("|".join(_DIGITS))
+_LETTERS = {ord(letter): str(n % 10) for n, letter in enumerate("abcdefghij", 1)}
+
+
+def spell_digits(text: str) -> set[str]:
+    """Return a text with the digits that its words, Roman numerals or letters may stand for.
+
+    >>> [any("7391" in one for one in spell_digits(text)) for text in ("vii/iii/ix/i", "seventhreenineone", "GCIA")]
+    [True, True, True]
+    """
+    pieces = re.findall(r"[a-z]+|\d+", fold(text))
+    romans = "".join(_ROMAN.get(one, one if one.isdigit() else " ") for one in pieces)
+    glued = _GLUED.sub(lambda word: _DIGITS[word[0]], "".join(pieces))
+    return {romans, glued, "".join(pieces).translate(_LETTERS)}
+
+
+def shift_to_a(word: str) -> str:
+    """Return a word with its letters rotated so that it begins with "a": the same for all rotations of a word.
+
+    >>> shift_to_a("metoprolol") == shift_to_a("nfupqspmpm")
+    True
+    """
+    first = ord(word[0])
+    return "".join(chr((ord(one) - first) % 26 + 97) for one in word)
 
 
 def decode_forms(text: str) -> set[str]:

@@ -224,7 +224,7 @@ def create_guard(
 
 def _show_host(rules: OutboundRules, url: str) -> str:
     """Return the host of a link as it may be shown: its last labels if the others may carry text."""
-    host = split_link(url).host
+    host = split_link(url).host.rpartition("@")[2]
     return host if rules.find_link_problem(f"https://{host}/") is None else ".".join(host.split(".")[-2:])
 
 

@@ -11,13 +11,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
-from newton.agent.actions.link_text import LinkParts, compact, decode_forms, find_links, fold, split_link, turn_forms
+from newton.agent.actions.link_text import (
+    LinkParts,
+    compact,
+    decode_forms,
+    find_links,
+    fold,
+    shift_to_a,
+    spell_digits,
+    split_link,
+    turn_forms,
+)
 from newton.memory.hygiene import find_labelled_secrets, has_secret
 from newton.text.sentences import STOP_WORDS
 from newton.text.stems import stem_word
 from newton.text.words import COMMON_WORDS, split_words
 
-MIN_CODE_CHARS = 4
+MIN_CODE_CHARS, MIN_PHONE_DIGITS = 4, 7
+MIN_SPLIT_CHARS, MIN_GLUED_CHARS = 6, 8  # of a word of memory that is split over the parts of a link, or within one
+MAX_NEW_CHARS = 5  # of short pieces that a link has beside the text in which its host is named
 SHINGLE_CHARS, MIN_RUN_CHARS = 10, 12  # of words without separators
 SPECIFIC, PLAIN = 2, 1  # the weight of a name or a number, and of another word
 ENOUGH, ENOUGH_FOREIGN, ENOUGH_PUBLIC = 2, 1, 4  # weight of words of one memory that a link may not reach
@@ -86,7 +98,8 @@ class OutboundRules:
         joined = "".join(link.values)
         plain = set[str]().union(*map(decode_forms, {*link.values, joined, " ".join(link.values), link.host}))
         forms = turn_forms(plain)
-        if self._has_secret(forms, joined) or any(map(has_secret, (url, *plain))):
+        spelled = spell_digits(" ".join((*link.values, link.host)))
+        if self._has_secret(forms, joined, spelled) or any(map(has_secret, (url, *plain))):
             return "it carries a secret or a code"
         inner = {one.url for form in forms for one in find_links(form)} - {url} if nesting < MAX_NESTING else ()
         problems = (self.find_link_problem(one, nesting=nesting + 1) for one in inner)
@@ -140,7 +153,7 @@ class OutboundRules:
 
     @cached_property
     def _named_hosts(self) -> frozenset[str]:
-        return frozenset(host.removeprefix("www.") for text in self.trusted for host in _HOST.findall(text.casefold()))
+        return find_hosts(self.trusted)
 
     @cached_property
     def asked_words(self) -> frozenset[str]:
@@ -154,11 +167,14 @@ class OutboundRules:
         return frozenset(code for code in found if len(code) >= MIN_CODE_CHARS)
 
     @cached_property
-    def _memories(self) -> list[dict[str, int]]:
+    def _weighed(self) -> list[dict[str, int]]:
         """Return the words of each line of memory, and of what was said before, with their weights."""
         lines = {line for text in (*self.texts.memory, *self.texts.said) for line in text.splitlines()}
-        weighed = ({stem_word(word): n for word, n in _weigh(line) if word not in self.asked_words} for line in lines)
-        return [words for words in weighed if words]
+        return [{word: n for word, n in _weigh(line) if word not in self.asked_words} for line in lines]
+
+    @cached_property
+    def _memories(self) -> list[dict[str, int]]:
+        return [{stem_word(word): n for word, n in words.items()} for words in self._weighed if words]
 
     @cached_property
     def _shingles(self) -> frozenset[str]:
@@ -171,12 +187,17 @@ class OutboundRules:
 
     def _repeats(self, url: str, texts: Iterable[str]) -> bool:
         """Return whether a link stands in one of the texts as it is."""
-        pattern = re.compile(re.escape(url.removeprefix("https://").removeprefix("mailto:")) + r"(?![\w/?#&=%+~-])")
+        if url.startswith("tel:"):
+            number = re.sub(r"\D", "", url)
+            return len(number) >= MIN_PHONE_DIGITS and any(number in re.sub(r"\D", "", text) for text in texts)
+        pattern = re.compile(
+            re.escape(re.sub(r"^(?:https://|(?:mailto|xmpp|sips?|callto|skype):)", "", url)) + r"(?![\w/?#&=%+~-])"
+        )
         return any(pattern.search(text) for text in texts)
 
-    def _has_secret(self, forms: Iterable[str], joined: str) -> bool:
-        digits = re.sub(r"\D", "", joined)
-        if any(code.isdigit() and code in digits for code in self._codes):
+    def _has_secret(self, forms: Iterable[str], joined: str, spelled: Iterable[str]) -> bool:
+        digits = (re.sub(r"\D", "", joined), *spelled)
+        if any(code.isdigit() and code in one for code in self._codes for one in digits):
             return True
         return bool(self._codes) and any(code in text for text in map(compact, forms) for code in self._codes)
 
@@ -188,25 +209,72 @@ class OutboundRules:
         return any(re.search(pattern, form) for form in forms for pattern in patterns)
 
     def _carries_memory(self, link: LinkParts, forms: Iterable[str]) -> bool:
-        own = frozenset(split_tokens(link.host)) | _URL_WORDS
-        tokens = {stem_word(one) for form in {*forms, link.host} for one in split_tokens(form)} - set(
-            map(stem_word, own)
-        )
+        base, labels = self._split_host(link.host)
+        own = {stem_word(one) for one in (*split_tokens(base), *_URL_WORDS)}
+        tokens = {stem_word(one) for form in {*forms, *labels} for one in split_tokens(form)} - own
         weights = [sum(words[one] for one in tokens & words.keys()) for words in self._memories]
-        limit = ENOUGH_PUBLIC if find_public_site(link.host) else ENOUGH
-        limit = ENOUGH_FOREIGN if link.host in self.foreign_text else limit
-        if max(weights, default=0) >= limit:
+        limit = self._find_limit(link.host, base)
+        if max(weights, default=0) >= limit or (limit == ENOUGH_FOREIGN and self._hides_word(link, labels)):
             return True
         runs = {run for form in forms for run in (*_RUN.findall(fold(form)), *_join_short(form))}
         return any(not self._shingles.isdisjoint(_shingle(run)) for run in runs)
 
+    def _find_limit(self, host: str, base: str) -> int:
+        """Return the weight of words of one memory that a link to a host may not reach."""
+        if find_public_site(host):
+            return ENOUGH_PUBLIC
+        return ENOUGH if host == "form" or (base in self._memory_hosts and base not in self._foreign_hosts) else 1
+
+    def _split_host(self, host: str) -> tuple[str, tuple[str, ...]]:
+        """Return the domain of a host, the longest that foreign text names, and the labels that may carry text."""
+        local, _, domain = host.rpartition("@")
+        labels = domain.split(".")
+        ends = [".".join(labels[n:]) for n in range(len(labels) - 1)]
+        base = next((one for one in ends if one in self._foreign_hosts), ".".join(labels[-2:]))
+        extra = domain.removesuffix(base).rstrip(".").split(".")
+        return base, tuple(one for one in (local, *extra) if one and not _USUAL_SUBDOMAIN.fullmatch(f"{one}."))
+
+    @cached_property
+    def _foreign_hosts(self) -> frozenset[str]:
+        return find_hosts(self.texts.foreign)
+
+    @cached_property
+    def _memory_hosts(self) -> frozenset[str]:
+        return find_hosts((*self.texts.memory, *self.texts.reported))
+
+    @cached_property
+    def _long_words(self) -> frozenset[str]:
+        words = {word for line in self._weighed for word in line if len(word) >= MIN_SPLIT_CHARS and word.isalpha()}
+        return frozenset(words) - _URL_WORDS
+
+    @cached_property
+    def _shifted_words(self) -> frozenset[str]:
+        return frozenset(map(shift_to_a, self._long_words))
+
+    def _hides_word(self, link: LinkParts, labels: Iterable[str]) -> bool:
+        """Return whether a link has a word of memory with rotated letters, split over its parts, or glued to others."""
+        tokens = {one for value in (*link.values, *labels) for one in split_tokens(value)}
+        shifted = {shift_to_a(one) for one in tokens if len(one) >= MIN_SPLIT_CHARS and one.isalpha()}
+        if not self._shifted_words.isdisjoint(shifted):
+            return True
+        joined = tuple(map(fold, (*link.joined, "".join(labels))))
+        found = {word for word in self._long_words if any(word in one for one in joined)}
+        return any(len(word) >= MIN_GLUED_CHARS or not any(word in one for one in tokens) for word in found)
+
     def _is_composed(self, link: LinkParts) -> bool:
         """Return whether a link to a host that only foreign text names has words that no text of the prompt has."""
-        if link.host not in self.foreign_text:
+        base, labels = self._split_host(link.host)
+        if base not in self._foreign_hosts:
             return False
         known = self.asked_words | self._foreign_words | _URL_WORDS
-        new = {one for value in link.values for one in split_tokens(value)} - known
-        return any(len(one) >= (3 if one.isdigit() else 4) for one in new)
+        new = [one for value in (*link.values, *labels) for one in split_tokens(value) if one not in known]
+        is_long = any(len(one) >= (3 if one.isdigit() else 4) for one in new)
+        return is_long or sum(map(len, new)) > MAX_NEW_CHARS
+
+
+def find_hosts(texts: Iterable[str]) -> frozenset[str]:
+    """Return the hosts that texts name."""
+    return frozenset(host.removeprefix("www.") for text in texts for host in _HOST.findall(text.casefold()))
 
 
 def stands_in(part: str, folded: str) -> bool:
