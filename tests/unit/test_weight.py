@@ -11,7 +11,7 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 112_800,
+    "lines of newton": 112_900,
     "modules of newton": 616,
     "classes that only carry data": 848,
     "lines of tests": 81_800,
