@@ -1,7 +1,9 @@
 """Erasing people under the names given and stated: no word of them is left, and nobody else is touched."""
 
 import re
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -50,12 +52,14 @@ SAME = {
     "김민수": ["김민수는"],
     "Will": ["Will's", "WILL"],
     "will": ["will", "Will"],
+    "le Capitaine": ["Le Capitaine", "du Capitaine", "LE CAPITAINE"],
     "Nguyễn": ["nguyen", "NGUYEN"],
 }
 DIFFERENT = {
     "Robert": ["Roberta", "Roberts", "Rob", "Bert", "Robérto", "Robert\u0301a"],
     "Ana Berg": ["Ana", "Berg", "Ana-Lena Berg", "Ana Bergmann", "Diana Berg"],
     "Will": ["will", "willing"],
+    "le Capitaine": ["le capitaine du club", "Capitaine"],
     "Cat": ["the cat", "cats", "Cats"],
 }
 STATED = {
@@ -157,6 +161,44 @@ async def test_lines_that_name_only_an_alias_are_found_shown_and_erased(db: Data
     dump = "\n".join(await everything(db, agent))
     assert done.remains == {} and not re.search(r"(?i)attic|parcel|tickets|concert|bkoch|bobbel", dump)
     assert all(text in dump for _, text in others)
+
+
+TOLD = parse_trusted((Path(__file__).parents[1] / "data" / "told_aliases.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("story", TOLD, ids=lambda story: story["alias"])
+async def test_a_name_that_a_conversation_tells_in_passing_is_erased_or_shown(
+    db: Database, agent: UUID, story: dict[str, Any]
+) -> None:
+    # S8
+    lines = story["about"] + story["others"]
+    await chat(
+        db, agent, [("Nora", text) for pair in zip_longest(story["about"], story["others"]) for text in pair if text]
+    )
+    plan = await erasing(db, agent).plan(story["person"])
+    possible = [one.name for one in plan.possible]
+    assert re.search(build_name_pattern([*plan.names, *possible]), story["alias"])
+    also = [] if story["alias"] in plan.names else possible
+    plan = await erasing(db, agent).plan(story["person"], also=also)
+    await erasing(db, agent).erase(story["person"], token=plan.token, reason="asked for", also=also)
+    dump = "\n".join(await everything(db, agent))
+    assert [text for text in lines if text in dump] == story["others"]
+
+
+async def test_a_name_that_is_used_like_one_but_is_not_of_the_person_is_not_erased(db: Database, agent: UUID) -> None:
+    # S8
+    lines = [
+        "Robert Koch repairs the roof with Zoe Berg. Everyone here says Bibi to her.",
+        "Everyone says Leipzig is dear.",
+        "We call Anna Lind on Friday.",
+        "Her cousin is called Zizi.",
+        "Leipzig was full, Anna Lind said.",
+        "Zizi has a cold, use pump_x64, and ask Bibi.",
+    ]
+    await chat(db, agent, [("Nora", text) for text in lines])
+    plan = await erasing(db, agent).plan("Robert Koch")
+    assert plan.names == ("Robert Koch",)
+    assert not {"Anna", "Anna Lind", "Lind", "Zizi", "Bibi", "pump_x64"} & {one.name for one in plan.possible}
 
 
 async def test_a_first_name_that_others_have_states_nothing(db: Database, agent: UUID) -> None:

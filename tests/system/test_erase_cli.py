@@ -55,7 +55,12 @@ def test_a_preview_says_where_memory_states_a_further_name(home: Path) -> None:
     assert "Nini: Ana Berg is a painter. Everyone calls her Nini." in shown and "ladder" in shown
     found = looked(home, "--agent", "five")
     assert found["stated_names"] == [{"name": "Nini", "text": "Ana Berg is a painter. Everyone calls her Nini."}]
-    done = looked(home, "--agent", "five", "--confirm", str(found["confirm"]))
+    assert typed(home, "remember", "Half the street says Nanni to Ana Berg.", "--agent", "five").returncode == 0
+    shown = typed(home, "erase", "--subject", "Ana Berg", "--agent", "five").stdout
+    assert "--also Nanni: Half the street" in shown and "--subject 'Ana Berg' --also Nanni`" in shown
+    assert [one["name"] for one in looked(home, "--agent", "five")["possible_names"]] == ["Nanni"]
+    found = looked(home, "--agent", "five", "--also", "Nanni")
+    done = looked(home, "--agent", "five", "--also", "Nanni", "--confirm", str(found["confirm"]))
     assert (done["erased"], done["stated_names"], done["remains"]) == (True, [], {})
 
 

@@ -11,9 +11,9 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 112_900,
-    "modules of newton": 616,
-    "classes that only carry data": 848,
+    "lines of newton": 113_100,
+    "modules of newton": 617,
+    "classes that only carry data": 849,
     "lines of tests": 81_800,
     "lines of docs": 7_600,
 }

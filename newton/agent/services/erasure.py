@@ -10,9 +10,10 @@ from uuid import UUID
 
 from newton.agent.events import clear
 from newton.agent.scope import AgentScope
-from newton.agent.services import person_search
+from newton.agent.services import alias_candidates, person_search
+from newton.agent.services.alias_candidates import AliasCandidate
 from newton.agent.services.person_search import build_name_pattern, fold_name, is_searchable
-from newton.agent.services.stated_names import SpokenText, StatedName, find_stated_names, list_first_names
+from newton.agent.services.stated_names import SpokenText, StatedName, find_stated_names, list_name_parts
 from newton.brain import decisions
 from newton.db.pool import Tx, visit_agent
 from newton.db.queries import load
@@ -39,16 +40,18 @@ class ErasurePlan:
     `memories` are deleted (id, kind, short form); `decisions` and `tenets` (lines of the identity) lose their text.
     `related` are the ids and kinds of other records that contain one of the `names`, such as contexts, tasks and
     documents. `names` are those that the caller gave and those that the memory states for them; `pattern` finds them.
-    `stated` are the latter with the texts that state them. `shared_names` are stated too, but another entity also has
-    them, so they are not erased. `remains`, of an erasure that was carried out, counts what a scan of all tables and of
-    the logs still finds, by table or file. `parts` are the plans of the agent and of its projects, each with what that
-    one stores; the fields have what all of them store.
+    `stated` are the latter with the texts that state them. `possible` are names that texts may tell, and parts of the
+    names alone; they are not erased. Nor are `shared_names`, which are stated, but which another entity also has.
+    `remains`, of an erasure that was carried out, counts what a scan of all tables and of the logs still finds, by
+    table or file. `parts` are the plans of the agent and of its projects, each with what that one stores; the fields
+    have what all of them store.
     """
 
     agent_id: UUID
     names: tuple[str, ...]
     pattern: str
     stated: tuple[StatedName, ...]
+    possible: tuple[StatedName, ...]
     shared_names: tuple[str, ...]
     memories: Sequence[tuple[UUID, str, str]]
     decisions: Sequence[UUID]
@@ -149,7 +152,7 @@ class ErasureService:
         """Find the records of the agent in scope that contain a given name, or one that is stated for the subject."""
         agent_id = self.scope.agent_id
         archived = await person_search.list_archived_texts(tx, agent_id=agent_id)
-        names, stated, shared_names = await self._find_names(tx, given, archived.values())
+        names, stated, possible, shared_names = await self._find_names(tx, given, archived.values())
         keys = list({key for name in names for key in (normalize_name(name), name.casefold(), name.lower())})
         pattern = build_name_pattern(names)
         expression = re.compile(pattern)
@@ -168,6 +171,7 @@ class ErasureService:
             names=tuple(sorted(names)),
             pattern=pattern,
             stated=tuple(StatedName(name, stated[name]) for name in sorted(stated)),
+            possible=tuple(StatedName(name, possible[name]) for name in sorted(possible)),
             shared_names=tuple(sorted(shared_names)),
             memories=[tuple(row) for row in memories if row["kind"] != "decision"],
             decisions=[row["memory_id"] for row in memories if row["kind"] == "decision"],
@@ -177,30 +181,46 @@ class ErasureService:
 
     async def _find_names(
         self, tx: Tx, given: Sequence[str], archived: Collection[str]
-    ) -> tuple[set[str], dict[str, str], set[str]]:
+    ) -> tuple[set[str], dict[str, str], dict[str, str], set[str]]:
         """Return all names of the subject: the given ones, those of its entities, and those that texts state.
 
-        Second, return the stated names with the texts that state them, and third those that another entity also has.
+        Second, return the stated names with the texts that state them, third the possible names, with texts too, and
+        fourth those that another entity also has.
         """
         agent_id = self.scope.agent_id
         rows = await SQL["list_names"].fetch_all(tx, agent_id=agent_id)
         entities = [set(filter(is_searchable, (row["name"], *row["aliases"]))) for row in rows]
-        names, stated, shared = set(given), dict[str, str](), set[str]()
+        names, stated = set(given), dict[str, str]()
         while True:
             folded = set(map(fold_name, names))
             subject_entities = [one for one in entities if not folded.isdisjoint(map(fold_name, one))]
             names = names.union(*subject_entities)
             others = [one for one in entities if one not in subject_entities and any(" " in name for name in one)]
-            first_names = {name for name in list_first_names(names) if not _is_name_of(others, name)}
-            pattern = build_name_pattern(names | first_names)
+            parts = list_name_parts(names)
+            pattern = build_name_pattern(names | parts)
             texts = await SQL["list_texts_with"].fetch_all(tx, agent_id=agent_id, pattern=pattern)
             spoken = [*(SpokenText(*row) for row in texts), *map(SpokenText, archived)]
-            found = await asyncio.to_thread(_find_stated, spoken, names, first_names)
-            shared |= {name for name in found if _is_name_of(others, name)}
-            added = {name: text for name, text in found.items() if name not in shared}
+            found, candidates = await asyncio.to_thread(_find_stated, spoken, names, parts, others)
+            candidates = await self._weigh(tx, candidates)
+            found |= {one.name: one.text for one in candidates if one.points >= alias_candidates.SURE_POINTS}
+            foreign = {name for name in found if _is_name_of(others, name)}
+            added = {name: text for name, text in found.items() if name not in foreign}
             if not added:
-                return names, stated, shared
+                possible = {one.name: one.text for one in candidates} | {name: found[name] for name in foreign}
+                shared = {name for name in possible if _is_first_name_of(others, name)}
+                return names, stated, {name: possible[name] for name in possible.keys() - shared}, shared & foreign
             names, stated = names | added.keys(), stated | added
+
+    async def _weigh(self, tx: Tx, candidates: Sequence[AliasCandidate]) -> list[AliasCandidate]:
+        """Return the candidates that are at least possible, with the points for their use in other texts."""
+        minimum = alias_candidates.POSSIBLE_POINTS
+        likely = [one for one in candidates if one.points + alias_candidates.USE_POINTS >= minimum]
+        pattern = build_name_pattern(alias_candidates.strip_article(one.name) for one in likely)
+        uses = await SQL["list_uses"].fetch_all(tx, agent_id=self.scope.agent_id, pattern=pattern) if likely else []
+        texts = [row["text"] for row in uses]
+        weighed = await asyncio.to_thread(lambda: [alias_candidates.weigh_uses(one, texts) for one in likely])
+        best = {one.name: one for one in sorted(weighed, key=lambda one: one.points)}
+        return [one for one in best.values() if one.points >= minimum]
 
 
 def _join_parts(parts: Sequence[ErasurePlan]) -> ErasurePlan:
@@ -211,6 +231,9 @@ def _join_parts(parts: Sequence[ErasurePlan]) -> ErasurePlan:
         names=tuple(sorted(names)),
         pattern=build_name_pattern(names),
         stated=tuple({one.name: one for part in parts[::-1] for one in part.stated}.values()),
+        possible=tuple(
+            {one.name: one for part in parts[::-1] for one in part.possible if one.name not in names}.values()
+        ),
         shared_names=tuple(sorted({name for part in parts for name in part.shared_names} - names)),
         memories=[one for part in parts for one in part.memories],
         decisions=[one for part in parts for one in part.decisions],
@@ -243,33 +266,52 @@ def _clean_name(name: str) -> str:
 
 
 def _find_stated(
-    spoken: Collection[SpokenText], names: Collection[str], first_names: Collection[str]
-) -> dict[str, str]:
+    spoken: Collection[SpokenText], names: Collection[str], parts: Collection[str], others: Iterable[Collection[str]]
+) -> tuple[dict[str, str], list[AliasCandidate]]:
     """Return the further names that texts state for a person with these names, each with the shortest such text.
 
-    A first name means the person, unless a text has it with another last name.
+    Second, return candidates for further names, among them first and last names that are used alone. A first or last
+    name means the person, unless another name has it; the word beside it may be a candidate: we call Ann Dodo.
     """
-    alone = {name for name in first_names if not _has_namesake(spoken, name, names)}
-    known, folded = re.compile(build_name_pattern({*names, *alone})), {fold_name(name) for name in (*names, *alone)}
-    found = dict[str, str]()
+    other_names = [name for one in others for name in one if alias_candidates.is_full_name(name)]
+    other = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, other_names)) or '(?!)'})(?!\w)")
+    person, every = re.compile(build_name_pattern(names)), re.compile(build_name_pattern({*names, *parts}))
+    other_texts = [*(person.sub("", one.text) for one in spoken), *other_names]
+    namesakes = {part: _list_namesakes(other_texts, part) for part in parts}
+    doubtful = spoken if any(namesakes.values()) else ()
+    told = {one.name for text in doubtful for one in alias_candidates.find_alias_candidates(text, every, names, other)}
+    alone = {part for part in parts if namesakes[part] <= told}
+    known = re.compile(build_name_pattern({*names, *(part for part in parts if not namesakes[part])}))
+    maybe_known = re.compile(build_name_pattern({*names, *alone}))
+    short = re.compile(build_name_pattern(alone) or "(?!)")
+    folded = set(map(fold_name, (*names, *parts)))
+    found, candidates = dict[str, str](), list[AliasCandidate]()
     for one in sorted(spoken, key=lambda one: len(one.text)):
         for name in find_stated_names(one, known, names):
             if fold_name(name) not in folded:
                 found.setdefault(name, one.text)
-    return found
+        candidates += alias_candidates.find_alias_candidates(one, maybe_known, names, other)
+        for name in set(short.findall(person.sub("", one.text))) & alone:
+            candidates.append(AliasCandidate(name, one.text, alias_candidates.POSSIBLE_POINTS))
+    return found, [one for one in candidates if one.name not in found]
 
 
-def _has_namesake(spoken: Iterable[SpokenText], first_name: str, names: Collection[str]) -> bool:
-    """Return whether a text has a first name with another last name than those of a person."""
-    person = re.compile(build_name_pattern(names))
-    full = re.compile(rf"\b{re.escape(first_name)} [^\W\d_a-zа-яё][\w-]+")
-    return any(full.search(person.sub("", one.text)) for one in spoken)
+def _list_namesakes(texts: Iterable[str], name: str) -> set[str]:
+    """Return the words that texts have beside a first or last name in other full names."""
+    capital = r"[^\W\d_a-zа-яё][\w-]+"
+    full = re.compile(rf"\b{re.escape(name)} ({capital})|\b({capital}) {re.escape(name)}\b")
+    return {match[1] or match[2] for text in texts for match in full.finditer(text)}
 
 
 def _is_name_of(entities: Iterable[Collection[str]], name: str) -> bool:
     """Return whether a name is the name, or a word of a name, of one of the entities."""
     expression = re.compile(build_name_pattern([name]))
     return any(expression.search(other) for names in entities for other in names)
+
+
+def _is_first_name_of(entities: Iterable[Collection[str]], name: str) -> bool:
+    """Return whether a longer name of one of the entities begins with a name."""
+    return any(fold_name(other).startswith(f"{fold_name(name)} ") for names in entities for other in names)
 
 
 async def _erase_tenet(tx: Tx, tenet_id: UUID, edit: IdentityEdit) -> None:

@@ -19,7 +19,7 @@ union
 select m.content, coalesce(m.name, ''), n.content
 from named as n
 join dialogue.messages as m
-    on m.agent_id = $1 and m.session_id = n.session_id and m.position > n.position and m.position <= n.position + 2
+    on m.agent_id = $1 and m.session_id = n.session_id and m.position > n.position and m.position <= n.position + 4
 where m.role = 'user'
 union
 select full_text, '', ''
@@ -30,6 +30,22 @@ select m.full_text, '', f.subject
 from heart.facts as f
 join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
 where f.agent_id = $1 and f.subject ~ $2;
+
+-- name: list_uses(agent_id, pattern)
+-- The texts that a pattern matches, messages before other memories, each in the order in which it was stored.
+(
+    select content as text
+    from dialogue.messages
+    where agent_id = $1 and content ~ $2
+    order by said_at, session_id, position
+)
+union all
+(
+    select full_text
+    from memory.memories
+    where agent_id = $1 and kind not in ('exchange', 'entity', 'relation') and full_text ~ $2
+    order by memory_id
+);
 
 -- name: find_memories_about(agent_id, keys, pattern, shipped, archived)
 -- Memories said by or about a person: found by speaker, subject, mentioned entity or text, and those in archived.

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.text.words import AMBIGUOUS_NAMES
+from newton.text.words import AMBIGUOUS_NAMES, split_words
 
 SQL = load("newton.agent.services", "person_search.sql")
 
@@ -26,14 +26,18 @@ _GAP = r"(?:\s|\\[nrt])+"
 _UNSPACED = re.compile(f"[{_UNSPACED_LETTERS}]")
 _ALPHABETS = (range(0x41, 0x250), range(0x370, 0x530), range(0x1E00, 0x2000))
 _STROKES = {"ø": "o", "ł": "l", "đ": "d", "ı": "i"}  # letters that Unicode does not decompose
+ARTICLES = split_words("""
+the der die das den dem des le la les du au el los al del il lo gli dal sul o a do da ao à pro pra no na de het
+""")  # also with a preposition
+_ARTICLE = re.compile(rf"(?:({'|'.join(sorted(ARTICLES))}) (?=[^\W\d_a-z]))?(.*)", re.DOTALL)
 _POSSESSIVE = re.compile(r"['’]s$")
 
 
 def build_name_pattern(names: Iterable[str]) -> str:
     """Return a regular expression, for Python and PostgreSQL, that finds the names as whole words.
 
-    It ignores case and accents, except that a name that may be an ordinary word keeps its capital. Scripts without
-    spaces have no words, so names in them are found anywhere.
+    It ignores case and accents, except that a name that may be an ordinary word keeps its capital, as one after an
+    article, which stands for all articles. Scripts without spaces have no words, so names in them are found anywhere.
 
     >>> found = re.compile(build_name_pattern(["Émile Roy", "Will"])).findall("EMILE ROY'S, Will, will, Willy")
     >>> found
@@ -62,12 +66,14 @@ def is_searchable(name: str) -> bool:
 
 def _spell(name: str) -> str:
     """Return the expression for the spellings of a name that differ in case and accents."""
-    folded, start = fold_name(name), name[:1]
-    may_be_word = folded in AMBIGUOUS_NAMES or len(folded) <= MAX_WORD_LETTERS
+    match = _ARTICLE.fullmatch(name)
+    article, bare = match.groups() if match else ("", name)
+    folded, start = fold_name(bare), bare[:1]
+    may_be_word = article or folded in AMBIGUOUS_NAMES or len(folded) <= MAX_WORD_LETTERS
     parts = [_spell_part(part) for part in re.findall(r"ss| |.", folded)]
     if may_be_word and start.isupper():
         parts[0] = f"(?={_class_of(filter(str.isupper, _letters().get(folded[0], start)))}){parts[0]}"
-    return "".join(parts)
+    return "".join([f"(?:{'|'.join(map(_spell, sorted(ARTICLES)))}){_GAP}" if article else "", *parts])
 
 
 def _spell_part(part: str) -> str:

@@ -25,14 +25,15 @@ _POSSESSIVE = re.compile(r"['’]s$")
 _QUOTES = re.compile("[\"“”„«»‹›「」『』*`]|(?<!\\w)_|_(?!\\w)|(?<!\\w)['‘](?=\\w)|(?<=\\w)['’](?!\\w)")
 _QUOTED = r"[\"“„«'‘(]\s?([^\W\d_][\w'’ -]{0,30}?)\s?[\"”“»'’)]"
 _TAIL = re.compile(r"(?:です|だよ|だ|と呼.*|という.*|って.*|이에요|예요|입니다|이야|라고.*|吧|啊|呢)$")
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？\n])\s*")
+SENTENCE_END = re.compile(r"(?<=[.!?\n])(?!\w)\s*|(?<=[。！？])")
 _KIN = "son|daughter|wife|husband|partner|brother|sister|mother|father|boy|girl|baby|dog|cat"
 _GERMAN_KIN = "Sohn|Tochter|Frau|Mann|Bruder|Schwester|Mutter|Vater|Kind|Hund|Katze"
 # A person who is named between a known name and a pronoun: two names, kin with a name, or kin that does not call.
-_OTHER_PERSON = re.compile(
-    rf"{_FIRST}[\w'’-]+ {_FIRST}[\w'’-]+|\b(?:his|her|their|my|our) [a-z]+,? {_FIRST}"
-    rf"|\b(?:his|her|their) (?:\w+ )?(?:{_KIN})\b(?! calls?\b)|\b(?:seine?[mnr]?|ihre?[mnr]?) (?:{_GERMAN_KIN})\b"
+OTHER_KIN = re.compile(
+    rf"\b(?:his|her|their|my|our) [a-z]+,? {_FIRST}|(?:\b(?:his|her|their)|['’]s) (?:\w+ )?(?:{_KIN})\b(?! calls?\b)"
+    rf"|\b(?:seine?[mnr]?|ihre?[mnr]?) (?:{_GERMAN_KIN})\b"
 )
+_OTHER_PERSON = re.compile(rf"{_FIRST}[\w'’-]+ {_FIRST}[\w'’-]+|{OTHER_KIN.pattern}")
 _INTRODUCTIONS = (
     "i['’]m|i am|my name(?:['’]s| is)|ich bin|ich heiße|je suis|je m['’]appelle|soy|me llamo|sono|mi chiamo|sou"
     "|me chamo|ik ben|ik heet|меня зовут"
@@ -40,7 +41,7 @@ _INTRODUCTIONS = (
 # Of a text in which a person with a known name speaks.
 _SPEAKS = re.compile(rf"(?i:(?<!\w)(?:{_INTRODUCTIONS})) {KNOWN}|{KNOWN} (?i:here|speaking|hier|ici|aquí|qui|aqui)\b")
 # Capitalized words in the place of a name that mean a person by a role.
-_ROLES = split_words("""
+ROLES = split_words("""
 mom mum mommy mummy dad daddy mama papa grandma grandpa granny captain director president doctor professor boss chef ceo
 cto mr mrs ms miss sir madam herr frau señor señora monsieur madame signor signora onkel tante opa oma
 """)
@@ -107,10 +108,10 @@ def _compile(form: str, words: Mapping[str, str], names: Mapping[str, str]) -> r
     return re.compile("".join(names.get(part, f"(?i:{part})" if part else "") for part in parts))
 
 
-def list_first_names(names: Iterable[str]) -> set[str]:
-    """Return the first names among full names of a person, without ordinary words."""
-    found = {words[0] for name in names if len(words := name.split()) > 1}
-    return {name for name in found if name[:1].isupper() and name.isalpha() and name.casefold() not in AMBIGUOUS_NAMES}
+def list_name_parts(names: Iterable[str]) -> set[str]:
+    """Return the first and last names among full names of a person, without ordinary words."""
+    found = {words[end] for name in names if len(words := name.split()) > 1 for end in (0, -1)}
+    return {name for name in found if name[:1].isupper() and len(name) > 1 and name.casefold() not in AMBIGUOUS_NAMES}
 
 
 def find_stated_names(spoken: SpokenText, known: re.Pattern[str], names: Iterable[str] = ()) -> Iterator[str]:
@@ -167,9 +168,9 @@ def _find_quoted(text: str, names: Iterable[str]) -> list[str]:
 
 def _find_spoken_of(forms: Sequence[re.Pattern[str]], before: str, marked: str) -> Iterator[re.Match[str]]:
     """Yield the matches of forms in which a pronoun of a text means the person with a known name named last."""
-    own = [(sentence, True) for sentence in _SENTENCE_END.split(marked)]
+    own = [(sentence, True) for sentence in SENTENCE_END.split(marked)]
     between, age = "", PRONOUN_SENTENCES + 1
-    for sentence, is_own in [*((one, False) for one in _SENTENCE_END.split(before)), *own]:
+    for sentence, is_own in [*((one, False) for one in SENTENCE_END.split(before)), *own]:
         _, mark, rest = sentence.rpartition(KNOWN)
         between, age = ("", 0) if mark else (between, age + bool(sentence.strip()))
         said = rest if mark else sentence
@@ -184,4 +185,4 @@ def _clean(name: str) -> str:
     """Return a stated name up to the first common word, without a possessive; "" if nothing is left."""
     words = [*takewhile(lambda word: word.casefold() not in COMMON_WORDS, name.split())]
     stated = _TAIL.sub("", _POSSESSIVE.sub("", " ".join(words)).strip(" -.'’"))
-    return stated if len(stated) > 1 and KNOWN not in stated and stated.casefold() not in _ROLES else ""
+    return stated if len(stated) > 1 and KNOWN not in stated and stated.casefold() not in ROLES else ""

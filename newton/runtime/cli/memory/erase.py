@@ -38,9 +38,10 @@ async def erase_subject_or_agent(
     """Permanently erase everything said by or about a person, or a whole agent, or the remains of deleted texts.
 
     With --subject, the first call only lists what would be erased, with the names that it is found by, and prints a
-    code: the given names, the aliases of entities with them, and names that messages state for them. Give other
-    spellings with --also. Repeat the command with --confirm CODE to erase it; a scan of all tables and logs then says
-    what is left. Decisions remain as records without text, so their hash chain stays valid.
+    code: the given names, the aliases of entities with them, and names that messages state for them. It also lists
+    names that may be the person's: give these, and other spellings, with --also. Repeat the command with --confirm CODE
+    to erase it; a scan of all tables and logs then says what is left. Decisions remain as records without text, so
+    their hash chain stays valid.
     Existing backups and exports still contain the text. So do the files of the database, as free space and in the
     write-ahead log, until they are overwritten. --scrub, without other options, rewrites all tables; each is locked
     meanwhile.
@@ -94,8 +95,12 @@ def _check_target(
 def _print_json(plan: ErasurePlan, *, is_erased: bool) -> None:
     kinds, related = Counter(kind for _, kind, _ in plan.memories), Counter(kind for _, kind in plan.related)
     counts = {**kinds, **related, "decision": len(plan.decisions), "identity": len(plan.tenets)}
-    stated = [{"name": one.name, "text": one.shorten()} for one in plan.stated if not is_erased]
-    names = {"names": plan.names, "stated_names": stated, "shared_names": plan.shared_names}
+    stated, possible = (
+        [{"name": one.name, "text": one.shorten()} for one in found if not is_erased]
+        for found in (plan.stated, plan.possible)
+    )
+    names = {"names": plan.names, "stated_names": stated, "possible_names": possible}
+    names["shared_names"] = plan.shared_names
     print_json({"erased": is_erased, **names, "counts": counts, "confirm": plan.token, "remains": plan.remains})
 
 
@@ -119,6 +124,12 @@ def _print_preview(plan: ErasurePlan, command: str) -> None:
         say(f"  {one.name}: {one.shorten()}")
     if plan.shared_names:
         say(f"Not erased, because others have these names too: {', '.join(plan.shared_names)}.")
+    if plan.possible:
+        say("Perhaps names of the person too, and the texts; what has one of them stays unless you give the name:")
+        for one in plan.possible:
+            say(f"  {shlex.join(('--also', one.name))}: {one.shorten()}")
+        options = shlex.join(part for one in plan.possible for part in ("--also", one.name))
+        say(f"To list and erase all of them too, run `{command} {options}`.")
     say("Other spellings, short forms and addresses stay: add each to the command with `--also NAME`.")
     say(
         "Memories derived from the listed ones are also erased."

@@ -60,14 +60,15 @@ class ErasurePreviewResponse(ResponseModel):
     """The effects of an erasure: `names` are the names that are erased, `counts` the records by kind.
 
     `names` are those given, the names and aliases of entities with one of them, and those that texts state, as "Bob,
-    that is Robert Miller"; `stated_names` has the latter with such a text. Add other spellings, short forms and
-    addresses to `also`. `shared_names` are stated too, but are names of another entity, so they stay unless they are
-    added. `memories` are the first 50. Memories derived from
-    them are also erased. `token` confirms exactly this erasure.
+    that is Robert Miller"; `stated_names` has the latter with such a text. `possible_names` may be names of the person;
+    they stay unless they are added to `also`, as do other spellings, short forms and addresses. `shared_names` are
+    stated too, but are names of another entity, so they stay unless they are added. `memories` are the first 50.
+    Memories derived from them are also erased. `token` confirms exactly this erasure.
     """
 
     names: list[str]
     stated_names: list[StatedNameInfo]
+    possible_names: list[StatedNameInfo]
     shared_names: list[str]
     counts: dict[str, int]
     memories: list[ErasureCandidate]
@@ -95,6 +96,7 @@ async def preview_erasure(body: PreviewErasureRequest, caller: AdminAccess) -> E
     return ErasurePreviewResponse(
         names=list(plan.names),
         stated_names=[StatedNameInfo(name=one.name, text=one.shorten()) for one in plan.stated],
+        possible_names=[StatedNameInfo(name=one.name, text=one.shorten()) for one in plan.possible],
         shared_names=list(plan.shared_names),
         counts=count_records(plan),
         memories=[ErasureCandidate(kind=kind, micro=micro) for _, kind, micro in plan.memories[:MAX_LISTED_MEMORIES]],
