@@ -93,20 +93,23 @@ class ProposedChange(NamedTuple):
 async def rule_on(scope: AgentScope, change: ProposedChange) -> Ruling:
     """Return the ruling on a change: the strictest of those on each target.
 
-    Raises ForbiddenError if the change is refused, and NotFoundError for an unknown target or message.
+    Raises ForbiddenError if the change is refused, and NotFoundError for an unknown message.
     """
     act, speaker, read = change.act, change.speaker, change.read
     rulings = list[Ruling]()
     if act in TARGETED and change.targets:
         async with scope.transaction() as tx:
             for memory_ref in sorted(set(change.targets)):
-                target = await _read_target(tx, memory_ref, agent_id=scope.agent_id)
+                try:
+                    target = await _read_target(tx, memory_ref, agent_id=scope.agent_id)
+                except NotFoundError:
+                    continue  # the operation says what it does not find
                 ruling = decide(act, speaker, target=target, read=read)
                 if ruling.verdict != "allowed" and change.line is not None:
                     cited = await _verify_citation(tx, change, memory_ref, change.line, scope=scope)
                     ruling = decide(act, speaker, target=target, cited=cited, read=read)
                 rulings.append(ruling)
-    rulings = rulings or [decide(act, speaker, read=read)]
+    rulings = rulings or [decide("work" if act in TARGETED and change.targets else act, speaker, read=read)]
     ruling = next((one for one in rulings if one.verdict != "allowed"), rulings[0])
     is_kept = ruling.verdict == "contested" and change.text  # without a text there is nothing to store beside it
     if ruling.verdict == "refused" or (ruling.verdict == "contested" and not is_kept):
