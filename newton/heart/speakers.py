@@ -52,7 +52,7 @@ class TargetStatement(NamedTuple):
         return self.trust in PERSON_TIERS or self.is_vouched
 
 
-class Ruling(NamedTuple):
+class ActRuling(NamedTuple):
     """The outcome of an act, and the trust of what it stores."""
 
     verdict: Verdict
@@ -75,7 +75,7 @@ def decide(
     target: TargetStatement | None = None,
     cited: Trust | None = None,
     read: Trust | None = None,
-) -> Ruling:
+) -> ActRuling:
     """Return what becomes of an act.
 
     `target` is the statement that the act changes; None if it is not known or there are several. `cited` is the trust
@@ -85,9 +85,9 @@ def decide(
     own = TRUST_OF_SPEAKER[speaker]
     own = lowest_trust((own, read)) if speaker == "model" and read else own
     if speaker == "person" or act in ("work", "state", "propose"):
-        return Ruling("allowed", own)
+        return ActRuling("allowed", own)
     if act not in TARGETED:
-        return Ruling("allowed" if speaker == "app" else "proposed" if act == "rule" else "refused", own)
+        return ActRuling("allowed" if speaker == "app" else "proposed" if act == "rule" else "refused", own)
     trust = cited if cited in PERSON_TIERS and cited else own
     if act == "delete":  # an app needs a token with the scope admin for it
         is_allowed = trust in PERSON_TIERS or (target is not None and not target.is_of_person)
@@ -96,7 +96,7 @@ def decide(
     else:
         is_allowed = may_supersede(trust, known=target.trust, is_confirmed=target.is_vouched)
         is_allowed &= act == "confirm" or not target.needs_person
-    return Ruling("allowed" if is_allowed else "contested" if act == "displace" else "refused", trust)
+    return ActRuling("allowed" if is_allowed else "contested" if act == "displace" else "refused", trust)
 
 
 def may_supersede(trust: Trust, *, known: Trust, is_confirmed: bool) -> bool:

@@ -31,7 +31,7 @@ from newton.db.pool import Tx
 from newton.deadline import RequestDeadline
 from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.sessions import get_session_id
-from newton.heart.speakers import Act, Ruling, Speaker, decide
+from newton.heart.speakers import Act, ActRuling, Speaker, decide
 from newton.memory.memory import Trust
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class OperationCaller:
     newton: "AgentServices"
     origin: str
     speaker: Speaker = "model"
-    ruling: Ruling | None = None
+    ruling: ActRuling | None = None
     read: Trust | None = None
     author: str = PERSON
     deadline: RequestDeadline | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from newton.heart.speakers import ACTS, SPEAKERS, TARGETED, Act, Ruling, TargetStatement, Verdict, decide
+from newton.heart.speakers import ACTS, SPEAKERS, TARGETED, Act, ActRuling, TargetStatement, Verdict, decide
 from newton.operations.declaration import Operation, load_operations
 
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
@@ -52,7 +52,7 @@ def _list_acts(operation: Operation) -> Sequence[Act]:
     return () if operation.effect == "reads" else (operation.act, *operation.options.get("inner_acts", ()))
 
 
-def _describe(act: Act, ruling: Ruling) -> str:
+def _describe(act: Act, ruling: ActRuling) -> str:
     stores = act in ("state", "displace") and ruling.verdict in ("allowed", "contested")
     return VERDICTS[ruling.verdict] + (f", with the trust `{ruling.trust}`" if stores else "")
 

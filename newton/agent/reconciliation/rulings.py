@@ -24,7 +24,7 @@ from newton.heart.reconciliation.reconciling_types import (
     NewLine,
     ReconcilingInput,
 )
-from newton.heart.speakers import TARGETED, Act, Ruling, Speaker, TargetStatement, decide
+from newton.heart.speakers import TARGETED, Act, ActRuling, Speaker, TargetStatement, decide
 from newton.memory.lookup import resolve_id
 from newton.memory.memory import PERSON_TIERS, Trust
 
@@ -90,13 +90,13 @@ class ProposedChange(NamedTuple):
     text: str = ""
 
 
-async def rule_on(scope: AgentScope, change: ProposedChange) -> Ruling:
+async def rule_on(scope: AgentScope, change: ProposedChange) -> ActRuling:
     """Return the ruling on a change: the strictest of those on each target.
 
     Raises ForbiddenError if the change is refused, and NotFoundError for an unknown message.
     """
     act, speaker, read = change.act, change.speaker, change.read
-    rulings = list[Ruling]()
+    rulings = list[ActRuling]()
     if act in TARGETED and change.targets:
         async with scope.transaction() as tx:
             for memory_ref in sorted(set(change.targets)):
