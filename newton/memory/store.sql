@@ -151,10 +151,13 @@ join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
 where c.agent_id = $1 and m.kind = $2 and c.ref = any($3::text[]);
 
 -- name: insert_confirmations(agent_id, memory_ids, refs, sources, now, origin, trust)
+-- What a person stated, nobody else confirms.
 with confirmed as (
     insert into memory.confirmations (agent_id, memory_id, ref, confirmed_at, origin, trust, source)
     select $1, g.memory_id, g.ref, $5, $6, $7, g.source
     from unnest($2::uuid[], $3::text[], $4::text[]) as g (memory_id, ref, source)
+    join memory.memories as m on m.agent_id = $1 and m.memory_id = g.memory_id
+    where m.kind <> 'fact' or m.trust not in ('operator', 'user') or $7 in ('operator', 'user')
     on conflict do nothing
     returning memory_id, ref
 ),

@@ -176,3 +176,22 @@ async def test_a_model_takes_no_key_and_no_message_of_a_person(api: Api) -> None
         await send(person, "POST", "/v1/sessions/s/messages", **said)
         assert (await send(model, "POST", "/v1/sessions/s/messages", **said))["positions"] == []
     assert await read_trusts(api) == {"I am at home.": "user"}
+
+
+async def test_a_model_that_repeats_a_person_confirms_nothing(api: Api) -> None:
+    """However often, and after a newer fact: the fact is known, and its state and place in time stay. S002-16"""
+    token = await api.token("ana", speaker="model")
+    stated = {"content": "Ana lives in Porto.", "subject": "Ana", "attribute": "lives in", "source": "own"}
+    newer = {**stated, "content": "Ana lives in Vienna."}
+    async with api.http(token) as model, api.http(await api.token("ana", speaker="person")) as person:
+        first = await send(person, "POST", "/v1/memories", **stated)
+        for session in ("a", "b", "c"):
+            told = await send(model, "POST", "/v1/memories", **stated, session=session)
+            assert told["status"] == "unchanged"
+        found = (await person.get(f"/v1/memories/{first['memory_id']}")).json()
+        assert (found["state"], found["confirmations"]) == ("NEW", 0)
+        second = await send(person, "POST", "/v1/memories", **newer)
+        await send(model, "POST", "/v1/memories", **stated)
+        assert await read_state(person, first["memory_id"]) == "SUPERSEDED"
+        assert (await send(person, "POST", "/v1/memories", **newer, session="d"))["status"] == "confirmed"
+        assert await read_state(person, second["memory_id"]) == "CONFIRMED"

@@ -89,13 +89,18 @@ class Fact:
         ranks = [TRUST_TIERS.index(fact.said[0].trust) for fact in (self, older)]
         return not older.vouched(at) and ranks[0] <= ranks[1]
 
+    def repeated(self, at: float) -> list[Said]:
+        """Who told it again: of a person's fact only persons count."""
+        is_own = self.said[0].trust in PERSON_TIERS
+        return [said for said in self.said[1:] if said.told <= at and (said.trust in PERSON_TIERS or not is_own)]
+
     def again(self, at: float) -> float:
         """The latest time of which it was told again."""
-        told = [said.of for said in self.said[1:] if said.told <= at and not said.outside]
+        told = [said.of for said in self.repeated(at) if not said.outside]
         return max([*told, *(when for when in self.insisted if when <= at)], default=-1)
 
     def standing(self, at: float) -> str:
-        first, *later = [said for said in self.said if said.told <= at]
+        first, later = self.said[0], self.repeated(at)
         sources = {said.source for said in later if not said.outside} - {first.source}
         if self.marked <= at or len(sources) >= 3:
             return "CORE"

@@ -155,6 +155,8 @@ async def test_memories_are_curated_as_over_the_api(api: Api) -> None:
         token = re.findall(r'name="token" value="(\w+)"', (await one.get(f"/dashboard/memories/{other}/forget")).text)[
             0
         ]
+        without = await one.send(f"/dashboard/memories/{other}/forget", memory="x")
+        assert (without.status_code, "no token of a preview" in without.text) == (422, True)
         assert "permanently." in (await one.send(f"/dashboard/memories/{other}/forget", token=token)).text
         assert (await client.get(f"/v1/memories/{other}")).status_code == 404
         wrong = await one.send(f"/dashboard/memories/{fact}/confirm")

@@ -19,12 +19,14 @@ from heart.facts as t
 where f.agent_id = $1 and f.duplicate_of is not null and t.agent_id = $1 and t.memory_id = f.duplicate_of and t.duplicate_of is not null;
 
 -- name: copy_confirmations(agent_id, memory_ids, duplicate_ids)
--- Copies the confirmations of a duplicate to the original fact.
+-- Copies the confirmations of a duplicate to the original fact; to a person's fact only those of persons.
 with passed as (
     insert into memory.confirmations (agent_id, memory_id, ref, confirmed_at, origin, trust, source)
     select $1, j.same_as, 'memory:' || c.memory_id || ' ' || c.ref, c.confirmed_at, c.origin, c.trust, c.source
     from unnest($2::uuid[], $3::uuid[]) as j (memory_id, same_as)
     join memory.confirmations as c on c.agent_id = $1 and c.memory_id = j.memory_id
+    join memory.memories as m on m.agent_id = $1 and m.memory_id = j.same_as
+    where m.trust not in ('operator', 'user') or c.trust in ('operator', 'user')
     on conflict do nothing
     returning memory_id
 )

@@ -350,7 +350,8 @@ async def _renew_validity(tx: Tx, confirmations: Sequence[tuple[UUID, datetime]]
     """Set the time of the last statement of facts, unless the trust of the writer is `tool` or `web`."""
     if ctx.trust not in UNTRUSTED_TIERS:
         memory_ids, times = zip(*confirmations, strict=True)
-        await SQL["reconfirm"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, asserted_at=times)
+        fields = {"memory_ids": memory_ids, "asserted_at": times, "trust": ctx.trust}
+        await SQL["reconfirm"].execute(tx, agent_id=ctx.agent_id, **fields)
 
 
 def _to_new_memory(fact: NewFact, *, ctx: WriteContext) -> NewMemory:

@@ -138,11 +138,13 @@ confirmation_counts as materialized (
     group by c.memory_id
 ),
 restated as materialized (
-    -- a duplicate confirms its original, unless it is quarantined or retracted
+    -- a duplicate confirms its original, unless it is quarantined or retracted, or only the original is a person's
     select g.duplicate_of as memory_id, max(greatest(g.valid_from, g.reconfirmed_at)) as at
     from own as o
     join heart.facts as g on g.agent_id = $1 and g.duplicate_of = o.memory_id and not g.is_retracted
     join memory.memories as m on m.agent_id = $1 and m.memory_id = g.memory_id and not m.quarantined
+    join memory.memories as t on t.agent_id = $1 and t.memory_id = o.memory_id
+    where t.trust not in ('operator', 'user') or m.trust in ('operator', 'user')
     group by g.duplicate_of
 ),
 superseded as materialized (

@@ -11,6 +11,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from newton.errors import InputError
 from newton.runtime.access.browser_sessions import BrowserSession
 from newton.runtime.api.auth import AuthenticatedCaller, get_caller
 from newton.runtime.api.error_page import PAGE_HEADERS, is_dashboard_path
@@ -58,6 +59,12 @@ class PageRequest:
         """Return a text field of the form without outer white space; `default` if it is missing or a file."""
         value = self.form.get(name, default)
         return value.strip() if isinstance(value, str) else default
+
+    def plan_token(self) -> str:
+        """Return the token of the preview that the form confirms. Raises InputError without one."""
+        if token := self.field("token"):
+            return token
+        raise InputError("The form has no token of a preview.", hint="Open the preview, and confirm what it shows.")
 
     def lines(self, name: str) -> list[str]:
         """Return the lines of a text field that are not empty."""

@@ -85,7 +85,7 @@ async def preview_deletion(page: PageRequest) -> Response:
 async def delete_agent(page: PageRequest) -> Response:
     """Delete an agent permanently, unless it has changed since the preview, and redirect to the list of agents."""
     name = page.path("name")
-    await page.api.delete(f"/v1/agents/{name}", token=page.field("token"))
+    await page.api.delete(f"/v1/agents/{name}", token=page.plan_token())
     if page.session.agent == name:
         page.session.agent, page.session.project = page.session.grant.agent, page.session.grant.project
     return page.redirect(AGENTS, f"Deleted the agent {name} permanently.")
@@ -102,7 +102,7 @@ async def erase_subject(page: PageRequest) -> Response:
     """Erase everything about a person permanently, unless it has changed since the preview; redirect to the agents."""
     caller = await _require_person(page)
     (subject, *also), reason = _split_names(page.field("subject")), page.field("reason") or "requested"
-    plan = await caller.newton.erasure(ORIGIN).erase(subject, token=page.field("token"), reason=reason, also=also)
+    plan = await caller.newton.erasure(ORIGIN).erase(subject, token=page.plan_token(), reason=reason, also=also)
     number = len(plan.memories) + len(plan.decisions) + len(plan.tenets)
     return page.redirect(AGENTS, f"Erased {number:,} records permanently.")
 

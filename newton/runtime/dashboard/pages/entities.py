@@ -31,7 +31,7 @@ async def preview_merge(page: PageRequest) -> Response:
 async def merge_entity(page: PageRequest) -> Response:
     """Merge two people or things, unless the effect has changed since the preview, and redirect to the result."""
     name, into = page.field("name"), page.field("into")
-    body = {"into": into, "token": page.field("token")}
+    body = {"into": into, "token": page.plan_token()}
     await page.api.post(f"/v1/entities/{name}/merge", body)
     return page.redirect(f"{ENTITIES}/{quote_segment(into)}", f"Merged {name} into {into}.")
 

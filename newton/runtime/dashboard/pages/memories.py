@@ -118,7 +118,7 @@ async def forget_memory(page: PageRequest) -> Response:
     """Delete a memory permanently, and redirect to the list of memories."""
     deleted = await page.api.delete(
         f"/v1/memories/{page.path('memory_id')}",
-        token=page.field("token"),
+        token=page.plan_token(),
         include_derived=page.field("include_derived") == "on",
         reason=page.field("reason") or "requested",
     )
