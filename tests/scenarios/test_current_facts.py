@@ -241,7 +241,7 @@ async def test_a_fact_of_the_user_that_a_tool_repeats_is_not_called_quarantined(
     await tell(mind, FactDraft(content="The vault code is 7."))
     services = newton(mind, mind.embedder)
     told = await run_tool(services, "remember", {"content": "The vault code is 7.", "source": "tool"})
-    assert told.fields["status"] == "confirmed" and "hint" not in told.fields
+    assert told.fields["status"] == "unchanged" and "hint" not in told.fields
 
 
 async def test_an_instruction_from_a_model_is_a_proposal_and_no_fact(mind: Mind) -> None:
