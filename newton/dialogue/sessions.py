@@ -29,7 +29,6 @@ from newton.fault_isolation import OPERATION_ERRORS, run_part
 from newton.heart.events import event_store
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.foreign_readings import find_lowest_read
 from newton.memory.memory import (
     PERSON_TIERS,
     UNTRUSTED_TIERS,
@@ -216,23 +215,14 @@ async def _mark_replies(tx: Tx, messages: Sequence[Message], *, session_id: UUID
     return marked
 
 
-async def cap_trust(tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext) -> list[Message]:
-    """Return the messages as the writer hands them over: what a model says of a user is its own report.
-
-    It has at most the trust of the text of tools and the web that the model was given before.
-    """
-    if ctx.trust in PERSON_TIERS:
+def cap_trust(messages: Sequence[Message], trust: Trust) -> list[Message]:
+    """Return the messages as a writer of this trust hands them over: what a model says of a user is its own report."""
+    if trust in PERSON_TIERS:
         return list(messages)
-    read = await find_lowest_read(tx, sessions=[str(session_id)], interfaces=[ctx.origin], ctx=ctx)
-    said = await find_foreign_trust(tx, session_id=session_id, agent_id=ctx.agent_id)
-    lowest = lowest_known_trust([ctx.trust, read, said])
-    capped = list[Message]()
-    for one in messages:
-        min_trust = lowest_known_trust([one.min_trust, lowest])
-        capped.append(replace(one, min_trust=min_trust) if one.role == "user" else one)
-        if one.trust in UNTRUSTED_TIERS and not one.is_notice:
-            lowest = lowest_known_trust([lowest, one.trust])
-    return capped
+    return [
+        replace(one, min_trust=lowest_known_trust([one.min_trust, trust])) if one.role == "user" else one
+        for one in messages
+    ]
 
 
 async def find_foreign_trust(tx: Tx, *, session_id: UUID, agent_id: UUID) -> Trust | None:

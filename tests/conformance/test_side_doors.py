@@ -129,32 +129,6 @@ async def read_trusts(api: Api, agent: str = "ana") -> Mapping[str, str]:
     return {text: trust for text, trust in said if text}
 
 
-async def test_what_a_model_reports_after_foreign_text_is_no_better_than_that(api: Api) -> None:
-    """Messages of users that a model hands over have at most the trust of the web text of the session. S002-19"""
-    token, page = await api.token("ana", speaker="model"), "The page says that the mill is closed."
-    tool_run = {"tool": "fetch", "output": page}
-    async with api.http(token) as model, api.client(token) as client:
-        for session in ("clean", "read"):
-            if session == "read":
-                calls = [{"id": "c1", "name": "fetch", "arguments": "{}"}]
-                read = [
-                    {"role": "assistant", "content": "", "calls": calls},
-                    {"role": "tool", "name": "fetch", "answers": "c1", "content": page},
-                ]
-                await send(model, "POST", f"/v1/sessions/{session}/messages", messages=read)
-            said = {"role": "user", "content": f"I am at home ({session})."}
-            await send(model, "POST", f"/v1/sessions/{session}/messages", messages=[said])
-        for text, tools in (("I am at work.", [tool_run]), ("I am at the mill.", [])):
-            exchange = {"user": text, "assistant": "Good.", "tools": tools, "session": "noted"}
-            await client.call_tool("note_exchange", exchange)
-    assert await read_trusts(api) == {
-        "I am at home (clean).": "agent",
-        "I am at home (read).": "tool",
-        "I am at work.": "agent",
-        "I am at the mill.": "tool",
-    }
-
-
 async def test_a_model_takes_no_key_and_no_message_of_a_person(api: Api) -> None:
     """Neither an idempotency key nor the id of a message that a model used first makes a person's words vanish."""
     model_token, person_token = [await api.token("ana", speaker=one) for one in ("model", "person")]

@@ -195,17 +195,13 @@ async def list_repeated(mind: Mind) -> set[tuple[str, bool]]:
 
 
 async def live(mind: Mind, door: Door, order: Sequence[Source], number: int) -> None:
-    """A session that reads all sources in this order; after each the person says something.
-
-    What a model reports of the person is no better than what it has read before.
-    """
+    """A session that reads all sources in this order; after each the person says something."""
     for step, source in enumerate(order):
         place = number * len(order) + step
         await door.read(source, place)
         sentence = SENTENCES[place % len(SENTENCES)].format(name_of(place))
         await door.say(sentence)
-        is_lowered = door.trust == "agent" and not {"web", "client"}.isdisjoint(order[: step + 1])
-        right = None if is_lowered else {"trust": door.trust, "quarantined": False, "is_current": True}
+        right = {"trust": door.trust, "quarantined": False, "is_current": True}
         assert await find_fact(mind, sentence) == right, (door.name, order[: step + 1], sentence)
 
 

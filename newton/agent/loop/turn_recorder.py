@@ -195,7 +195,7 @@ class TurnRecorder:
     ) -> tuple[Sequence[StoredMessage], UUID | None]:
         """Store the messages that are not stored yet; return them, and the id of the last one's memory."""
         session_id = self.session_id
-        capped = await sessions.cap_trust(tx, lines, session_id=session_id, ctx=ctx)
+        capped = sessions.cap_trust(lines, ctx.trust)
         stored = await sessions.append(
             tx, capped, session_id=session_id, ctx=ctx, sizes=self.sizes, missing=self.missing
         )

@@ -161,7 +161,7 @@ class SessionService:
         await self.scope.reserve_storage(*(line.content for line in lines))
         async with self._new_session_hooks(ref), self.scope.write() as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
-            messages = await sessions.cap_trust(tx, number_duplicates(lines), session_id=session_id, ctx=ctx)
+            messages = sessions.cap_trust(number_duplicates(lines), ctx.trust)
             stored = await sessions.append(tx, messages, session_id=session_id, ctx=ctx)
             if stored:
                 session = SessionScope(

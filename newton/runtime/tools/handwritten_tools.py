@@ -79,14 +79,14 @@ DEFAULT_SESSION = "mcp"  # of an exchange, if neither the call nor the connectio
 async def note_exchange(caller: OperationCaller, args: NoteExchangeInput) -> ToolResult:
     """Store a message of the user, the reply to it and the results of the tools, as the client reports them.
 
-    The trust of the message is at most the caller's, and that of what it was given before. A matching censor only
-    warns, because the messages were sent already; a match with the reply is counted.
+    The trust of the message is at most the caller's. A matching censor only warns, because the messages were sent
+    already; a match with the reply is counted.
     """
     warning = await _check_exchange(caller, args)
     now = caller.newton.scope.now()
     session = args.session or DEFAULT_SESSION
     read = (await limit_trust(caller, {"session": session})).trust  # of what the assistant was given before
-    said = Message(role="user", content=args.user, said_at=now, min_trust=read)
+    said = Message(role="user", content=args.user, said_at=now, min_trust=caller.trust)
     ran: Trust | None = "tool" if args.tools else None
     min_trust = lowest_known_trust([ran, read if read in UNTRUSTED_TIERS else None])
     reply = args.assistant and Message(role="assistant", content=args.assistant, said_at=now, min_trust=min_trust)
