@@ -148,10 +148,14 @@ restated as materialized (
     group by g.duplicate_of
 ),
 superseded as materialized (
-    -- a link counts unless the superseding fact was retracted; of the two, the one stated last applies
+    -- a link counts unless the superseding fact was retracted; of the two, the one stated last applies. A fact that was
+    -- stated again after the end of its validity holds again.
     select
         l.other_id as memory_id, max(greatest(l.created_at, f.reconfirmed_at)) as at, min(f.valid_from) as since,
-        nullif(max(coalesce(f.valid_to, 'infinity')), 'infinity') as until
+        nullif(
+            max(case when f.valid_to >= greatest(f.valid_from, f.reconfirmed_at) then f.valid_to else 'infinity' end),
+            'infinity'
+        ) as until
     from own as o
     join memory.links as l on l.agent_id = $1 and l.other_id = o.memory_id and l.link = 'supersedes'
     join heart.facts as f on f.agent_id = $1 and f.memory_id = l.memory_id and not f.is_retracted
