@@ -26,7 +26,7 @@ _CANDIDATE = re2.compile(
     rb"[a-z0-9]{1,6}[ .:)-]{1,2}[a-z0-9]{4,6}"
     rb"|[a-z0-9]{4,6}(?:-[a-z0-9]{4,6}){3,7}"
     rb"|[A-Z][a-z]{2,15}[!#%&$~][A-Za-z][a-z]{2,15}[0-9]{1,4}"
-    rb"|[0-9]{3}-[0-9]{2}-[0-9]{3}|[0-9]{4}-[0-9]{3}-[0-9]{4}"
+    rb"|[0-9]{3}-[0-9]{2}-[0-9]{3}|[0-9]{4}-[0-9]{3}-[0-9]{4}|(?:[a-z]{3,8} ){11,23}[a-z]{3,8}"
 )
 
 
@@ -133,6 +133,14 @@ def _is_word_list(value: str) -> bool:
     return (value.islower() or value.isupper()) and not is_dictionary
 
 
+def _is_wallet(value: str) -> bool:
+    """Return whether words are as many as a wallet has, and differ in their first four letters, as in BIP 39."""
+    words = value.split()
+    has_plurals = len(re.findall(r"[^aisu]s\b", value)) > 1  # BIP 39 has few
+    is_whole = len(words) in (12, 15, 18, 21, 24) and len({word[:4] for word in words}) == len(words)
+    return is_whole and not has_plurals and _is_no_phrase(value)
+
+
 def _always(value: str) -> bool:
     return True
 
@@ -143,6 +151,7 @@ _TESTS: dict[str, Callable[[str], bool]] = {
     "many_mixed": _has_many_mixed,
     "mixed": _has_mixed,
     "no_phrase": _is_no_phrase,
+    "wallet": _is_wallet,
 }
 
 CODE_FORMS: tuple[CodeForm, ...] = tuple(

@@ -17,7 +17,6 @@ _MIN_ALTERNATIONS = 2
 _SHORT_LABEL_CHARS = 4
 _MIN_TOKEN_CHARS = 12
 _MIN_PASSWORD_CHARS = 4
-_MIN_BARE_CHARS = 16
 _MIN_QUOTED_CHARS = 6
 _MIN_DIGITS = 6  # of a password without letters
 
@@ -39,9 +38,9 @@ _KNOWN_NAMES = re.compile(
 _WHOLE_WORDS = frozenset({"clave", "senha", "parola", "hasło", "heslo", "şifre", "jeton"})
 _HOUSEHOLD = re.compile(r"\bwi-?fi\b|\bwlan\b|\bguest network\b|\bhotspot\b")
 _HOUSEHOLD_CHARS = 60
-_HEX = re.compile(r"[0-9A-Fa-f-]+$")
 _VARIABLE = re.compile(r"\s{0,20}(?:export |set |ENV )?[A-Z][A-Z0-9_]{2,60}=$")
 _MIN_SYMBOLS, _MANY_SYMBOLS = 3, 5
+_PROGRAM = re.compile(r"[(){}=<>|]|[\w\]] = |;$|: (?:[A-Z]\w+){2}$")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 
 
@@ -124,7 +123,7 @@ def _is_of_household(rule: LabelledValue, lowered: str, end: int, match: re.Matc
         return False
     start = max(lowered.rfind("\n", 0, end) + 1, end - _HOUSEHOLD_CHARS)
     line = lowered[start : match.end()]
-    return rule.is_secret in (_is_password, _is_phrase_password) and bool(_HOUSEHOLD.search(line))
+    return rule.is_secret in (_is_password, _is_phrase_password, _is_plain_word) and bool(_HOUSEHOLD.search(line))
 
 
 def looks_random(text: str) -> bool:
@@ -182,6 +181,13 @@ def _is_phrase_password(match: re.Match[str]) -> bool:
     return is_told or _is_mixed(value) or (value.isdigit() and len(value) >= _MIN_DIGITS) or _has_inner_symbol(value)
 
 
+def _is_plain_word(match: re.Match[str]) -> bool:
+    """Return whether a word that ends a clause about a password is it: no part of program code."""
+    start = match.string.rfind("\n", 0, match.start()) + 1
+    line = match.string[start : match.end() + 20].partition("\n")[0]
+    return not (_PROGRAM.search(line) or is_placeholder(match["value"]))
+
+
 def _is_mixed_value(match: re.Match[str]) -> bool:
     value = match["value"]
     return len(value) >= _MIN_QUOTED_CHARS - 1 and is_literal(value) and _is_mixed(value)
@@ -201,7 +207,7 @@ def _is_reply(match: re.Match[str]) -> bool:
     return is_word and _is_mixed_value(match) and sum(map(str.isalpha, value)) > 2
 
 
-_PAIR = re.compile(r"[:,–→]\s{1,3}[\w.@+-]{2,40} / $")
+_PAIR = re.compile(r"(?:[:,–→>]\s{1,3}|\s)(?:[\w.@+-]{2,40} ){1,3}/ $")
 
 
 def _is_of_pair(match: re.Match[str]) -> bool:
@@ -218,11 +224,6 @@ def _is_token(match: re.Match[str]) -> bool:
 
 def _is_session(match: re.Match[str]) -> bool:
     return _is_token(match) and not _UUID.match(match["value"])
-
-
-def _is_bare_token(match: re.Match[str]) -> bool:
-    """Return whether a value right after the label is a token: a hash or an id may follow the label in a log."""
-    return len(match["value"]) >= _MIN_BARE_CHARS and _is_token(match) and not _HEX.match(match["value"])
 
 
 def _is_of_environment(match: re.Match[str]) -> bool:
@@ -284,7 +285,6 @@ def _is_base32(match: re.Match[str]) -> bool:
 
 _TESTS: dict[str, Callable[[re.Match[str]], bool]] = {
     "always": _always,
-    "bare_token": _is_bare_token,
     "base32": _is_base32,
     "basic": _is_basic,
     "flag_value": _is_flag_value,
@@ -294,6 +294,7 @@ _TESTS: dict[str, Callable[[re.Match[str]], bool]] = {
     "of_environment": _is_of_environment,
     "password": _is_password,
     "phrase_password": _is_phrase_password,
+    "plain_word": _is_plain_word,
     "reply": _is_reply,
     "session": _is_session,
     "strong": _is_strong,

@@ -11,16 +11,18 @@ _PART = re.compile("<<([a-z_]+)>>")
 
 def load_rules(name: str) -> list[dict[str, Any]]:
     """Return the rules of the file `name`. In their texts each `<<part>>` is replaced by the part of the file."""
-    content = _read(name)
-    parts: dict[str, str] = content.get("parts", {})
+    parts = load_parts(name)
 
-    def expand(text: str) -> str:
-        return _PART.sub(lambda match: expand(parts[match[1]]), text)
+    def expand(value: Any) -> Any:
+        return _PART.sub(lambda match: expand(parts[match[1]]), value) if isinstance(value, str) else value
 
-    return [
-        {field: expand(value) if isinstance(value, str) else value for field, value in rule.items()}
-        for rule in content["rules"]
-    ]
+    return [{field: expand(value) for field, value in rule.items()} for rule in _read(name)["rules"]]
+
+
+def load_parts(name: str, group: str = "parts") -> dict[str, str]:
+    """Return the parts, or another group, of the file `name`, as they are written there."""
+    parts: dict[str, str] = _read(name).get(group, {})
+    return parts
 
 
 def load_words(name: str) -> dict[str, str]:

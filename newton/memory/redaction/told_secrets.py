@@ -9,19 +9,25 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from newton.memory.redaction.labelled_values import Labels, SecretSpan, index_labels, is_placeholder, is_plain_term
-from newton.memory.redaction.rule_files import load_rules
+from newton.memory.redaction.rule_files import load_parts, load_rules
 
 MAX_DISTANCE = 70  # characters from a label to its value
 MAX_VALUE_CHARS = 60
-_SENTENCE_END = re.compile(r"\n|[.!](?=\s+[A-ZА-ЯÀ-Þ])")
+_LEAD_CHARS = 30
+_WORDS = {name: re.compile(words) for name, words in load_parts("told_secrets.yaml", "words").items()}
+_SENTENCE_END = re.compile(r"\n|(?<!\b[Nn][ro])[.!](?=\s+[A-ZА-ЯÀ-Þ])")
 
 
 class ToldValue(NamedTuple):
-    """A value in a sentence: `before` is the text before the label, `between` that from the label to the value."""
+    """A value in a sentence: `before` is the text before the label, `between` that from the label to the value.
+
+    `lead` and `after` are what stands right before and after the value.
+    """
 
     value: str
     before: str
     between: str
+    lead: str
     after: str
 
 
@@ -81,14 +87,15 @@ def _find_near(
             if needs_digit and match["value"].isalpha():  # first, as it is cheap and true for most words
                 continue
             candidate = _to_told_value(match, lowered, before, end)
-            is_kept = keep_wifi and _WIFI.search(f"{before}{label}{candidate.between}")
+            is_kept = keep_wifi and _WORDS["wifi"].search(f"{before}{label}{candidate.between}")
             if len(candidate.between) <= rule.max_distance and rule.is_secret(candidate) and not is_kept:
                 yield number, SecretSpan(match.start("value"), match.end("value"), rule.kind)
 
 
 def _to_told_value(match: re.Match[str], lowered: str, before: str, end: int) -> ToldValue:
     start, stop = match.span("value")
-    return ToldValue(match["value"], before, lowered[end:start], lowered[stop : stop + 20])
+    lead = lowered[max(start - _LEAD_CHARS, 0) : start].rpartition("\n")[2]
+    return ToldValue(match["value"], before, lowered[end:start], lead, lowered[stop : stop + 20])
 
 
 # What may follow a label: the end of the word, or a short ending of it.
@@ -96,7 +103,6 @@ _ENDING = re.compile(
     r"(?:s|es|m|im|n|et|en|(?<=[a-zà-ž]{6})(?:ni|i|ei|a|u|y|ul|at)|nummer|nr|у|а|ом|ы)?(?![a-z0-9_@а-я])"
     r"|(?<=[^\x00-\xff])"
 )
-_WIFI = re.compile(r"wi-?fi|wlan|guest network|hotspot|ssid")
 
 _ADDRESS = re.compile(
     r"^AAAA[A-Z]3Nza|\w[\w.+-]*@[\w-]+\.\w|\w+://|^[/~]|^\d+/|\\|^\w+\.(?:py|js|ts|txt|md|html?|ya?ml|json|toml|exe|com|org|net|sql|sh)\b",
@@ -131,12 +137,9 @@ def _is_strong_password(candidate: ToldValue) -> bool:
     return (any(map(str.isdigit, value)) and is_varied) or bool(_STRONG_SYMBOL.search(value))
 
 
-_KEY_WORD = re.compile(r"\b(?:key|schlüssel|clé|chiave|chave|clave|klucz|ключ|pass|code|kod)\b|[-]schlüssel")
-
-
 def _is_wifi_password(candidate: ToldValue) -> bool:
     """Return whether the value is the key of a Wi-Fi, as a word before or after the label says."""
-    return _is_password(candidate) and bool(_KEY_WORD.search(f"{candidate.before[-20:]} {candidate.between}"))
+    return _is_password(candidate) and bool(_WORDS["key_word"].search(f"{candidate.before[-20:]} {candidate.between}"))
 
 
 def _is_quoted_secret(candidate: ToldValue) -> bool:
@@ -165,25 +168,7 @@ _NAME_WITH_NUMBER = re.compile(
 )
 
 _IN_CODE = re.compile(r"[(\[{]$|[(){}<>=\[\]]\s?\S|[\"'],")
-_NO_LINK = re.compile(
-    r"\b(?:until|till|since|in|by|bis|seit|from|year|chapter|page|room|line|step|version|port|level|of|ending|nr|um|over|after"
-    r"|within|nach|vor|dans|alle|endet|error|every|each|last|next|than|about|means|bedeutet|expires|exp)\s{1,2}$"
-)
 _OTHER_NUMBER = re.compile(r"\s?(?:no\.?\s|nr\.?\s|#)?[a-z]?\d{1,3}\b(?!\s(?:my|the|ur|your|u|me)\b)")
-_UNIT = re.compile(
-    r"\s?(?:%|€|\$|£|eur\b|euro|digit|character|stellen|ziffer|zeichen|chiffres|times\b|mal\b|days?\b|hours?\b|min|sec\w*\b|years?|km\b"
-    r"|people|steps|points|users|lines|l[ií]neas|members|percent|prozent|weeks|months|metres|meters|st\b|nd\b|th\b)"
-)
-_NO_CODE = re.compile(
-    r"\b(?:zip|area|postal|post|country|dial\w*|error|exit|status|http|colou?r|source|dress|bar|qr|product|article|tax|sort|morse|fehler"
-    r"|quell|postale?|pocztowy|fuente|fonte|route|strada|tracking|discount|promo|coupon|rabatt|build|commit|order|flight|code|zug)\W{0,2}$"
-)
-_LOCK = re.compile(
-    r"door|\bgate|alarm|garage|keypad|\bsafe\b|locker|lock\b|entry|entrance|unlock|vault|airbnb|luggage|suitcase|\bsim\b|\bsms\b|text(?:ed|ing)"
-    r"|verif|confirm|security|\bcard|tür|\btor\b|garten|schloss|karte|sperr|bestätig|porte|portail|immeuble|entrée|carte|sécurité|reçu"
-    r"|puerta|portal|alarma|tarjeta|seguridad|cancello|porta\b|portone|carta\b|sicurezza|portão|cartão|cofre|deur|kluis|bankpas|bram|drzwi"
-    r"|fach\b|spind|taquilla|casier|coffre|\bkart|домофон|подъезд|двер|карт|сейф|ворот|allarme|cassaforte|kort|port\\w*|bank|disarm|transfer|cajero|cartão|家|门"
-)
 
 
 def _is_code(candidate: ToldValue) -> bool:
@@ -193,21 +178,46 @@ def _is_code(candidate: ToldValue) -> bool:
     return is_short and not (
         _OTHER_NUMBER.match(candidate.between)
         or _IN_CODE.search(candidate.between)
-        or _NO_LINK.search(candidate.between)
-        or _UNIT.match(candidate.after)
+        or _WORDS["no_link"].search(candidate.between)
+        or _WORDS["unit"].match(candidate.after)
     )
 
 
 def _is_code_of_lock(candidate: ToldValue) -> bool:
     """Return whether "code" means that of a lock or a card, as a word near it says."""
-    if _NO_CODE.search(candidate.before) or _NO_CODE.search(candidate.between[:14]):
+    if _WORDS["no_code"].search(candidate.before) or _WORDS["no_code"].search(candidate.between[:14]):
         return False
-    return bool(_LOCK.search(f"{candidate.before[-40:]} {candidate.between}")) and _is_code(candidate)
+    return bool(_WORDS["lock_words"].search(f"{candidate.before[-40:]} {candidate.between}")) and _is_code(candidate)
+
+
+_YEAR = re.compile(r"(?:19[3-9]|20[0-4])\d$")
+
+
+def _is_number(candidate: ToldValue) -> bool:
+    """Return whether digits are none of a date, a measure, a price, a room and the like."""
+    value = candidate.value.strip("*# ")
+    return not (
+        (_YEAR.match(candidate.value) and not _WORDS["entered"].search(candidate.lead))
+        or _WORDS["plain_number"].search(candidate.lead)
+        or _WORDS["unit"].match(candidate.after)
+        or _PHONE.match(candidate.after)
+        or (len(value) == _SHORTEST and value[0] != "0" and _WORDS["counted"].match(candidate.after))
+        or sum(map(str.isdigit, value)) > _MAX_DIGITS
+    )
+
+
+_PHONE = re.compile(r"\)?[ -]{1,2}\d{3}")  # goes on
+_SHORTEST, _MAX_DIGITS = 3, 8
+
+
+def _is_spelled(candidate: ToldValue) -> bool:
+    """Return whether a clause says how a password is written, and not how any has to be."""
+    return not _WORDS["policy"].search(f"{candidate.before} {candidate.between} {candidate.value.lower()}")
 
 
 def _is_id(candidate: ToldValue) -> bool:
     digits, letters = sum(map(str.isdigit, candidate.value)), sum(map(str.isalpha, candidate.value))
-    return (digits >= 5 or (digits > 1 and letters > 0 and digits + letters > 6)) and not _NO_LINK.search(
+    return (digits >= 5 or (digits > 1 and letters > 0 and digits + letters > 6)) and not _WORDS["no_link"].search(
         candidate.between
     )
 
@@ -218,7 +228,7 @@ def _has_spaces(candidate: ToldValue) -> bool:
 
 
 def _is_id_or_code(candidate: ToldValue) -> bool:
-    return any(map(str.isdigit, candidate.value)) and not _UNIT.match(candidate.after)
+    return any(map(str.isdigit, candidate.value)) and not _WORDS["unit"].match(candidate.after)
 
 
 def _always(candidate: ToldValue) -> bool:
@@ -231,7 +241,9 @@ _TESTS: dict[str, Callable[[ToldValue], bool]] = {
     "code_of_lock": _is_code_of_lock,
     "id": _is_id,
     "id_or_code": _is_id_or_code,
+    "number": _is_number,
     "spaced": _has_spaces,
+    "spelled": _is_spelled,
     "password": _is_password,
     "quoted_secret": _is_quoted_secret,
     "strong_password": _is_strong_password,
@@ -239,7 +251,7 @@ _TESTS: dict[str, Callable[[ToldValue], bool]] = {
     "wifi_password": _is_wifi_password,
 }
 
-_OF_WORDS = (_always, _is_quoted_secret)  # the tests that a value of letters can pass
+_OF_WORDS = (_always, _is_quoted_secret, _is_spelled)  # the tests that a value of letters can pass
 TOLD_SECRETS: tuple[ToldSecret, ...] = tuple(
     ToldSecret(
         rule["kind"],
