@@ -38,7 +38,7 @@ _KNOWN_NAMES = re.compile(
 _WHOLE_WORDS = frozenset({"clave", "senha", "parola", "hasło", "heslo", "şifre", "jeton"})
 _HOUSEHOLD = re.compile(r"\bwi-?fi\b|\bwlan\b|\bguest network\b|\bhotspot\b")
 _HOUSEHOLD_CHARS = 60
-_VARIABLE = re.compile(r"\s{0,20}(?:export |set |ENV )?[A-Z][A-Z0-9_]{2,60}=$")
+_VARIABLE = re.compile(r"(?:\s{0,20}(?:export |set |ENV )?|(?:[^\n]{0,200}\s)?(?:-e|--env)\s)[A-Z][A-Z0-9_]{2,60}=$")
 _MIN_SYMBOLS, _MANY_SYMBOLS = 3, 5
 _PROGRAM = re.compile(r"[(){}=<>|]|[\w\]] = |;$|: (?:[A-Z]\w+){2}$")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")

@@ -184,7 +184,7 @@ def redact_secrets(text: str) -> str:
         *find_labelled_values(cleaned, lowered, labels, keep_household=keep_household),
         *find_told_secrets(cleaned, lowered, labels, keep_household=keep_household),
         *(find_random_values(cleaned, lowered, labels) if has_digit else ()),
-        *(find_code_forms(cleaned, lowered, labels) if has_digit or labels else ()),
+        *find_code_forms(cleaned, lowered, labels),
     ]
     spans += _find_encoded(cleaned) if has_digit else ()
     return _redact_spans(cleaned, spans) if spans else cleaned

@@ -100,7 +100,7 @@ def _to_told_value(match: re.Match[str], lowered: str, before: str, end: int) ->
 
 # What may follow a label: the end of the word, or a short ending of it.
 _ENDING = re.compile(
-    r"(?:s|es|m|im|n|et|en|(?<=[a-zà-ž]{6})(?:ni|i|ei|a|u|y|ul|at)|nummer|nr|у|а|ом|ы)?(?![a-z0-9_@а-я])"
+    r"(?:s|es|m|im|n|et|en|(?<=[a-zà-ž]{5})(?:ni|i|ei|a|u|y|ul|at|ı|si|sı|in|ın|nin)|s?(?:nummer|nr)|у|а|ом|ы)?(?![a-z0-9_@а-я])"
     r"|(?<=[^\x00-\xff])"
 )
 
