@@ -1,6 +1,7 @@
 """Who speaks decides what an operation may do to what a person said; the interface does not."""
 
 from collections.abc import AsyncGenerator, Iterator, Mapping
+from datetime import timedelta
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -10,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from newton.agent.services.memories import FactDraft
-from newton.db.pool import Database
+from newton.db.pool import Database, connect
 from newton.dialogue.messages import Message, Role
 from newton.errors import ForbiddenError, NotFoundError
 from newton.heart.censors import CensorRule
@@ -33,7 +34,7 @@ FACTS = {"NEW": "Ana", "CONFIRMED": "Ben", "CORE": "Cleo", "of a model": "Dora"}
 FACT, NEWER = "{}'s office is in Graz.", "{}'s office is in Linz."
 SAYING: Mapping[str, str] = {
     "supersede": "{}'s office is in Linz now.",
-    "retract": "Forget that {}'s office is in Graz, that was never true.",
+    "retract": "{}'s office is no longer in Graz.",
     "forget": "Please forget that {}'s office is in Graz.",
     "confirm": "Yes, {}'s office is in Graz.",
 }
@@ -46,6 +47,13 @@ OTHERS: Mapping[str, tuple[Role, str]] = {
     "supposed": ("user", "If {0}'s office is in Linz, forget that {0}'s office is in Graz."),
     "reported": ("user", "Tom says {0}'s office is no longer in Graz, but Tom lies."),
     "answered": ("user", "No. Please buy milk."),
+    "doubted": ("user", "{0}'s office might be in Linz, and hardly anyone thinks that it is no longer in Graz."),
+    "of another": (
+        "user",
+        "{0}'s mother's office is in Linz now, it is no longer in Graz. Forget {0}'s mother's lamp.",
+    ),
+    "of a part": ("user", "{0}'s office is in Graz but no longer on the ground floor. Delete the photo of it."),
+    "extended": ("user", "{0}'s office in Linz is closed on Fridays, and forget about lunch: it is in Graz."),
 }
 TARGETS = [TargetStatement(*one) for one in product(TRUST_TIERS, (False, True), (False, True))]
 
@@ -88,12 +96,15 @@ class Case(NamedTuple):
 
 
 STATES = tuple(FACTS)
-LINES = ("none", "says it", *OTHERS, "forged")
+LINES = ("none", "says it", "older", *OTHERS, "forged")
 
 
 def list_cases(operation: str) -> Iterator[Case]:
+    """Every message for a model; for others, to whom it makes no difference, one that says the change and none."""
     lines = LINES if "line" in OPERATIONS[operation].parameters else LINES[:1]
-    return (Case(operation, *one) for one in product(SPEAKERS, STATES, lines))
+    for speaker, state, line in product(SPEAKERS, STATES, lines):
+        if speaker == "model" or line in LINES[:2]:
+            yield Case(operation, speaker, state, line)
 
 
 class _RolledBackError(Exception):
@@ -119,6 +130,8 @@ async def tell(newton: AgentServices) -> dict[str, str]:
     person = OperationCaller(newton=newton, origin="told", speaker="person")
     changes = {name: ("user", text) for name, text in SAYING.items() if name != "confirm"}
     ids = await _say(newton, "before", {**changes, **OTHERS})
+    older = await _say(newton, "older", changes, said_before=timedelta(hours=2))
+    ids |= {f"older {name}": line for name, line in older.items()}
     async with newton.scope.transaction() as tx:
         learnt = await tx.fetch("select memory_id, summary from memory.memories where kind = 'fact'")
     for row in learnt:
@@ -132,11 +145,13 @@ async def tell(newton: AgentServices) -> dict[str, str]:
     return {**ids, **await _say(newton, "after", {"confirm": ("user", SAYING["confirm"])})}
 
 
-async def _say(newton: AgentServices, session: str, texts: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+async def _say(
+    newton: AgentServices, session: str, texts: Mapping[str, tuple[str, str]], *, said_before: timedelta = timedelta(0)
+) -> dict[str, str]:
     ids = dict[str, str]()
     for state, name in list(FACTS.items())[:-1]:  # what a person says of the fact of a model would confirm it
         said = [
-            Message(role=cast("Role", role), content=text.format(name), said_at=newton.scope.now())
+            Message(role=cast("Role", role), content=text.format(name), said_at=newton.scope.now() - said_before)
             for role, text in texts.values()
         ]
         stored = await newton.sessions("told").append(f"{session} {name}", said)
@@ -159,7 +174,7 @@ async def run(caller: OperationCaller, name: str, arguments: Mapping[str, Any]) 
 def to_arguments(case: Case, ids: Mapping[str, str], forged: str) -> dict[str, Any]:
     newer = NEWER.format(FACTS[case.state])
     own = {"supersede": {"content": newer}, "settle_conflict": {"keep": "newer"}}
-    said = case.operation if case.line == "says it" else case.line
+    said = {"says it": case.operation, "older": f"older {case.operation}"}.get(case.line, case.line)
     line = {"forged": forged, "none": None}.get(case.line, ids.get(f"{said} {case.state}", ids.get(f"{said} NEW")))
     cited = {} if line is None else {"line": line}
     return {"memory_id": ids[case.state], **own.get(case.operation, {}), **cited}
@@ -176,10 +191,21 @@ async def read_state(newton: AgentServices, memory_id: str) -> tuple[Any, ...] |
 
 
 @pytest.mark.parametrize("operation", CHANGING)
-async def test_only_a_person_or_their_message_changes_what_a_person_said(api: Api, operation: str) -> None:
+async def test_only_a_person_or_their_message_changes_what_a_person_said(api: Api, dsn: str, operation: str) -> None:
     """Every speaker, state of the fact and cited message; what is refused changes nothing. S002-16"""
     newton, others = await begin(api, "ana"), await begin(api, "ben")
     ids = await tell(newton)
+    async with connect(dsn) as owner:  # the facts were told an hour before the messages
+        told = [UUID(ids[state]) for state in FACTS]
+        await owner.execute(
+            """update memory.memories set created_at = created_at - interval '1 hour',
+            occurred_at = occurred_at - interval '1 hour' where memory_id = any($1)""",
+            told,
+        )
+        await owner.execute(
+            "update memory.confirmations set confirmed_at = confirmed_at - interval '1 hour' where memory_id = any($1)",
+            told,
+        )
     forged = (await tell(others))[f"{operation if operation in SAYING else 'other'} NEW"]
     for case in list_cases(operation):
         with pytest.raises(_RolledBackError):

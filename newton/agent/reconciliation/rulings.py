@@ -1,7 +1,6 @@
 """Rulings on changes: the rule of authority, asked with what is stored and with the message that a change cites."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -13,9 +12,7 @@ from newton.dialogue import message_queues as queue
 from newton.dialogue.message_queues import DueSession
 from newton.errors import ConflictError, ForbiddenError, NotFoundError
 from newton.heart.facts.conflicts import concerns_safety
-from newton.heart.reconciliation.authority import asks_to_end
-from newton.heart.reconciliation.known_checks import say_same
-from newton.heart.reconciliation.line_sources import LineSources
+from newton.heart.reconciliation.citations import asks_to_end, gives_other_value, says_statement
 from newton.heart.reconciliation.prompt import number_batch
 from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.reconciling_types import (
@@ -155,21 +152,26 @@ async def _verify_citation(
     except (NotFoundError, ConflictError):  # it is no current statement
         return None
     stated = [row["text"] for row in await SQL["list_stated"].fetch_all(tx, agent_id=agent_id, line_id=line_id)]
+    if not await SQL["is_newer"].fetch_all(tx, agent_id=agent_id, line_id=line_id, memory_id=target_id):
+        return None
     batch = build_batch(lines[-1:], (known,), names=names, scope=scope)
     return lines[-1].trust if _says(batch, change, stated) else None
 
 
 def _says(batch: ReconcilingInput, change: ProposedChange, stated: Sequence[str]) -> bool:
-    """Return whether the last line of the batch is by a person and says this change of the known item.
+    """Return whether the last line of the batch is by a person and says this change of the known item word for word.
 
     `stated` are the facts that were learnt from the line: what it does not assert, as a dream or a rumour, is none.
+    A statement replaces only one that change detection takes for its earlier value.
     """
     line, (known,), names = batch.lines[-1], batch.known, batch.user_names
-    if line.source != "person" or line.trust not in PERSON_TIERS or batch.day_of(line) < known.day:
+    if line.source != "person" or line.trust not in PERSON_TIERS:
         return False
+    own = split_own_words(line.text).own
     if change.act in ("end", "delete"):
-        return asks_to_end(split_own_words(line.text).own, known.text)
+        return asks_to_end(own, known.text, user_names=names)
     text = change.text if change.act == "displace" else known.text
-    if not any(say_same(text, one, user_names=names) for one in stated):
-        return False
-    return change.act == "confirm" or LineSources(batch).are_related(known, replace(known, text=text, subject=""))
+    for texts in ([own], stated):
+        if not any(says_statement(one, text, user_names=names, instead_of=known.text) for one in texts):
+            return False
+    return change.act == "confirm" or gives_other_value(known.text, text, user_names=names)

@@ -40,3 +40,41 @@ where
             where c.agent_id = $1 and c.memory_id = m.memory_id and c.ref like 'told:' || $2::text || '%'
         )
     );
+
+-- name: is_newer(agent_id, line_id, memory_id)
+-- Whether a message was said after a memory was last stated or confirmed, other than by the message itself.
+select
+from memory.memories as line
+where
+    line.agent_id = $1
+    and line.memory_id = $2
+    and line.occurred_at > coalesce(
+        (
+            select max(said.occurred_at)
+            from memory.sources as s
+            inner join memory.memories as said on said.agent_id = s.agent_id and said.memory_id = s.source_id
+            where s.agent_id = $1 and s.memory_id = $3 and said.kind = 'exchange' and s.source_id <> $2
+        ),
+        -- it was not learnt from other messages
+        (
+            select m.created_at
+            from memory.memories as m
+            where
+                m.agent_id = $1
+                and m.memory_id = $3
+                and not exists (
+                    select from memory.sources as s
+                    where s.agent_id = $1 and s.memory_id = $3 and s.source_id = $2
+                )
+        ),
+        '-infinity'
+    )
+    and not exists (
+        select
+        from memory.confirmations as c
+        where
+            c.agent_id = $1
+            and c.memory_id = $3
+            and c.confirmed_at > line.occurred_at
+            and c.ref not like 'told:' || $2::text || '%'
+    );

@@ -32,9 +32,10 @@ from newton.heart.reconciliation.authority import (
     find_authority,
     find_request,
     is_about,
+    lifts_wish,
     refers_to,
-    says_in_own_words,
 )
+from newton.heart.reconciliation.citations import asks_to_end, asks_to_lift, says_statement, supports_change
 from newton.heart.reconciliation.item_checks import check_items
 from newton.heart.reconciliation.line_statements import relate
 from newton.heart.reconciliation.quoted_text import split_own_words
@@ -46,6 +47,7 @@ from newton.heart.reconciliation.reconciling_types import (
     ProposedItem,
     ReconcilingInput,
 )
+from newton.heart.speakers import concerns_safety
 from newton.heart.statements.statement_selection import select_statements
 from newton.ids import new_id
 from newton.memory.lookup import find_by_suffix
@@ -83,15 +85,27 @@ class ToolChanger:
         """
         batch = await self._load_batch(change)
         line, known = batch.lines[-1], batch.known
-        is_user = find_authority(batch, line.number, change.text, known) in PERSON_TIERS
-        if is_user and self.has_read_others:
-            is_user = says_in_own_words(batch, line, change.text, known)
-        if is_user:
+        if find_authority(batch, line.number, change.text, known) in PERSON_TIERS and self._says(batch, change):
             return await self._apply(batch, change)
         if self.has_read_others or not change.text:
             raise ForbiddenError("The user's message does not say this.", hint=ASK_USER)
         async with self.scope.write("agent") as (tx, _):
             return await (self._contest(tx, known[0], change.text) if known else self._propose(tx, change.text))
+
+    def _says(self, batch: ReconcilingInput, change: ToolChange) -> bool:
+        """Return whether the user's message says the change: word for word if the model has read texts of others."""
+        line, names, known = batch.lines[-1], batch.user_names, [one.text for one in batch.known]
+        if any(one.kind == "fact" and (one.state == "CORE" or concerns_safety(one.text)) for one in batch.known):
+            return False  # an app may relay the message, and only a person ends these
+        own, foreign = split_own_words(line.text)
+        if change.op in RULE_KINDS and not change.text:
+            return asks_to_lift(own) or any(lifts_wish(line, one) for one in batch.known)
+        if not (self.has_read_others or foreign):
+            return supports_change(own, change.text, known, user_names=names)
+        if change.text:
+            replaced = known[0] if known else ""
+            return says_statement(own, change.text, user_names=names, instead_of=replaced)
+        return all(asks_to_end(own, one, user_names=names) for one in known)
 
     async def forget(self, name: str) -> Mapping[str, object]:
         """Retract an item and hide the user's messages that say it, or hide messages by their id or words.

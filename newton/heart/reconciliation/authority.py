@@ -15,9 +15,7 @@ from newton.heart.reconciliation.text_evidence import list_stems, share_stems
 from newton.heart.statements.statement_selection import select_statements
 from newton.memory.memory import PERSON_TIERS, Trust
 from newton.text.languages import detect_language
-from newton.text.patterns import asks, has_ended, is_negated
-from newton.text.questions import is_only_question
-from newton.text.sentences import split_sentences
+from newton.text.patterns import has_ended, is_negated
 
 MAX_ANNOUNCEMENT = 5  # words beside the request in a line that only announces what follows, or refers to what precedes
 MAX_CHARS = 2_000  # at the beginning of a line, and at its end, that are searched for a request
@@ -159,20 +157,6 @@ def _load_patterns() -> tuple[tuple[re.Pattern[str], ...], ...]:
 _SECOND_PERSON = re.compile(r"\b(?:you|u|your|du|dich|dir|dein\w*|ihr|tu|te|puedes|toi|vous|tes)\b", re.IGNORECASE)
 
 
-def says_in_own_words(batch: ReconcilingInput, line: NewLine, text: str, known: Sequence[KnownItem]) -> bool:
-    """Return whether a line contains all words of a text or, without a text, says that a known item no longer holds.
-
-    Return False for a question, unless it asks for the change ("Can you forget that?").
-    """
-    code, sources = detect_language(line.text), LineSources(batch)
-    has_cue = _says_end(line.text, code)
-    if not has_cue and (is_only_question(line.text) or asks(line.text, code)):
-        return False
-    if not text:
-        return has_cue
-    return sources.measure_novelty(text, line, ()) == 0 and not sources.find_unsupported(text, line, ())
-
-
 def lifts_wish(line: NewLine, item: KnownItem) -> bool:
     """Return whether a line tells the assistant that a wish about its answers ends, even without words of the wish.
 
@@ -189,51 +173,6 @@ def asks_to_forget(text: str) -> bool:
     [True, False]
     """
     return bool(_compile_cues("forget").search(text.replace("’", "'")))
-
-
-_CONDITION = re.compile(
-    r"\b(?:if|unless|whether|would|should|could|might|maybe|perhaps|wenn|falls|ob|würde|si|sauf|se|caso|als|если|jeśli|eğer"
-    r"|say(?:s|ing)?|said|claims?|tells?|told|thinks?|believes?|sagt\w*|meint|dice|dit|disse|zegt)\b",
-    re.IGNORECASE,
-)
-_REFUSED_END = re.compile(
-    r"\b(?:not|never|don't|dont|didn't|cannot|can't|no|nicht|nie|kein\w*|nunca|jamás|ne|pas|jamais|non|mai|não|niet|nooit|не|"
-    r"nie)\b|n't\b",
-    re.IGNORECASE,
-)
-_OVER = re.compile(
-    r"\b(?:no longer|is over|was never true|(?:is|was)(?: not|n't) true|(?:is|was) wrong)\b"
-    r"|(?:\bnot|n't)\b.{1,60}\bany ?more\b",
-    re.IGNORECASE,
-)
-MAX_OTHER_WORDS = 2  # of a request to end a statement, beside the request and the statement
-
-
-def asks_to_end(line: str, statement: str) -> bool:
-    """Return whether a sentence of a line asks to forget exactly this statement, or says that it is wrong or over.
-
-    A sentence with a condition, a report of what others say, a refusal or a question asks for nothing.
-
-    >>> fact = "Ana's office is in Graz."
-    >>> lines = ("Please forget that Ana's office is in Graz.", "Don't forget that Ana's office is in Graz.",
-    ...          "Forget that Ben's office is in Graz.", "Ana's office is no longer in Graz.")
-    >>> [asks_to_end(line, fact) for line in lines]
-    [True, False, False, True]
-    """
-    wanted = list_stems(statement)
-    for sentence in split_sentences(line):
-        code, stems = detect_language(sentence), list_stems(sentence)
-        is_request = asks_to_forget(sentence) and not _REFUSED_END.search(sentence)
-        if (
-            not (is_request or _OVER.search(sentence) or has_ended(sentence, code))
-            or "?" in sentence
-            or _CONDITION.search(sentence)
-        ):
-            continue
-        shared = share_stems(wanted, stems)
-        if len(shared) == len(wanted) and len(stems) - len(shared) <= MAX_OTHER_WORDS + is_request:
-            return True
-    return False
 
 
 def says_change(line: NewLine, known: Sequence[KnownItem], text: str, *, concerns_safety: bool = False) -> bool:

@@ -1,0 +1,191 @@
+"""Whether a message of a person says a change word for word, so that a model may make the change for them. Pure.
+
+Words that a model may add or leave out are few and say nothing ("now", "please"). All others count, in their order:
+"might", "hardly", "his brother" or "they say" makes another statement. So a model cannot pass off as a person's word
+what the person denied, doubted, reported or said of something else.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+
+from newton.content.yaml_files import parse_trusted
+from newton.heart.reconciliation.text_evidence import fold, list_own_names, list_stems, share_stems
+from newton.heart.statements.change_detection import detect_change
+from newton.text.languages import ENGLISH, detect_language, load_language
+from newton.text.names import find_names
+from newton.text.patterns import asks
+from newton.text.sentences import split_sentences
+
+_CLAUSE = re.compile(r"[,;:]\s+|\s[–—-]\s|\s(?:and|but|und|aber|y|pero|et|mais|e|ma|en|maar|mas|и|но)\s")
+_PRONOUN = re.compile(
+    r"\b(?:he|she|it|they|that|er|sie|es|das|él|ella|il|elle|lui|lei|hij|zij|ze|ele|ela|он|она)\b", re.IGNORECASE
+)
+MIN_BEGINNING = 2  # words with which two values of one thing begin: the subject and its verb or noun
+
+_WORD = re.compile(r"[^\W_]+(?:['’.,:&+/@-][^\W_]+)*")
+_HAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_PARTS = re.compile(r"(?<=[^\W_])(?=['’](?:s|m|re|ve|d|ll)$)")
+_TITLE = re.compile(r"\b(Mrs?|Ms|Dr|St|Prof|Nr|Sr|Sra|Mme)\.(?= )")
+_ANY_MORE = re.compile(r"\bany (?=more\b|longer\b)", re.IGNORECASE)
+_SELF = "i"  # stands for the person, whoever speaks of them
+_FORMS = {"am": "be", "is": "be", "are": "be", "'m": "be", "'re": "be", "has": "have", "'ve": "have", "does": "do"}
+_ENDING = re.compile(r"(?<=\w{3})(?:(?<=[sxz])es|(?<=[cs]h)es|(?<!s)s)$|(?<=\w\w)ies$")
+_ENDING_ELSEWHERE = re.compile(r"(?<=\w{3})(?:st|en|e|t|s|o|a|i|n)$")
+
+
+def says_statement(line: str, text: str, *, user_names: Sequence[str] = (), instead_of: str = "") -> bool:
+    """Return whether a sentence of a line says a statement in its words. `user_names` are those of the speaker.
+
+    The sentence may end with what no longer holds, in words of the known statement `instead_of`.
+
+    >>> lines = ("Ok, I live in Linz now.", "I might live in Linz.", "My uncle lives in Linz.", "I lived in Linz.")
+    >>> [says_statement(line, "Tom lives in Linz.", user_names=["Tom"]) for line in lines]
+    [True, False, False, False]
+    >>> says_statement("No, I live in Linz, not in Graz.", "I live in Linz.", instead_of="I live in Graz.")
+    True
+    """
+    wanted = _list_words(text, detect_language(text), user_names)
+    known = {*_list_words(instead_of, detect_language(instead_of), user_names)}
+    for whole, code in _list_sentences(line):
+        sentence = _pattern("opening", code).sub("", whole)
+        found = _list_words(sentence, code, user_names)
+        parts = _pattern("contrast", code).split(sentence, maxsplit=1) if known else [sentence]
+        if len(parts) > 1 and {*_list_words(parts[1], code, user_names)} <= known:
+            found = _list_words(parts[0], code, user_names)
+        if wanted and found == wanted:
+            return True
+    return False
+
+
+def asks_to_end(line: str, statement: str, *, user_names: Sequence[str] = ()) -> bool:
+    """Return whether a sentence of a line asks to forget exactly this statement, or says that it is wrong or over.
+
+    >>> fact = "Ana's office is in Graz."
+    >>> lines = ("Please forget that Ana's office is in Graz.", "Don't forget that Ana's office is in Graz.",
+    ...          "Forget that Ben's office is in Graz.", "Ana's office is no longer in Graz.")
+    >>> [asks_to_end(line, fact) for line in lines]
+    [True, False, False, True]
+    """
+    wanted = _list_words(statement, detect_language(statement), user_names)
+    for sentence, code in _list_sentences(line):
+        for cue in _pattern("end", code).finditer(sentence):
+            found = _list_words(f"{sentence[: cue.start()]} {sentence[cue.end() :]}", code, user_names)
+            is_named = len(found) >= MIN_BEGINNING and wanted[: len(found) + 1] == [*found, "be"]
+            is_asked = not _list_words(sentence[: cue.start()], code, user_names)
+            if (wanted and found == wanted) or (is_named and is_asked):  # "Forget Ana's birthday"
+                return True
+    return False
+
+
+def asks_to_lift(line: str) -> bool:
+    """Return whether a sentence of a line asks to lift a rule, or allows again what one forbids.
+
+    >>> [asks_to_lift(line) for line in ("Drop that rule.", "You can use nuts again.", "Do not lift the rule.")]
+    [True, True, False]
+    """
+    return any(
+        not _pattern("doubt", code).search(part)
+        and _pattern("lift", code).match(_pattern("opening", code).sub("", part))
+        for sentence, code in _list_sentences(line)
+        for part in (sentence, *_CLAUSE.split(sentence))
+    )
+
+
+def gives_other_value(known: str, text: str, *, user_names: Sequence[str] = ()) -> bool:
+    """Return whether a statement may give another value for what a known one states: they begin alike and differ.
+
+    >>> known = "Ana lives in Graz."
+    >>> texts = ("Ana lives in Linz.", "Ana's mother lives in Linz.", "Ana was born in Linz.")
+    >>> [gives_other_value(known, text) for text in texts]
+    [True, False, False]
+    """
+    first, second = (_list_words(one, detect_language(one), user_names) for one in (known, text))
+    if first[:MIN_BEGINNING] != second[:MIN_BEGINNING]:
+        return False
+    return detect_change(known, text, cosine=1.0).kind != "compatible"
+
+
+def supports_change(line: str, text: str, known: Sequence[str], *, user_names: Sequence[str] = ()) -> bool:
+    """Return whether a message may be what a model takes for a change of known statements: an end without a text.
+
+    This is for a model that has read nothing but the message. A clause has all new words of the text, and its name. It
+    is no question, doubt or report, and does not say the statement that it is to end.
+
+    >>> known = ["Ana lives in Graz."]
+    >>> lines = ("Ana moved to Linz.", "They say that Ana lives in Linz.", "My uncle lives in Linz, and Ana visits.")
+    >>> [supports_change(line, "Ana lives in Linz.", known) for line in lines]
+    [True, False, False]
+    """
+    old = frozenset[str]().union(*(list_stems(one) for one in known))
+    new, names = list_stems(text) - old, [one.text for one in find_names(text)[:1] if not one.start and old]
+    for sentence in split_sentences(_TITLE.sub(r"\1", line.replace("’", "'"))):
+        code = detect_language(sentence)
+        request = _pattern("request", code).match(sentence)
+        plain = sentence[request.end() :] if request else sentence
+        if _pattern("doubt", code).search(plain) or (asks(sentence, code) and not request):
+            continue
+        clauses = _CLAUSE.split(sentence)
+        if not text and not any(says_statement(part, one, user_names=user_names) for part in clauses for one in known):
+            return True
+        is_meant = _has_all(sentence, new, ()) and any(map(_PRONOUN.search, clauses))
+        if text and (is_meant or any(_has_all(part, new, names) for part in clauses)):
+            return True
+    return False
+
+
+def _has_all(text: str, stems: frozenset[str], names: Sequence[str]) -> bool:
+    found = list_stems(text)
+    is_named = all(fold(part) in fold(text) for name in names for part in name.split())
+    return is_named and len(share_stems(stems, found)) == len(stems)
+
+
+def _list_sentences(line: str) -> Iterator[tuple[str, str]]:
+    """Yield the sentences that are no questions, each with its language."""
+    plain = _ANY_MORE.sub("any", _TITLE.sub(r"\1", line.replace("’", "'")))
+    for sentence in split_sentences(plain):
+        code = detect_language(sentence)
+        if not asks(sentence, code):
+            yield sentence, code
+
+
+def _list_words(text: str, code: str, user_names: Sequence[str]) -> list[str]:
+    """Return the words of a text in order, in a form that does not depend on the person of the verb."""
+    if not load_language(code).is_spaced:
+        return _HAN.findall(text) + re.findall(r"[a-z0-9]+", fold(text))
+    own = {part for name in list_own_names(user_names) for part in fold(name).split()}
+    neutral, selves = _words("neutral", code), _words("self", code) | own
+    found = list[str]()
+    for word in (part for match in _WORD.findall(fold(text)) for part in _PARTS.split(match)):
+        one = _SELF if word in selves else _FORMS.get(word, word)
+        is_owner = word == "'s" and found[-1:] == [_SELF]  # "the user's dentist" is "my dentist"
+        if word in neutral or is_owner or (one == _SELF and found[-1:] == [_SELF]):
+            continue
+        found.append(one if one == _SELF else _strip_ending(one, code))
+    return found
+
+
+def _strip_ending(word: str, code: str) -> str:
+    if word in _FORMS.values() or not word.isalpha():
+        return word
+    if code != ENGLISH:
+        return _ENDING_ELSEWHERE.sub("", word)
+    return _ENDING.sub(lambda found: "y" if found[0] == "ies" else "", word)
+
+
+@cache
+def _load() -> dict[str, dict[str, str]]:
+    return parse_trusted(files("newton.heart.reconciliation").joinpath("cited_words.yaml").read_text(encoding="utf-8"))
+
+
+@cache
+def _words(table: str, code: str) -> frozenset[str]:
+    codes = (code, ENGLISH) if table == "self" else (code,)
+    return frozenset(word for one in codes for word in fold(_load()[table].get(one, "")).split())
+
+
+@cache
+def _pattern(table: str, code: str) -> re.Pattern[str]:
+    tables = {**_load()[table]}
+    return re.compile(rf"(?:{tables[code]})" if code in tables else r"(?!)", re.IGNORECASE)
