@@ -1,6 +1,7 @@
 """Rulings on changes: the rule of authority, asked with what is stored and with the message that a change cites."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from newton.dialogue import message_queues as queue
 from newton.dialogue.message_queues import DueSession
 from newton.errors import ConflictError, ForbiddenError, NotFoundError
 from newton.heart.facts.conflicts import concerns_safety
+from newton.heart.facts.fact_store import lock_facts
 from newton.heart.reconciliation.citations import asks_to_end, gives_other_value, says_statement
 from newton.heart.reconciliation.prompt import number_batch
 from newton.heart.reconciliation.quoted_text import split_own_words
@@ -93,20 +95,9 @@ async def rule_on(scope: AgentScope, change: ProposedChange) -> ActRuling:
     Raises ForbiddenError if the change is refused, and NotFoundError for an unknown message.
     """
     act, speaker, read = change.act, change.speaker, change.read
-    rulings = list[ActRuling]()
-    if act in TARGETED and change.targets:
-        async with scope.transaction() as tx:
-            for memory_ref in sorted(set(change.targets)):
-                try:
-                    target = await _read_target(tx, memory_ref, agent_id=scope.agent_id)
-                except NotFoundError:
-                    continue  # the operation says what it does not find
-                ruling = decide(act, speaker, target=target, read=read)
-                if ruling.verdict != "allowed" and change.line is not None:
-                    cited = await _verify_citation(tx, change, memory_ref, change.line, scope=scope)
-                    ruling = decide(act, speaker, target=target, cited=cited, read=read)
-                rulings.append(ruling)
-    rulings = rulings or [decide("work" if act in TARGETED and change.targets else act, speaker, read=read)]
+    names_targets = act in TARGETED and bool(change.targets)
+    rulings = await _rule_on_targets(scope, change) if names_targets else []
+    rulings = rulings or [decide("work" if names_targets else act, speaker, read=read)]
     ruling = next((one for one in rulings if one.verdict != "allowed"), rulings[0])
     is_kept = ruling.verdict == "contested" and change.text  # without a text there is nothing to store beside it
     if ruling.verdict == "refused" or (ruling.verdict == "contested" and not is_kept):
@@ -119,15 +110,43 @@ async def rule_on(scope: AgentScope, change: ProposedChange) -> ActRuling:
     return ruling
 
 
-async def _read_target(tx: Tx, memory_ref: str, *, agent_id: UUID) -> TargetStatement:
-    """Return what decides who may change a memory. Raises NotFoundError for an unknown one."""
-    memory_id = await resolve_id(tx, memory_ref, agent_id=agent_id)
-    # until the transaction ends, nobody else changes the memory on the ground of what it was
-    await SQL["lock_target"].fetch_one(tx, agent_id=agent_id, memory_id=memory_id)
-    row = await SQL["read_target"].fetch_one(tx, agent_id=agent_id, memory_id=memory_id)
-    assert row is not None, "the memory is found"
-    needs_person = row["kind"] == "fact" and (row["state"] == "CORE" or concerns_safety(row["text"]))
-    return TargetStatement(row["trust"], row["is_vouched"], needs_person)
+async def _rule_on_targets(scope: AgentScope, change: ProposedChange) -> list[ActRuling]:
+    """Return the rulings on each target that exists; the operation says which does not."""
+    rulings, read = list[ActRuling](), change.read
+    async with scope.transaction() as tx:
+        for memory_ref in sorted(set(change.targets)):
+            targets = list[TargetStatement]()
+            with suppress(NotFoundError):
+                targets = await _read_targets(tx, change.act, memory_ref, scope=scope)
+            for target in targets:
+                ruling = decide(change.act, change.speaker, target=target, read=read)
+                if ruling.verdict != "allowed" and change.line is not None:
+                    cited = await _verify_citation(tx, change, memory_ref, change.line, scope=scope)
+                    ruling = decide(change.act, change.speaker, target=target, cited=cited, read=read)
+                rulings.append(ruling)
+    return rulings
+
+
+async def _read_targets(tx: Tx, act: Act, memory_ref: str, *, scope: AgentScope) -> list[TargetStatement]:
+    """Return what decides who may change a memory; of a duplicate also its original, which all but a deletion reach.
+
+    Nobody else changes them until the transaction ends. Raises NotFoundError for an unknown memory; of one that has
+    been deleted meanwhile, nothing is returned.
+    """
+    memory_id = await resolve_id(tx, memory_ref, agent_id=scope.agent_id)
+    reached = await lock_facts(tx, [memory_id], ctx=scope.write_context(), replaces=act == "displace")
+    ids = {memory_id, *(one["memory_id"] for one in reached if act != "delete")}
+    rows = await SQL["lock_targets"].fetch_all(tx, agent_id=scope.agent_id, memory_ids=sorted(ids))
+    locked = [row["memory_id"] for row in rows]
+    # read by a statement of its own, which sees what was confirmed while the lock was waited for
+    return [
+        TargetStatement(
+            row["trust"],
+            row["is_vouched"],
+            needs_person=row["kind"] == "fact" and (row["state"] == "CORE" or concerns_safety(row["text"])),
+        )
+        for row in await SQL["read_targets"].fetch_all(tx, agent_id=scope.agent_id, memory_ids=locked)
+    ]
 
 
 async def _verify_citation(

@@ -1,10 +1,11 @@
--- name: lock_target(agent_id, memory_id)
+-- name: lock_targets(agent_id, memory_ids)
 select memory_id
 from memory.memories
-where agent_id = $1 and memory_id = $2
+where agent_id = $1 and memory_id = any($2::uuid[])
+order by memory_id
 for update;
 
--- name: read_target(agent_id, memory_id)
+-- name: read_targets(agent_id, memory_ids)
 select
     m.kind, m.state, m.trust, coalesce(m.full_text, m.summary) as text,
     -- a person approved a censor or procedure that is in force
@@ -14,7 +15,7 @@ select
         where c.agent_id = $1 and c.memory_id = m.memory_id and c.trust in ('operator', 'user')
     ) as is_vouched
 from memory.memories as m
-where m.agent_id = $1 and m.memory_id = $2;
+where m.agent_id = $1 and m.memory_id = any($2::uuid[]);
 
 -- name: find_place(agent_id, memory_id)
 select thread_id, position

@@ -277,16 +277,24 @@ def _reject_inactive(fact: FactRef) -> None:
         raise ConflictError(f"The fact {fact.memory_id} was retracted as wrong.", hint=hint)
 
 
-async def _find_facts(
-    tx: Tx, memory_ids: Sequence[UUID], *, ctx: LifecycleContext, extra_locks: Sequence[AttributeKey] = ()
-) -> list[FactRef]:
-    """Lock the attributes of facts, and return the facts in order, originals in place of duplicates.
+async def lock_facts(
+    tx: Tx, memory_ids: Sequence[UUID], *, ctx: LifecycleContext, replaces: bool = False
+) -> Sequence[Record]:
+    """Lock the attributes of facts, before any of their rows; return the facts, originals in place of duplicates.
 
-    `extra_locks` are locked too. Raises NotFoundError for an unknown id.
+    `replaces` means that one is to be superseded.
     """
     rows = await SQL["find_canonical"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     keys = [(row["subject_key"], row["attribute"]) for row in rows if row["single"]]
-    await lock_attributes(tx, [*extra_locks, *keys], ctx=ctx)
+    await lock_attributes(tx, [SUPERSEDE_LOCK, *keys] if rows and replaces else keys, ctx=ctx)
+    return rows
+
+
+async def _find_facts(
+    tx: Tx, memory_ids: Sequence[UUID], *, ctx: LifecycleContext, replaces: bool = False
+) -> list[FactRef]:
+    """Lock facts as `lock_facts` does, and return them in order. Raises NotFoundError for an unknown id."""
+    rows = await lock_facts(tx, memory_ids, ctx=ctx, replaces=replaces)
     found = {row["named"]: FactRef(row["memory_id"], row["state"], row["quarantined"]) for row in rows}
     for memory_id in memory_ids:
         if memory_id not in found:
@@ -300,7 +308,7 @@ async def _find_pair(tx: Tx, old_id: UUID, new_id: UUID, *, ctx: LifecycleContex
     Raises NotFoundError for an unknown id, and ConflictError if both are one or the new one is quarantined or
     retracted.
     """
-    old, new = await _find_facts(tx, [old_id, new_id], ctx=ctx, extra_locks=[SUPERSEDE_LOCK])
+    old, new = await _find_facts(tx, [old_id, new_id], ctx=ctx, replaces=True)
     if old.memory_id == new.memory_id:
         raise ConflictError("A fact cannot supersede itself.", hint="Name two different facts.")
     if new.quarantined:
