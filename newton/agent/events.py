@@ -75,6 +75,7 @@ EVENT_TYPES: Mapping[str, str] = {
     "procedure.approved": "a person approves a proposed procedure",
     "procedure.dismissed": "a person dismisses a proposed procedure",
     "procedure.outcome_recorded": "the outcome of a use of a procedure is recorded",
+    "procedure.reported": "a model reported how a use of a procedure ended, which does not count",
     "procedure.retired": "a person retires a procedure",
     "procedure.used": "a use of a procedure is recorded",
     "session.appended": "messages are appended to a session",

@@ -18,13 +18,16 @@ TRUST_OF_SPEAKER: Mapping[Speaker, Trust] = {"person": "user", "app": "user", "m
 
 # What an operation does: `work` changes no statement and no rule, `state` stores a statement, `propose` stores what
 # waits for a person, `rule` adds a rule, `govern` puts in force, weakens or ends what binds the agent, or sets how
-# memories are ranked. The others change stored statements: they replace, end, confirm or delete them.
-Act = Literal["work", "state", "propose", "rule", "govern", "displace", "end", "confirm", "delete"]
+# memories are ranked. The others change stored statements: they replace, end, confirm or delete them, or report how
+# one turned out.
+Act = Literal["work", "state", "propose", "rule", "govern", "displace", "end", "confirm", "delete", "report"]
 ACTS: tuple[Act, ...] = get_args(Act)
-TARGETED: frozenset[Act] = frozenset({"displace", "end", "confirm", "delete"})
+TARGETED: frozenset[Act] = frozenset({"displace", "end", "confirm", "delete", "report"})
 
-# `contested`: stored beside the statement, both as unsettled. `proposed`: it waits for a person.
-Verdict = Literal["allowed", "contested", "proposed", "refused"]
+# `contested`: stored beside the statement, both as unsettled. `proposed`: it waits for a person. `noted`: it is shown,
+# and counts for nothing.
+Verdict = Literal["allowed", "contested", "proposed", "noted", "refused"]
+OTHERWISE: Mapping[Act, Verdict] = {"displace": "contested", "rule": "proposed", "report": "noted"}
 
 
 # Facts that no statement replaces without a person: allergies, illnesses, medication and prohibitions.
@@ -87,16 +90,16 @@ def decide(
     if speaker == "person" or act in ("work", "state", "propose"):
         return ActRuling("allowed", own)
     if act not in TARGETED:
-        return ActRuling("allowed" if speaker == "app" else "proposed" if act == "rule" else "refused", own)
+        return ActRuling("allowed" if speaker == "app" else OTHERWISE.get(act, "refused"), own)
     trust = cited if cited in PERSON_TIERS and cited else own
-    if act == "delete":  # an app needs a token with the scope admin for it
+    if act in ("delete", "report"):  # an app needs a token with the scope admin to delete
         is_allowed = trust in PERSON_TIERS or (target is not None and not target.is_of_person)
     elif target is None:
         is_allowed = trust in PERSON_TIERS
     else:
         is_allowed = may_supersede(trust, known=target.trust, is_confirmed=target.is_vouched)
         is_allowed &= act == "confirm" or not target.needs_person
-    return ActRuling("allowed" if is_allowed else "contested" if act == "displace" else "refused", trust)
+    return ActRuling("allowed" if is_allowed else OTHERWISE.get(act, "refused"), trust)
 
 
 def may_supersede(trust: Trust, *, known: Trust, is_confirmed: bool) -> bool:

@@ -39,17 +39,14 @@ if TYPE_CHECKING:
     from newton.runtime.wiring import AgentServices
 
 
-PERSON = "the user"  # the author of what a person does without a token
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCaller:
     """The caller of an operation, with the services that operations use for it.
 
     `ruling` is what the rule of authority has decided on the operation that runs; None outside of one. `read` is the
-    lowest trust of texts of others that a model was given. `author` is recorded with edits. `deadline` is the moment
-    until which the memory is waited for; None gives each search the default time. `connection_session` is the session
-    of an MCP connection. `on_event` receives the progress of a compaction.
+    lowest trust of texts of others that a model was given. `deadline` is the moment until which the memory is waited
+    for; None gives each search the default time. `connection_session` is the session of an MCP connection. `on_event`
+    receives the progress of a compaction.
     """
 
     newton: "AgentServices"
@@ -57,7 +54,6 @@ class OperationCaller:
     speaker: Speaker = "model"
     ruling: ActRuling | None = None
     read: Trust | None = None
-    author: str = PERSON
     deadline: RequestDeadline | None = None
     connection_session: str | None = None
     on_event: ProgressCallback = ignore_progress
@@ -72,6 +68,11 @@ class OperationCaller:
         return (self.ruling or decide("state", self.speaker, read=self.read)).trust
 
     @property
+    def author(self) -> str:
+        """Return who is recorded with edits, and with the text of others that a model was given."""
+        return self.newton.author
+
+    @property
     def is_person(self) -> bool:
         """Return whether a person speaks, or an app that relays one."""
         return self.speaker != "model"
@@ -80,6 +81,11 @@ class OperationCaller:
     def is_contested(self) -> bool:
         """Return whether a change of a statement is stored beside it, because the caller may not replace it."""
         return self.ruling is not None and self.ruling.verdict == "contested"
+
+    @property
+    def counts(self) -> bool:
+        """Return whether a report of how something turned out counts, or is only shown."""
+        return self.ruling is None or self.ruling.verdict != "noted"
 
     async def authorize(self, act: Act, targets: Sequence[str] = (), *, line: str | None, text: str = "") -> Self:
         """Return the caller with the ruling on an act that changes the target memories, in the open transaction.

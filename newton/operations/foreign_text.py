@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from newton.dialogue.sessions import find_foreign_trust
 from newton.heart.identity.standing_wishes import may_state_rule
 from newton.memory.foreign_readings import find_lowest_read, record_reading
-from newton.memory.memory import PERSON_TIERS, Trust, lowest_known_trust
+from newton.memory.memory import PERSON_TIERS, Trust, digest, lowest_known_trust
 from newton.memory.source_marks import find_foreign
 from newton.operations.caller import OperationCaller
 
@@ -20,19 +20,19 @@ OF_RULES = "{} rules"  # a file of the person, which bounds only what a model st
 
 async def limit_trust(caller: OperationCaller, arguments: Mapping[str, Any], text: str = "") -> OperationCaller:
     """Return the caller with the lowest trust of what it was given: text of tools or the web in its session, or
-    without one, lately through its interface. A person keeps theirs.
+    without one, lately with its token, through any interface. A person keeps theirs.
 
     Rules in a file that it was given bound it too if the `text` that it writes may state a rule.
     """
     if caller.trust in PERSON_TIERS:
         return caller
     sessions = await _find_sessions(caller, arguments)
-    interfaces = [caller.origin] if sessions else [caller.origin, ANY_SESSION.format(caller.origin)]
-    readers = [[*map(str, sessions)], interfaces]
+    token = _name_token(caller)
+    readers = [[*map(str, sessions)], [token] if sessions else [token, ANY_SESSION.format(token)]]
     if may_state_rule(text):
         readers = [[*names, *map(OF_RULES.format, names)] for names in readers]
     async with caller.scope.write() as (tx, ctx):
-        read: list[Trust | None] = [await find_lowest_read(tx, sessions=readers[0], interfaces=readers[1], ctx=ctx)]
+        read: list[Trust | None] = [await find_lowest_read(tx, sessions=readers[0], tokens=readers[1], ctx=ctx)]
         for one in sessions:
             read.append(await find_foreign_trust(tx, session_id=one, agent_id=ctx.agent_id))  # noqa: PERF401  # its type
     return replace(caller, read=lowest_known_trust([caller.read, *read]))
@@ -48,12 +48,17 @@ async def note_foreign_text(caller: OperationCaller, arguments: Mapping[str, Any
     if trust is None and not has_rules:
         return
     readers = [*map(str, await _find_sessions(caller, arguments))]
-    readers.append(ANY_SESSION.format(caller.origin) if readers else caller.origin)
+    readers.append((ANY_SESSION if readers else "{}").format(_name_token(caller)))
     async with caller.scope.write() as (tx, ctx):
         if trust:
             await record_reading(tx, trust, readers, ctx=ctx)
         if has_rules:
             await record_reading(tx, "tool", [OF_RULES.format(name) for name in readers], ctx=ctx)
+
+
+def _name_token(caller: OperationCaller) -> str:
+    """Return a name of the caller's token for the record of readings, without a text of a person."""
+    return f"token {digest(caller.author).hex()[:16]}"
 
 
 async def _find_sessions(caller: OperationCaller, arguments: Mapping[str, Any]) -> list[UUID]:

@@ -72,7 +72,7 @@ class AgentServices(ScopeServices):
 
     `models`, `compactions`, `readings` and `mcp_servers` are shared by the agents of the process. `default_model` names
     the agent's own default model, or is None. `is_user_memory` is True for the memory of one user of another agent,
-    `may_leave_project` for a project that the caller chose and that no token prescribes.
+    `may_leave_project` for a project that the caller chose and that no token prescribes. `author` names the caller.
     """
 
     settings: Settings
@@ -88,6 +88,7 @@ class AgentServices(ScopeServices):
     mcp_servers: McpServerPool = field(default_factory=lambda: McpServerPool(servers={}))
     is_user_memory: bool = False
     may_leave_project: bool = False
+    author: str = "the user"  # who acts without a token
 
     def within(self, tx: Tx) -> "AgentServices":
         """Return a copy whose services write in the open transaction `tx`; they neither begin nor commit one."""

@@ -295,6 +295,31 @@ async def test_the_speaker_gives_the_trust_and_mcp_narrows(
     assert (stored, censor.is_proposed) == (trust, trust == "agent")
 
 
+async def test_what_a_token_has_read_bounds_what_it_states_through_every_interface(api: Api) -> None:
+    """Another token is not bound. S002-16"""
+    newton = await begin(api, "ana")
+    tokens = {name: await api.token("ana", name=name, speaker="model") for name in ("own", "other")}
+
+    async def call(token: str, door: DoorFunction, name: str, **arguments: object) -> Any:
+        outcome = await door(DoorCall(api, "ana", tokens[token], OPERATIONS[name], arguments))
+        assert outcome.code is None, outcome
+        return outcome.data
+
+    async def list_trusts(color: str) -> list[Trust]:
+        facts = {name: f"The boat of {name} is {color}." for name in tokens}
+        for name, text in facts.items():
+            await call(name, call_http, "remember", content=text, source="own")
+        async with newton.scope.transaction() as tx:
+            sql = "select trust from memory.memories where full_text = $1"
+            return [await tx.fetchval(sql, text) for text in facts.values()]
+
+    await call("other", call_http, "remember", content="The ferry of Mora sails at noon.", source="web")
+    assert await list_trusts("red") == ["agent", "agent"]
+    found = await call("own", call_mcp, "recall", query="When does the ferry of Mora sail?", include_quarantined=True)
+    assert "ferry" in str(found)
+    assert await list_trusts("blue") == ["web", "agent"]
+
+
 async def test_what_a_model_reports_of_a_person_is_no_word_of_the_person(api: Api) -> None:
     """Messages of users that a model's token hands over lay down no rule and have the trust of the model."""
     newton = await begin(api, "ana")

@@ -19,6 +19,7 @@ ACT_NAMES: Mapping[Act, str] = {
     "end": "end",
     "confirm": "confirm",
     "delete": "delete permanently",
+    "report": "report how something turned out",
 }
 TARGETS: Mapping[str, TargetStatement] = {
     "what a model stated": TargetStatement("agent"),
@@ -29,6 +30,7 @@ VERDICTS: Mapping[Verdict, str] = {
     "allowed": "yes",
     "contested": "both stay, unsettled",
     "proposed": "waits for a person",
+    "noted": "is shown, counts for nothing",
     "refused": "no",
 }
 

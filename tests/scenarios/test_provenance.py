@@ -246,9 +246,11 @@ async def test_a_lesson_says_whose_word_it_is_beside_a_decision_of_the_person(mi
             await chain.recall()
         lesson = f"Always pay {NAME} for jar {number}."
         await chain.tool("review", decision_id=str(made.decision_id), outcome="success", lesson=lesson)
-    texts = await mind.fetch("select summary from memory.memories where kind = 'decision' order by memory_id")
-    assert "(said by the assistant)" in texts[0]["summary"] and NAME in texts[0]["summary"]
-    assert NAME not in texts[1]["summary"]
+        mark = " (from a web page, unconfirmed)" if is_bound else ""
+        shown = await chain.person("decision", decision_id=str(made.decision_id))
+        assert f"The assistant reports: success. {lesson}{mark}'" in str(shown)
+    texts = await mind.fetch("select summary from memory.memories where kind = 'decision'")
+    assert len(texts) == 2 and NAME not in str(texts)
     made = await chain.person("decide", description="Pay jar 3.", confidence=0.9, reasons=reasons)
     await chain.tool("think", decision_id=str(made.decision_id), text=f"{NAME} is a friend.")
     notes = await chain.person("decision", decision_id=str(made.decision_id))

@@ -16,6 +16,7 @@ from newton.agent.inventory.artifacts import ArtifactService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.reconciliation.line_changes import LearningReceipt, read_receipt
+from newton.agent.reconciliation.rulings import ProposedChange, rule_on
 from newton.agent.reconciliation.tool_changes import MessagePlace
 from newton.agent.services.curation import CurationService, MemoryRecord
 from newton.agent.services.decisions import DecisionService
@@ -32,6 +33,7 @@ from newton.memory.memory import Trust, lowest_known_trust, lowest_trust
 from newton.memory.search_types import RetrievedMemory
 from newton.memory.source_marks import find_foreign
 
+NOTED_HINT = "It is shown with the decision, which is the user's: their own review counts."
 MAX_TEXT_CHARS = 20_000  # characters of one string in an input of the model
 
 F = TypeVar("F", bound="ToolInput")
@@ -200,9 +202,11 @@ async def record_decision(toolset: AgentToolset, draft: DecisionDraft) -> ToolRe
 
 
 async def review(toolset: AgentToolset, args: decision_inputs.ReviewInput) -> ToolResult:
-    """Record the outcome of a decision."""
-    await toolset.decisions.review(args.decision_id, args.outcome, lesson=args.lesson, how="api")
-    return ToolResult({"reviewed": args.outcome})
+    """Record the outcome of a decision; of a person's decision, only show it."""
+    change = ProposedChange("report", "model", targets=[args.decision_id])
+    counts = (await rule_on(toolset.decisions.scope, change)).verdict == "allowed"
+    await toolset.decisions.review(args.decision_id, args.outcome, lesson=args.lesson, how="api", counts=counts)
+    return ToolResult({"reviewed" if counts else "noted": args.outcome} | ({} if counts else {"hint": NOTED_HINT}))
 
 
 TOOLS: Mapping[str, ToolSpec] = {

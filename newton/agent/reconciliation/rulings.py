@@ -7,6 +7,7 @@ from uuid import UUID
 
 from newton.agent.reconciliation.known_items import find_named_item, list_user_names
 from newton.agent.scope import AgentScope
+from newton.brain.ledger import lock_chain
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import message_queues as queue
@@ -135,6 +136,8 @@ async def _read_targets(tx: Tx, act: Act, memory_ref: str, *, scope: AgentScope)
     """
     memory_id = await resolve_id(tx, memory_ref, agent_id=scope.agent_id)
     reached = await lock_facts(tx, [memory_id], ctx=scope.write_context(), replaces=act == "displace")
+    if not reached and await SQL["is_decision"].fetch_one(tx, agent_id=scope.agent_id, memory_id=memory_id):
+        await lock_chain(tx, agent_id=scope.agent_id)  # before the row, as all writers of decisions do
     ids = {memory_id, *(one["memory_id"] for one in reached if act != "delete")}
     rows = await SQL["lock_targets"].fetch_all(tx, agent_id=scope.agent_id, memory_ids=sorted(ids))
     locked = [row["memory_id"] for row in rows]

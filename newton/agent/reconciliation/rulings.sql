@@ -1,9 +1,14 @@
+-- name: is_decision(agent_id, memory_id)
+select kind
+from memory.memories
+where agent_id = $1 and memory_id = $2 and kind = 'decision';
+
 -- name: lock_targets(agent_id, memory_ids)
 select memory_id
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[])
 order by memory_id
-for update;
+for no key update;
 
 -- name: read_targets(agent_id, memory_ids)
 select

@@ -15,7 +15,13 @@ from newton.agent.loop.action_gate import ActionGate, CensorCheck
 from newton.agent.scope import AgentScope
 from newton.brain import decisions, ledger, queries
 from newton.brain.calibration import snapshots
-from newton.brain.decision_codec import DecisionReview, NewDecision, ReviewMethod, to_embedding_text, validate_draft
+from newton.brain.decision_codec import (
+    DecisionReview,
+    NewDecision,
+    ReviewMethod,
+    to_embedding_text,
+    validate_draft,
+)
 from newton.brain.decisions import DecisionAmendment, ManualLink
 from newton.brain.drafts import (
     BaseRate,
@@ -145,11 +151,16 @@ class DecisionService:
         lesson: str | None = None,
         reviewed_at: datetime | None = None,
         how: ReviewMethod = "hand",
+        counts: bool = True,
     ) -> UUID:
         """Record the outcome of a decision, which is possible once, and return the id of the decision.
 
-        `reviewed_at` defaults to the current time.
+        `reviewed_at` defaults to the current time. A review that does not count is a report of a model: it is added to
+        the decision as a text, and the outcome stays open.
         """
+        if not counts:
+            text = f"The assistant reports: {verdict}. {lesson or ''}"
+            return await self.amend(decision_ref, DecisionAmendment(text=text))
         async with self._change(decision_ref, "reviewed", outcome=verdict) as (tx, ctx, decision_id):
             outcome = DecisionReview(verdict=verdict, at=reviewed_at or ctx.now, how=how, lesson=lesson)
             await decisions.review(tx, decision_id, outcome, ctx=ctx)

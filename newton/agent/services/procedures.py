@@ -88,6 +88,14 @@ class ProcedureService:
             await engine.record_result(tx, "procedure", memory_id, result, ctx=ctx)
             self._publish("outcome_recorded", memory_id, result)
 
+    async def report(self, name: str, result: ActivationResult | None) -> None:
+        """Publish what a model says of the use of a person's procedure, which does not count for its state.
+
+        Raises NotFoundError for an unknown procedure.
+        """
+        async with self.scope.write() as (tx, ctx):
+            self._publish("reported", (await procedures.get_latest(tx, name, agent_id=ctx.agent_id)).memory_id, result)
+
     async def record_result(self, name: str, result: ActivationResult) -> None:
         """Record the result of the latest use that has none; if there is no such use, record a use with this result.
 

@@ -222,11 +222,6 @@ def is_reply(found: RetrievedMemory) -> bool:
     return found.kind == "exchange" and found.summary.partition(": ")[0].endswith(f"] {ASSISTANT}")
 
 
-def is_by_person(found: RetrievedMemory) -> bool:
-    """Return True for a message by the person whom the agent serves."""
-    return found.kind == "exchange" and found.summary.partition(": ")[0].endswith(f"] {PERSON}")
-
-
 def _select_reply_factor(reading: QuestionReading, rules: QuestionRules) -> float:
     if reading.asks_own_words:
         return rules.own_words_factor

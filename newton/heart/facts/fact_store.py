@@ -188,12 +188,6 @@ async def retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
     await _retract(tx, found.memory_id, ctx=ctx)
 
 
-async def is_vouched(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> bool:
-    """Return whether a person confirmed a fact."""
-    row = await SQL["is_vouched"].fetch_one(tx, agent_id=agent_id, memory_id=memory_id)
-    return row is not None and row["is_vouched"]
-
-
 async def _retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
     await SQL["set_retracted"].execute(tx, agent_id=ctx.agent_id, memory_id=memory_id, is_retracted=True)
     await review(tx, ctx, "fact", [memory_id])
@@ -280,10 +274,7 @@ def _reject_inactive(fact: FactRef) -> None:
 async def lock_facts(
     tx: Tx, memory_ids: Sequence[UUID], *, ctx: LifecycleContext, replaces: bool = False
 ) -> Sequence[Record]:
-    """Lock the attributes of facts, before any of their rows; return the facts, originals in place of duplicates.
-
-    `replaces` means that one is to be superseded.
-    """
+    """Lock the attributes of facts that change, or that one `replaces`; return them, originals for duplicates."""
     rows = await SQL["find_canonical"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     keys = [(row["subject_key"], row["attribute"]) for row in rows if row["single"]]
     await lock_attributes(tx, [SUPERSEDE_LOCK, *keys] if rows and replaces else keys, ctx=ctx)

@@ -94,11 +94,3 @@ select f.memory_id, m.full_text, m.origin, m.trust, f.subject, f.valid_from, f.v
 from heart.facts as f
 join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
 where f.agent_id = $1 and f.memory_id = any($2::uuid[]);
-
--- name: is_vouched(agent_id, memory_id)
--- Whether a person confirmed a fact.
-select exists (
-    select
-    from memory.confirmations as c
-    where c.agent_id = $1 and c.memory_id = $2 and c.trust in ('operator', 'user')
-) as is_vouched;

@@ -226,11 +226,6 @@ _INSTRUCTION_PATTERNS: tuple[tuple[IdentityPart, re.Pattern[str]], ...] = (
     ("preference", _compile((*_PREFERENCES, *load_patterns().preferences))),
 )
 
-# The last clause of a statement that is an order with its reason before it: "I am vegan, so never suggest cheese."
-_REASONED_ORDER = re.compile(
-    rf"[,;–—-]+\s*(?:and )?(?:so|hence|therefore|thus),? (?:{_YOU} )?(?:{_NOW},? )?{_ORDER}.*$", re.IGNORECASE
-)
-
 # Opening phrases; a reason is one only if "so" or "but" follows it.
 _OPENING = re.compile(
     r"(?:(?:ok(?:ay)?|hey|hi|hello|also|and|oh|btw|by the way|one more thing|so|well|thanks|thank you|great|good|listen"
@@ -299,15 +294,6 @@ def detect_instructions(text: str) -> list[StandingInstruction]:
         return [StandingInstruction("instruction", line) for line in list_instructions(text, code)]
     sentences = SENTENCE.finditer(mask_foreign_text(text))
     return list(dict.fromkeys(found for sentence in sentences if (found := _match_sentence(sentence, text))))
-
-
-def strip_reasoned_order(sentence: str) -> str:
-    """Return the sentence without a final order for which the rest of the sentence gives the reason.
-
-    >>> strip_reasoned_order("I am vegan, so never suggest cheese.")
-    'I am vegan'
-    """
-    return _REASONED_ORDER.sub("", sentence)
 
 
 def mask_foreign_text(text: str) -> str:

@@ -35,10 +35,11 @@ class DecisionChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedOutcome:
-    """The recorded outcome of a decision."""
+    """The recorded outcome of a decision. `counts` is false if it is only shown, because a person reviews theirs."""
 
     decision_id: UUID
     outcome: Verdict
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,13 +175,20 @@ async def mark_done(caller: "OperationCaller", decision_id: DecisionRef) -> Deci
     return DecisionChange(decision_id=await caller.decisions.mark_done(decision_id))
 
 
+async def _list_reviewed(caller: "OperationCaller", decision_id: str, **_: object) -> list[str]:
+    return [decision_id]
+
+
 @operation(
     "POST /v1/decisions/{decision_id}/review",
     "changes",
-    act="state",
+    act="report",
+    list_targets=_list_reviewed,
     name="review",
     command="review",
-    text=lambda review: f"Reviewed: {review.outcome}.",
+    text=lambda review: (
+        f"{'Reviewed' if review.counts else 'Noted, open until a person reviews it'}: {review.outcome}."
+    ),
     core=("decision_id", "outcome", "lesson", "reviewed_at"),
 )
 async def review_decision(
@@ -195,11 +203,13 @@ async def review_decision(
 ) -> RecordedOutcome:
     """Record the outcome of a decision once it is known. It can be recorded only once.
 
+    What a model says of a person's decision is shown with it, and the person's review stays open.
+
     Example: newton review 3f9c2a71 success --lesson "warm the cache before switching over"
     """
-    service = caller.decisions
-    changed = await service.review(decision_id, outcome, lesson=lesson, reviewed_at=reviewed_at)
-    return RecordedOutcome(decision_id=changed, outcome=outcome)
+    service, counts = caller.decisions, caller.counts
+    changed = await service.review(decision_id, outcome, lesson=lesson, reviewed_at=reviewed_at, counts=counts)
+    return RecordedOutcome(decision_id=changed, outcome=outcome, counts=counts)
 
 
 @operation(

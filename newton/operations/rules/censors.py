@@ -158,7 +158,8 @@ async def check_censors(
         CensorStage, Field(description="Kind of text: an input, an action (tool call) or an output (reply).")
     ] = "action",
     counts: Annotated[
-        bool, Field(description="Count the matches, because somebody is about to do what the text says.")
+        bool,
+        Field(description="Count the matches, because somebody is about to do what the text says. Not for a model."),
     ] = False,
 ) -> CensorCheckResult:
     """Check a text against the censors (prohibitions). No match is counted, unless the caller says so.
@@ -167,6 +168,7 @@ async def check_censors(
 
     Example: newton censors check "push to main without review"
     """
+    counts = counts and (await caller.authorize("report", line=None)).counts
     check = await caller.gate.check(text, stage, dry_run=not counts)
     matches = [
         MatchedCensor(memory_id=one.memory_id, blocks=one.is_blocking, trigger=one.trigger, reason=one.reason)

@@ -16,15 +16,20 @@ if TYPE_CHECKING:
 
 UseResult = Literal["success", "failure", "neutral"]
 ProcedureName = Annotated[Name, Field(description="The name of the procedure.", examples=["debugging"])]
+NOTED = "Noted. It does not count, because a person put the procedure in use."
 OutcomeOfUse = Annotated[UseResult, Field(description="How the use of the procedure ended.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureUse:
-    """The recorded use of the procedure, and its result; null if that is not known."""
+    """The recorded use of the procedure, and its result; null if that is not known.
+
+    `counts` is false for what a model says of a procedure that a person put in use.
+    """
 
     name: str
     result: UseResult | None
+    counts: bool = True
 
 
 def _format_summary(procedure: ProcedureSummary) -> str:
@@ -98,7 +103,7 @@ def _format_dismissed(change: ProcedureChange) -> str:
     return f"Dismissed {change.name}." if change.changed else f"{change.name} was not waiting for approval."
 
 
-async def _list_dismissed(caller: "OperationCaller", name: str, **_: object) -> list[str]:
+async def _list_version(caller: "OperationCaller", name: str, **_: object) -> list[str]:
     return [(await caller.procedures.get(name)).memory_id.hex]
 
 
@@ -108,7 +113,7 @@ async def _list_dismissed(caller: "OperationCaller", name: str, **_: object) -> 
     act="end",
     command="procedures dismiss",
     text=_format_dismissed,
-    list_targets=_list_dismissed,
+    list_targets=_list_version,
 )
 async def dismiss_procedure(
     caller: "OperationCaller",
@@ -126,31 +131,35 @@ async def dismiss_procedure(
 @operation(
     "POST /v1/procedures/{name}/outcomes",
     "adds",
-    act="work",
+    act="report",
     name="procedure_outcome",
     command="procedures record-outcome",
-    text=lambda _: "Outcome recorded.",
+    text=lambda use: "Outcome recorded." if use.counts else NOTED,
+    list_targets=_list_version,
 )
 async def record_procedure_outcome(
     caller: "OperationCaller", name: ProcedureName, result: OutcomeOfUse
 ) -> ProcedureUse:
     """Record how the last use of a procedure ended. If no use without an outcome is recorded, this counts as a use.
 
-    From five uses on, the success rate decides whether the procedure stays in use.
+    From five uses on, the success rate decides whether the procedure stays in use. What a model reports counts only
+    for a procedure that waits for approval.
 
     Example: newton procedures record-outcome debugging failure
     """
-    await caller.procedures.record_result(name, result)
-    return ProcedureUse(name=name, result=result)
+    record = caller.procedures.record_result if caller.counts else caller.procedures.report
+    await record(name, result)
+    return ProcedureUse(name=name, result=result, counts=caller.counts)
 
 
 @operation(
     "POST /v1/procedures/{name}/uses",
     "adds",
-    act="work",
+    act="report",
     name="procedure_use",
     command="procedures record-use",
-    text=lambda _: "One use of the procedure is recorded.",
+    text=lambda use: "One use of the procedure is recorded." if use.counts else NOTED,
+    list_targets=_list_version,
     absent={"mcp": "`procedure_outcome` counts a use as well."},
 )
 async def record_procedure_use(
@@ -163,5 +172,6 @@ async def record_procedure_use(
 
     Example: newton procedures record-use debugging --result success
     """
-    await caller.procedures.record_use(name, result)
-    return ProcedureUse(name=name, result=result)
+    record = caller.procedures.record_use if caller.counts else caller.procedures.report
+    await record(name, result)
+    return ProcedureUse(name=name, result=result, counts=caller.counts)

@@ -79,7 +79,7 @@ class AuthenticatedCaller:
                 hint="Send the header X-Newton-User, or `user` in a request of the OpenAI protocol.",
                 param="user",
             )
-        newton = self.selected or self.token_agent
+        newton = replace(self.selected or self.token_agent, author=self.author)
         return newton if self.speaker != "model" else newton.with_trust(TRUST_OF_SPEAKER["model"])
 
     @property

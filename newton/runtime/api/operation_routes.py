@@ -137,7 +137,6 @@ async def _respond(
         newton=sender.newton,
         origin=ORIGIN,
         speaker=sender.speaker,
-        author=sender.author,
         deadline=sender.deadline,
     )
     keyed = await identify_request(request, sender, key)

@@ -45,7 +45,6 @@ StrategyOption = Annotated[
     str | None,
     Parameter("--strategy", help="Compaction preset or list of strategies (default: the setting compaction)."),
 ]
-MaxTokensOption = Annotated[int | None, Parameter("--max-tokens", help="Maximum tokens of the context.")]
 LimitOption = Annotated[int, Parameter("--limit", help="Maximum number of results.")]
 TimeoutOption = Annotated[
     float | None,

@@ -1,0 +1,116 @@
+"""What a model reports of a person's decision, procedure or censor is shown, and neither weakens nor strengthens it."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from newton.agent.loop import tools
+from newton.content.skills import SkillFile
+from newton.db.pool import Database
+from newton.heart.censors import CensorRule
+from newton.heart.speakers import Speaker
+from newton.operations.declaration import load_operations
+from newton.runtime.wiring import AgentServices
+from tests.conformance.doors import DoorCall, DoorFunction, call_client, call_http, call_mcp
+from tests.system.served import Api, served
+
+OPERATIONS = load_operations()
+DECISION = {
+    "description": "Send the crate by rail",
+    "confidence": 0.8,
+    "reasons": [{"kind": "analysis", "text": "it is heavy"}],
+}
+DOORS = [(call_http, "model"), (call_client, "model"), (call_mcp, "person")]
+
+
+@pytest_asyncio.fixture
+async def api(db: Database, tmp_path: Path) -> AsyncGenerator[Api]:
+    async with served(db, tmp_path) as running:
+        yield running
+
+
+async def call(api: Api, speaker: Speaker, operation: str, door: DoorFunction = call_http, **arguments: object) -> Any:
+    token = await api.token("ana", speaker=speaker)
+    outcome = await door(DoorCall(api, "ana", token, OPERATIONS[operation], arguments))
+    assert outcome.code is None, outcome
+    return outcome.data
+
+
+async def count_reviewed(newton: AgentServices) -> int:
+    return len(await newton.decisions("test").list_reviewed_decisions())
+
+
+@pytest.mark.parametrize(("door", "speaker"), DOORS)
+async def test_a_person_reviews_what_a_model_has_reported(api: Api, door: DoorFunction, speaker: Speaker) -> None:
+    """S002-20"""
+    decision_id = (await call(api, "person", "decide", **DECISION))["decision_id"]
+    newton = await api.app.state.agents.get("ana")
+    said = {"decision_id": decision_id, "outcome": "failure", "lesson": "The train was late."}
+    assert (await call(api, speaker, "review", door, **said))["counts"] is False
+    shown = await newton.decisions("test").get(decision_id)
+    assert shown.review is None and await count_reviewed(newton) == 0
+    assert [one.text for one in shown.amendments] == ["The assistant reports: failure. The train was late."]
+    assert (await call(api, "app", "review", decision_id=decision_id, outcome="success"))["counts"] is True
+    (reviewed,) = await newton.decisions("test").list_reviewed_decisions()
+    assert reviewed.outcome == "success"
+
+
+async def test_a_model_reviews_its_own_decisions(api: Api) -> None:
+    # S002-20
+    decision_id = (await call(api, "model", "decide", **DECISION))["decision_id"]
+    assert (await call(api, "model", "review", decision_id=decision_id, outcome="failure"))["counts"] is True
+    assert await count_reviewed(await api.app.state.agents.get("ana")) == 1
+
+
+async def test_the_model_of_a_chat_reviews_no_decision_of_the_user(api: Api) -> None:
+    # S002-20
+    decision_id = (await call(api, "person", "decide", **DECISION))["decision_id"]
+    newton = await api.app.state.agents.get("ana")
+    arguments = tools.TOOLS["review"].input_model.model_validate({"decision_id": decision_id, "outcome": "failure"})
+    result = await tools.TOOLS["review"].handler(newton.toolset("chat"), arguments)
+    assert result.fields["noted"] == "failure" and await count_reviewed(newton) == 0
+
+
+async def test_failures_that_a_model_reports_do_not_weaken_a_procedure_in_use(api: Api) -> None:
+    # S002-18
+    await api.token("ana")
+    newton = await api.app.state.agents.get("ana")
+    skill = SkillFile(name="debugging", description="How to find the cause of a failure", core=("Read the log.",))
+    await newton.procedures("told").put(skill)
+
+    async def read() -> tuple[str, int]:
+        procedure = await newton.procedures("test").get("debugging")
+        return procedure.state, procedure.activations
+
+    before = await read()
+    for door, speaker in DOORS:
+        for _ in range(6):
+            used = await call(api, speaker, "procedure_outcome", door, name="debugging", result="failure")
+            assert used["counts"] is False
+    await call(api, "model", "procedure_use", name="debugging", result="failure")
+    assert await read() == before
+    for _ in range(6):
+        await call(api, "app", "procedure_outcome", name="debugging", result="failure")
+    assert await read() == ("INEFFECTIVE", 6)
+
+
+async def test_checks_that_a_model_counts_do_not_strengthen_a_censor(api: Api) -> None:
+    """What the model itself writes counts, because Newton sees it. S002-19"""
+    await api.token("ana")
+    newton = await api.app.state.agents.get("ana")
+    await newton.censors("told").add(CensorRule(trigger="open the sluice", reason="villages", threshold=2))
+
+    async def read() -> tuple[str, int]:
+        (censor,) = await newton.censors("test").list_censors()
+        return censor.state, censor.activations
+
+    for _ in range(3):
+        await call(api, "model", "check_censors", text="We open the sluice.", counts=True)
+    assert await read() == ("CREATED", 0)
+    await call(api, "model", "remember", content="We open the sluice.", source="own")
+    assert (await read())[1] == 1
+    await call(api, "app", "check_censors", text="We open the sluice.", counts=True)
+    assert await read() == ("ESCALATED", 2)
