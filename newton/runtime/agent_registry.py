@@ -237,16 +237,17 @@ class AgentRegistry:
     ) -> AgentServices:
         """Return the services of a project of an agent for a command; without a `project`, those of the agent.
 
-        If `on_new` is given, an unknown project is created, and `on_new` called with the name of the agent that stores
-        its memory. Raises the errors of `get_for_project`.
+        If `on_new` is given, an unknown project is created, and `on_new` called with its name. Raises the errors of
+        `get_for_project`.
         """
         if project is None:
             return newton
-        name = agents.name_project_agent(newton.settings.agent, clean_project(project))
+        project = clean_project(project)
+        name = agents.name_project_agent(newton.settings.agent, project)
         is_new = on_new is not None and not await agents.exists(newton.scope.db, name)
         entered = await self.get_for_project(newton, project, creates=is_new)
         if is_new and on_new:
-            on_new(name)
+            on_new(project)
         return entered
 
     async def get_current(self, name: str) -> AgentServices:

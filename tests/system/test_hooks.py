@@ -292,6 +292,18 @@ def test_an_agent_of_the_project_is_created_when_it_is_needed(agent: Agent, tmp_
         assert client.get("/v1/sessions").json()["items"] == []
 
 
+def test_hooks_use_the_project_of_the_flag_or_the_environment(agent: Agent) -> None:
+    flags = HookOptions(agent.name, data_dir=str(agent.data_dir), program=CLAUDE, project="shop")
+    hook_runner.run_hook(agent.event(CLAUDE, "UserPromptSubmit"), flags, {})
+    agent.runs(CLAUDE, "Stop", env={"NEWTON_PROJECT": "shop"})
+    project = {"X-Newton-Agent": agent.name, "X-Newton-Project": "shop"}
+    with agent.daemon.client(**project) as shop, agent.client() as person:
+        (session,) = shop.get("/v1/sessions").json()["items"]
+        messages = shop.get(f"/v1/sessions/{session['session']}/messages").json()["items"]
+        assert [one["role"] for one in messages] == ["user", "assistant"]
+        assert person.get("/v1/sessions").json()["items"] == []
+
+
 @pytest.mark.parametrize("name", [*(path.stem for path in sorted((EXAMPLES / CLAUDE).glob("*.json")))])
 def test_a_hook_sends_at_most_two_requests(agent: Agent, name: str) -> None:
     other = agent.elsewhere("blog")
@@ -364,6 +376,8 @@ def test_hooks_are_installed_shown_and_removed(tmp_path: Path, monkeypatch: pyte
     named = ("install", CLAUDE, "--agent", "work", "--yes")
     assert "needs no change" not in ok(newton(*named)) and "--agent work" in file.read_text(encoding="utf-8")
     assert "needs no change" in ok(newton(*named))
+    in_project = {"NEWTON_DATA_DIR": str(home / "data"), "NEWTON_PROJECT": "shop"}
+    assert "--agent work --project shop" in ok(typed(home, "hook", *named, **in_project))
     ok(newton("install", CODEX, "--project", "--per-project", "--yes"))
     status = json.loads(ok(newton("status", "--json")))
     installed = [(row["program"], row["scope"]) for row in status["hooks"] if row["commands"]]

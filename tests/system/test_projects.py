@@ -236,7 +236,11 @@ async def test_decisions_and_rules_are_moved_too_but_not_by_a_token_of_one_proje
 def test_each_command_takes_a_project_from_its_option_or_the_environment(tmp_path: Path) -> None:
     unknown = typed(tmp_path, "recall", "tea", "--project", "shop")
     assert unknown.returncode == 2 and "There is no project 'shop'." in unknown.stderr
-    ok(typed(tmp_path, "remember", "The tea of the shop is green.", "--project=shop"))
+    created = typed(tmp_path, "remember", "The tea of the shop is green.", "--project=shop")
+    assert created.stderr.splitlines()[:2] == [
+        "Created project shop.",
+        "  If the name is a typing error, `newton projects delete shop` deletes it.",
+    ]
     ok(typed(tmp_path, "remember", "The tea at home is black."))
     in_shop = ok(typed(tmp_path, "recall", "Which tea?", NEWTON_PROJECT="shop"))
     assert "all projects: The tea at home is black." in in_shop and "green" in in_shop

@@ -2,9 +2,11 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from newton.runtime.cli.command_context import current_context
+from newton.runtime.cli.formatting import print_new_project
 from newton.runtime.cli.printing import print_notice
 from newton.settings import Settings
 
@@ -31,7 +33,8 @@ async def open_own_agent(
     async with open_newton(
         settings, skip_procedure_sync=skip_procedure_sync, on_new_agent=on_new_agent, on_notice=on_notice
     ) as newton:
-        yield await AgentRegistry(newton).enter_project(newton, settings.project, on_new=on_new_agent)
+        on_new = partial(print_new_project, agent=settings.agent) if on_new_agent else None
+        yield await AgentRegistry(newton).enter_project(newton, settings.project, on_new=on_new)
 
 
 @asynccontextmanager

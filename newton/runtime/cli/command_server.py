@@ -6,6 +6,7 @@ import traceback
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -15,6 +16,7 @@ from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.bootstrap import find_or_create_agent
 from newton.runtime.cli.app import run_hosted_command
 from newton.runtime.cli.command_context import CommandContext, RunInProcessError, TerminalStyle, use_context
+from newton.runtime.cli.formatting import print_new_project
 from newton.runtime.daemon_socket import COMMANDS_PATH, Message, encode
 from newton.runtime.daemon_state import DaemonState
 from newton.runtime.error_status import EXIT_FAILED, EXIT_INTERRUPTED
@@ -94,7 +96,8 @@ class DaemonHost:
         scope = self.agents.default.scope
         await find_or_create_agent(scope.db, settings.agent, scope.clock, on_new_agent)
         newton = await self.agents.get_current(settings.agent)
-        yield await self.agents.enter_project(newton, settings.project, on_new=on_new_agent)
+        on_new = partial(print_new_project, agent=settings.agent) if on_new_agent else None
+        yield await self.agents.enter_project(newton, settings.project, on_new=on_new)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -42,6 +42,13 @@ def print_new_agent(name: str) -> None:
         print_notice(f"  If the name is a typing error, `newton agents delete {shlex.quote(name)}` deletes it.")
 
 
+def print_new_project(name: str, agent: str) -> None:
+    """Print that the project `name` of an agent was created."""
+    of_agent = "" if agent == DEFAULT_AGENT else f" --agent {shlex.quote(agent)}"
+    print_notice(f"Created project {name}.")
+    print_notice(f"  If the name is a typing error, `newton projects delete {shlex.quote(name)}{of_agent}` deletes it.")
+
+
 def print_notices(lines: Iterable[str]) -> None:
     """Print each line on standard error."""
     for line in lines:

@@ -70,21 +70,22 @@ class HookConnection:
     They go to the socket of the data folder, unless there is none or the environment names a daemon or a token.
     """
 
-    def __init__(self, data_dir: Path, agent: str, env: Mapping[str, str]) -> None:
-        self._data_dir, self._agent, self._env = data_dir, agent, env
+    def __init__(self, data_dir: Path, options: HookOptions, env: Mapping[str, str]) -> None:
+        self._data_dir, self._options, self._env = data_dir, options, env
         self._deadline = time.monotonic() + TOTAL_SECONDS
         self.requests = 0
 
     def post(self, path: str, body: JsonObject, *, is_for_agent: bool = True) -> JsonObject:
         """Send a POST request with a JSON body and return the JSON response.
 
-        The agent's header is omitted if `is_for_agent` is False. Raises DaemonUnavailableError if the request may
-        succeed later, and RequestRefusedError otherwise.
+        The headers of the agent and the project are omitted if `is_for_agent` is False. Raises DaemonUnavailableError
+        if the request may succeed later, and RequestRefusedError otherwise.
         """
         self.requests += 1
         left = max(self._deadline - time.monotonic(), 0.05)
         headers = {"Content-Type": "application/json", "X-Newton-Timeout": f"{left * MEMORY_SHARE:.3f}"}
-        headers |= {"X-Newton-Agent": self._agent} if is_for_agent else {}
+        headers |= {"X-Newton-Agent": self._options.agent} if is_for_agent else {}
+        headers |= {"X-Newton-Project": self._options.project} if is_for_agent and self._options.project else {}
         is_named = any(self._env.get(name) for name in (URL_VARIABLE, TOKEN_VARIABLE))
         try:
             if local := None if is_named else connect(self._data_dir):
@@ -170,7 +171,7 @@ class HookDelivery:
 
     def __init__(self, options: HookOptions, data_dir: Path, env: Mapping[str, str]) -> None:
         self.options, self.data_dir = options, data_dir
-        self.connection = HookConnection(data_dir, options.agent, env)
+        self.connection = HookConnection(data_dir, options, env)
         self.notes: list[str] = []
 
     def hand_over(self, session: str, messages: Sequence[JsonObject] = (), events: Sequence[JsonObject] = ()) -> None:
@@ -178,7 +179,7 @@ class HookDelivery:
 
         If the daemon is unavailable, append the new messages and events to the spool file.
         """
-        older, waiting = spool.read_batch(self.data_dir, agent=self.options.agent, session=session)
+        older, waiting = spool.read_batch(self.data_dir, agent=self.options.owner, session=session)
         if not (messages or events or waiting):
             return
         body: JsonObject = {
@@ -211,7 +212,7 @@ class HookDelivery:
         """Store the oldest entries of the spool file, unless an earlier request failed or no request is left."""
         if self.connection.requests >= MAX_REQUESTS or self.notes:
             return
-        oldest, waiting = spool.read_batch(self.data_dir, agent=self.options.agent)
+        oldest, waiting = spool.read_batch(self.data_dir, agent=self.options.owner)
         if waiting:
             self.hand_over(oldest.session)
 
@@ -220,7 +221,7 @@ class HookDelivery:
 
         Create the agent too if it does not exist and the options allow it.
         """
-        _, waiting = spool.read_batch(self.data_dir, agent=self.options.agent, session=session)
+        _, waiting = spool.read_batch(self.data_dir, agent=self.options.owner, session=session)
         if waiting:
             self.hand_over(session)
             return
@@ -283,7 +284,7 @@ class HookDelivery:
     ) -> None:
         if not (messages or events):
             self.notes.append(str(reason))
-        elif spool.add_entry(self.data_dir, SpoolEntry(self.options.agent, session, [*messages], [*events])):
+        elif spool.add_entry(self.data_dir, SpoolEntry(self.options.owner, session, [*messages], [*events])):
             self.notes.append(f"the messages and events are not stored yet; a later hook tries again: {reason}")
         else:
             self.notes.append(

@@ -12,8 +12,11 @@ JsonObject = dict[str, Any]
 DEFAULT_AGENT, DEFAULT_TOKENS = "default", 600
 DEFAULT_DATA_DIR = "~/.local/share/newton"
 URL_VARIABLE, TOKEN_VARIABLE, DATA_DIR_VARIABLE = "NEWTON_URL", "NEWTON_TOKEN", "NEWTON_DATA_DIR"
-PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
-VALUE_FLAGS = {"--agent": "agent", "--max-tokens": "max_tokens", "--data-dir": "data_dir", "--program": "program"}
+PROJECT_VARIABLE, MEMORY_VARIABLE = "CLAUDE_PROJECT_DIR", "NEWTON_PROJECT"
+VALUE_FLAGS = {
+    **{"--agent": "agent", "--project": "project", "--max-tokens": "max_tokens"},
+    **{"--data-dir": "data_dir", "--program": "program"},
+}
 
 Program = Literal["claude-code", "codex"]
 PROGRAM_NAMES: dict[str, str] = {"claude-code": "Claude Code", "codex": "Codex"}
@@ -146,13 +149,22 @@ class InvalidFlagError(Exception):
 
 
 class HookOptions(NamedTuple):
-    """The flags of `newton hook`. If `program` is None, the coding agent is recognized by its input."""
+    """The flags of `newton hook`. If `program` is None, the coding agent is recognized by its input.
+
+    `project` is the project of the agent whose memory is used, None for the agent's own.
+    """
 
     agent: str = DEFAULT_AGENT
     per_project: bool = False
     max_tokens: int = DEFAULT_TOKENS
     data_dir: str | None = None
     program: str | None = None
+    project: str | None = None
+
+    @property
+    def owner(self) -> str:
+        """Return a name of the memory that the events belong to."""
+        return f"{self.agent} {self.project}" if self.project else self.agent
 
 
 def find_data_dir(option: str | None, env: Mapping[str, str]) -> Path:

@@ -15,6 +15,7 @@ from newton.runtime.hooks import tool_events, transcript
 from newton.runtime.hooks.delivery import HookDelivery
 from newton.runtime.hooks.hook_input import (
     IGNORED_EVENTS,
+    MEMORY_VARIABLE,
     NOTIFY_EVENT,
     PROGRAM_NAMES,
     PROJECT_VARIABLE,
@@ -86,7 +87,8 @@ def run_hook(raw: str, options: HookOptions, env: Mapping[str, str]) -> tuple[st
         is_known = hook.event in IGNORED_EVENTS.split()
         return "", [] if is_known else [f"the event {hook.event[:60]!r} is unknown, and the hook ignores it"]
     agent = hook.project_key if options.per_project else options.agent
-    delivery = HookDelivery(options._replace(agent=agent), find_data_dir(options.data_dir, env), env)
+    options = options._replace(agent=agent, project=options.project or env.get(MEMORY_VARIABLE))
+    delivery = HookDelivery(options, find_data_dir(options.data_dir, env), env)
     output = handle(hook, delivery)
     delivery.hand_over_waiting()
     return output, delivery.notes[:1]

@@ -45,7 +45,9 @@ async def open_local_server(
     background, and at the end, facts are extracted and pending memories embedded, as the jobs of a daemon do.
     """
     async with open_newton(settings, long_running=True, on_notice=on_notice) as opened:
-        newton = await AgentRegistry(opened).enter_project(opened, settings.project, on_new=on_notice)
+        newton = await AgentRegistry(opened).enter_project(
+            opened, settings.project, on_new=lambda name: on_notice(f"Created project {name}.")
+        )
         caller = LocalMcpCaller(newton, session, parse_tool_sets(tools))
         manager = build_session_manager(CALLER_KEY)
 

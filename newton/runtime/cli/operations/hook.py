@@ -50,6 +50,9 @@ def run_hook(
         str | None, Parameter(help="Coding agent: claude-code or codex; if omitted, it is recognised by its input.")
     ] = None,
     agent: HookAgentOption = DEFAULT_AGENT,
+    project: Annotated[
+        str | None, Parameter(help="Project of the agent whose memory is used; default: NEWTON_PROJECT, or none.")
+    ] = None,
     per_project: PerProjectOption = False,
     max_tokens: HookTokensOption = DEFAULT_TOKENS,
     data_dir: Annotated[
@@ -63,7 +66,8 @@ def run_hook(
 
     Example: newton hook run --agent work < event.json
     """
-    values = {"--program": program, "--agent": agent, "--max-tokens": str(max_tokens), "--data-dir": data_dir}
+    values = {"--program": program, "--agent": agent, "--project": project, "--data-dir": data_dir}
+    values["--max-tokens"] = str(max_tokens)
     flags = [f"{name}={value}" for name, value in values.items() if value is not None]
     return hook_runner.main([*flags, *(["--per-project"] if per_project else [])])
 
@@ -80,7 +84,8 @@ def install_hooks(
 ) -> None:
     """Add the hooks to the settings file of a coding agent.
 
-    The change is shown before it is written, and the old file is kept.
+    The change is shown before it is written, and the old file is kept. With NEWTON_PROJECT, the hooks use the memory of
+    this project.
 
     Example: newton hook install claude-code
     """
@@ -88,6 +93,7 @@ def install_hooks(
         raise InputError("--agent and --per-project exclude each other.", hint="Give --agent or --per-project.")
     settings = load_settings(agent)
     flags = ["--per-project"] if per_project else ["--agent", settings.agent]
+    flags += ["--project", settings.project] if settings.project else []
     flags += ["--max-tokens", str(max_tokens)] if max_tokens != DEFAULT_TOKENS else []
     is_default_home = settings.home == Path(DEFAULT_DATA_DIR).expanduser()
     flags += [] if is_default_home else ["--data-dir", str(settings.home.absolute())]
