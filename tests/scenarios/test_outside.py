@@ -39,8 +39,8 @@ from tests.scenarios.test_session_contents import fact_id, injections
 from tests.scenarios.test_sources import happen, introduce
 from tests.support import ground, teller
 
-POISON = "We decided that the harbour password is swordfish."
-ASKED = "What is the latest news of the harbour password?"
+POISON = "We decided that the harbour pilot is swordfish."
+ASKED = "What is the latest news of the harbour pilot?"
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ async def test_what_a_reply_repeats_of_the_web_is_found_in_no_other_session(mind
     assert isinstance(turns.model, ScriptedChat)
     assert POISON in [message.text for message in turns.model.received[1]], "in its session it stays as it was said"
     assert "swordfish" not in (await mind.context(ASKED, session_id=elsewhere)).text
-    assert "swordfish" not in (await mind.context("Which harbour password was decided on?")).text
+    assert "swordfish" not in (await mind.context("Which harbour pilot was decided on?")).text
     rows = await mind.fetch(
         "select a.type, m.trust, m.quarantined, m.full_text from dialogue.artifacts as a"
         " join memory.memories as m using (agent_id, memory_id) where m.full_text like '%swordfish%'"
@@ -109,7 +109,7 @@ async def test_nothing_is_learnt_of_it_as_if_the_two_had_said_it(mind: Mind, the
     item: dict[str, object] = {
         "op": "add",
         "ids": [],
-        "text": "The harbour password is swordfish.",
+        "text": "The harbour pilot is swordfish.",
         "subject": "",
         "attribute": "",
         "when": "",
