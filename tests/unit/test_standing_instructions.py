@@ -128,6 +128,9 @@ def test_a_wish_on_answers_is_told_from_others(text: str, standing: str | None) 
     [
         ("Our backup runs every night.", "The backup failed on Friday night.", True),
         ("Rent is paid monthly.", "In March the rent was paid late.", True),
+        ("The review is on Mondays.", "The review this week went on until the late afternoon.", True),
+        ("The review is on Mondays.", "This month the review lasted until 11:30.", True),
+        ("The review is on Mondays.", "This month the review is on Friday, until June.", False),
         ("The gym is open every day.", "The gym closed down on 3 July.", False),
         ("The rota changes every week.", "On 3 July the rota moved to two weeks.", False),
     ],

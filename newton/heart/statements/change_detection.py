@@ -35,18 +35,17 @@ _RECURRENCES = (
 )
 _SINGLE_TIMES = (
     rf"\bon (?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}\b",
-    rf"\bon {_MONTH} \d",
-    rf"\bin {_MONTH}\b",
+    rf"\b(?:on {_MONTH} \d|in {_MONTH}\b)",
     rf"\bon {_DAY}(?: \w+)?\b",
     rf"\b(?:last|this) (?:{_DAY}|night|week|weekend|month|year|spring|summer|autumn|winter)\b",
-    r"\byesterday\b",
-    r"\b\w+ ago\b",
+    r"\b(?:yesterday|\w+ ago)\b",
 )
-# What ends or replaces a habit, though it may be said with a date.
+_HOUR = r"(?:the )?(?:late )?(?:(?:after)?noon|mid(?:day|night)|lunch|dark|morning|evening|night|\d\d?(?::| ?[ap]m))"
+# What ends or replaces a habit, though it may be said with a date. Until an hour, it is a single event.
 _CHANGES = (
-    r"no longer|any ?more|instead|now|new|from \w+(?: \w+)? on|since|until|as of|starting|set to|turn(?:s|ed) out|will",
-    r"mov(?:ed?|ing)|chang\w+|replac\w+|switch\w+|migrat\w+|upgraded|shift\w*|reschedul\w*|postpon\w*|decided|agreed",
-    r"stopp?\w*|quit|g[ai]ven? up|cancel\w*|end(?:ed|s)|abolish\w*|scrap\w*|discontinu\w*",
+    r"no longer|any ?more|instead|now|new|from \w+(?: \w+)? on|since|as of|starting|set to|turn(?:s|ed) out|will",
+    rf"until(?! {_HOUR})|mov(?:ed?|ing)|chang\w+|replac\w+|switch\w+|migrat\w+|upgraded|shift\w*|reschedul\w*",
+    r"postpon\w*|decided|agreed|stopp?\w*|quit|g[ai]ven? up|cancel\w*|end(?:ed|s)|abolish\w*|scrap\w*|discontinu\w*",
     r"clos(?:ed|es) down|sold|retired|died",
     r"increas\w+|reduc\w+|extend\w*|shorten\w*|raised|lowered",
 )
