@@ -1,27 +1,29 @@
-"""Disguises of a phrase: views of a text in which it is plain, and ciphers in which the phrase itself is written. Pure.
+"""Disguises of a phrase: the readings of a word in which it is plain, and ciphers in which it is written itself. Pure.
 
-A view is the text without what was put into its words (markup, symbols, emoji, line breaks), with letters for the signs
-that look like them, or with the words that it spells. Ciphers change each letter or the order of letters, so they are
-made of the phrase, which is short, and not of each text.
+What was put into words (markup, symbols, emoji, line breaks) is left out, and signs are read as the letters that they
+look like. Apart from markup and line breaks, this concerns one token, which has no white space, so that each token is
+read once for all texts. Ciphers change each letter or the order of letters, so they are made of the phrase, which is
+short, and not of each text.
 """
 
 import codecs
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from importlib import resources
+from itertools import pairwise
+from typing import NamedTuple
 
 from newton.content.yaml_files import parse_trusted
+from newton.text.letters import Words, fold_characters, remove_accents, split_folded, to_stems
 
-MIN_SPELLED_LETTERS = 4
+_MAX_KEPT, _MAX_KEPT_CHARS = 10_000, 40  # tokens, and characters of one
 _GAME_CHARS = 40  # within which three syllables of a language game begin
+_MAX_SHORT_LETTERS = 3  # of one of the pieces of a phrase
 _MAX_BROKEN_CHARS = 2_000  # of a text in which words go on in the next line without a hyphen
-_GAME_SYLLABLE = re.compile(r"([aeiou])([nmrslz]?)([pbf])\1\2")
 
+_GAME_SYLLABLE = re.compile(r"([aeiou])([nmrslz]?)([pbf])\1\2")
 _MARKUP = re.compile(r"<[^<>\n]{0,60}>|\[\]\([^()\n]{0,80}\)|\[([^\[\]\n]{1,60})\]\([^()\n]{0,80}\)")
 _CAMEL = re.compile(r"(?<=[^\W\d_])(?<![A-Z])(?=[A-Z])")
-_LINE_BREAK = re.compile(r"(?<=[^\W\d_])[-‐]?[ \t]*\n\s*(?=[^\W\d_])")
-_HYPHENATION = re.compile(r"(?<=[^\W\d_])[-‐]\n\s*(?=[^\W\d_])")
 _AND = re.compile(r"(?<!\S)[&+](?!\S)")
 _ELISION = re.compile(r"(?<=[^\W\d_])['’](?=[^\W\d_]{3})")  # as in dell'arte
 _STRETCHED = re.compile(r"([^\W\d_])\1{2,}")
@@ -31,7 +33,8 @@ _VOWELS = re.compile("[aeiouyäöüáéíóúàèìòùâêîôûаеёиоуы�
 _LEET = re.compile(r"[^\W\d_][\d@$!|€£¥+]+[^\W\d_]")
 _LEET_SYMBOL = re.compile(r"[@$!|€£¥+](?=\S{0,20}\w)|(?<=\w)[@$€£](?!\w)")
 _MORSE = re.compile(r"(?<![\w.-])(?:[.·•−–—-]{1,5}[ /|]{1,4}){3,}[.·•−–—-]{1,5}(?![\w.-])")
-_SHORT_RUN = re.compile(r"(?<!\S)(?:[^\W\d_]{1,3}\s){2,}[^\W\d_]{1,3}(?!\w)")
+_MORSE_TOKEN = re.compile(r"[−–—/|-]*[.·•][.·•−–—/|-]*")
+_EDGES = ".,;:!?\"'()[]{}`"  # of a token, which change no reading
 
 _LEET_SYMBOLS = str.maketrans("@$!|€£¥+", "asiielyt")
 _LEET_DIGITS = str.maketrans("0123456789", "oizeasgtbg")
@@ -65,17 +68,100 @@ _ALPHABETS: dict[str, str] = parse_trusted(
 _SPELLING_WORDS = frozenset(word for alphabet in _ALPHABETS.values() for word in alphabet.split())
 
 
-def list_views(text: str) -> Iterator[str]:
-    """Yield a text without what can be put between the letters of its words, and with letters for signs like them."""
+class TokenReading(NamedTuple):
+    """The readings of a token: its words, their stems, and stems in which it is not disguised.
+
+    These are without symbols (`bare`), with capitals apart (`names`), of `leet`, and without accents (`plain` and
+    `plain_bare`). `masked` has the consonants, `spelled` the letters for which words stand, and a space for each other
+    word; `short` is a word of a few letters, or "\\n". `marks` has "c", "l" and "m" for capitals, digits and masks
+    within a word, "s" for each sign of Morse code, and "g" for each syllable of a language game.
+    """
+
+    words: tuple[str, ...]
+    stems: Words
+    bare: Words
+    names: Words
+    leet: Words
+    masked: Words
+    plain: Words
+    plain_bare: Words
+    spelled: str
+    short: str
+    marks: str
+
+
+class _Readings(dict[str, TokenReading]):
+    """The readings of the tokens of the last texts. Long tokens, of which a text has few, are not kept."""
+
+    def __missing__(self, token: str) -> TokenReading:
+        core = token.strip(_EDGES)
+        is_core = core == token or not any(map(str.isalnum, core))  # of Morse code, no sign is at an edge
+        reading = _read_token(token) if is_core else self[core]
+        if len(token) <= _MAX_KEPT_CHARS:
+            if len(self) >= _MAX_KEPT:
+                self.clear()
+            self[token] = reading
+        return reading
+
+
+_readings = _Readings()
+
+
+def read_tokens(text: str) -> list[TokenReading]:
+    """Return the readings of the tokens of a text, which white space separates."""
+    return list(map(_readings.__getitem__, text.split()))
+
+
+def _read_token(token: str) -> TokenReading:
+    folded, words = fold_characters(token), split_folded(token)
+    bare_words = split_folded(_STRETCHED.sub(r"\1", remove_symbols(token.translate(_EMOJI_LETTERS).lower())))
+    stems, bare = to_stems(words), to_stems(bare_words)
+    spelled = "".join(word[0] if len(word) == 1 or word in _SPELLING_WORDS else " " for word in words)
+    short = folded if len(folded) <= _MAX_SHORT_LETTERS and folded.isalpha() else "\n"
+    marks = "g" * len(_GAME_SYLLABLE.findall(remove_accents("".join(bare_words))))
+    leet = bare if folded.isalpha() and "l" not in folded else to_stems(read_leet(folded).split())
+    masked = tuple(map(remove_vowels, bare_words))
+    reading = TokenReading(tuple(words), stems, bare, bare, leet, masked, stems, bare, spelled, short, marks)
+    if token.isascii() and token.isalpha() and token[1:].islower():
+        return reading
+    found = (("c", _CAMEL.search(token)), ("l", _LEET.search(folded)), ("m", _MASKED.search(folded)))
+    codes = "s" * len(re.split(r"[/|]+", token)) if _MORSE_TOKEN.fullmatch(token) else ""
+    return reading._replace(
+        names=to_stems(split_folded(remove_symbols(_CAMEL.sub(" ", token)))),
+        plain=to_stems(remove_accents(" ".join(words)).split()),
+        plain_bare=to_stems(remove_accents(" ".join(bare_words)).split()),
+        marks="".join([*(mark for mark, match in found if match), codes, marks]),
+    )
+
+
+def list_undone(text: str) -> Iterator[str]:
+    """Yield a text without its markup, and without line breaks within words, if it has any."""
     bare = _MARKUP.sub(lambda match: match[1] or "", text) if "<" in text or "[" in text else text
-    bare = bare if bare.isascii() else bare.translate(_EMOJI_LETTERS)
-    views = [bare]
-    breaks = _LINE_BREAK if len(bare) <= _MAX_BROKEN_CHARS else _HYPHENATION
-    if breaks.search(bare):
-        views.append(breaks.sub("", bare))
-    for view in views:
-        yield _STRETCHED.sub(r"\1", remove_symbols(view.lower()))
-    plain = remove_accents(remove_symbols(bare.lower()))
+    if bare != text:
+        yield bare
+    if "\n" in bare and (joined := _join_lines(bare)) != bare:
+        yield joined
+
+
+def _join_lines(text: str) -> str:
+    """Return a text without the breaks, and the hyphens before them, after which a word may go on in the next line.
+
+    In a long text a word goes on only after a hyphen.
+    """
+    lines = list(filter(str.strip, text.splitlines(keepends=True)))
+    for place, (line, following) in enumerate(pairwise(lines)):
+        start = line.rstrip()
+        end = len(start) - start.endswith(("-", "‐"))
+        is_broken = end < len(start) or len(text) <= _MAX_BROKEN_CHARS
+        if is_broken and start[:end][-1:].isalpha() and following.lstrip()[:1].isalpha():
+            lines[place] = start[:end]
+            lines[place + 1] = following.lstrip()
+    return "".join(lines)
+
+
+def list_games(text: str) -> Iterator[str]:
+    """Yield a text without the syllables of a language game, which repeat each vowel after the same consonant."""
+    plain = remove_accents(remove_symbols(text.lower()))
     places: dict[str, list[int]] = {}
     for match in _GAME_SYLLABLE.finditer(plain):
         places.setdefault(match[3], []).append(match.start())
@@ -84,16 +170,10 @@ def list_views(text: str) -> Iterator[str]:
             yield re.sub(rf"([aeiou])([nmrslz]?){consonant}\1\2", r"\1\2", plain)
 
 
-def split_names(text: str) -> str:
-    """Return a text with a space before each capital within a word, as in "dropTable"; "" if it has none."""
-    return remove_symbols(_CAMEL.sub(" ", _select_lines(_CAMEL, text)))
-
-
-def _select_lines(pattern: re.Pattern[str], text: str) -> str:
-    """Return the lines of a text in which the pattern is, so that the others cost nothing."""
-    if not pattern.search(text):
-        return ""
-    return "\n".join(line for line in text.splitlines() if pattern.search(line))
+def list_morse(text: str) -> Iterator[str]:
+    """Yield what the Morse code in a text spells."""
+    for code in _MORSE.finditer(text):
+        yield "".join(_MORSE_LETTERS.get(sign, "?") for sign in re.split(r"[ /|]+", code[0].translate(_MORSE_SIGNS)))
 
 
 def remove_symbols(text: str) -> str:
@@ -104,25 +184,19 @@ def remove_symbols(text: str) -> str:
 
 
 def read_leet(text: str) -> str:
-    """Return a text with the letters that digits and symbols stand for, and "i" for each "l"; "" if it has none.
+    """Return a text with the letters that digits and symbols stand for, and "i" for each "l".
 
     One and the exclamation mark stand for both letters. The phrase is compared with the same change.
 
     >>> read_leet("p0s1t1v3 t3$t")
     'positive test'
     """
-    lines = _select_lines(_LEET, text)
-    letters = _LEET_SYMBOL.sub(lambda match: match[0].translate(_LEET_SYMBOLS), lines)
+    letters = _LEET_SYMBOL.sub(lambda match: match[0].translate(_LEET_SYMBOLS), text)
     return merge_similar(remove_symbols(letters).translate(_LEET_DIGITS))
 
 
 def merge_similar(text: str) -> str:
     return text.replace("l", "i")
-
-
-def read_masked(text: str) -> str:
-    """Return the consonants of the words of a text in which letters are masked, as in "dr*p t*ble"; "" for another."""
-    return remove_vowels(remove_symbols(_select_lines(_MASKED, text)))
 
 
 def shorten_doubles(text: str) -> str:
@@ -132,36 +206,6 @@ def shorten_doubles(text: str) -> str:
 
 def remove_vowels(text: str) -> str:
     return _VOWELS.sub("", text)
-
-
-def remove_accents(text: str) -> str:
-    """Return a text without the marks on its letters."""
-    if text.isascii():
-        return text
-    return "".join(letter for letter in unicodedata.normalize("NFD", text) if not unicodedata.combining(letter))
-
-
-def list_spelled(text: str, words: Sequence[str]) -> Iterator[str]:
-    """Yield the words that are spelled letter by letter, by the words of an alphabet, or in Morse code.
-
-    >>> list(list_spelled("", ["d", "r", "o", "p", "it", "echo", "kilo", "golf", "oscar"]))
-    ['drop', 'ekgo']
-    """
-    run = list[str]()
-    for word in (*words, ""):
-        if len(word) == 1 or word in _SPELLING_WORDS:
-            run.append(word[0])
-        elif run:
-            if len(run) >= MIN_SPELLED_LETTERS:
-                yield "".join(run)
-            run = []
-    for code in _MORSE.finditer(text):
-        yield "".join(_MORSE_LETTERS.get(sign, "?") for sign in re.split(r"[ /|]+", code[0].translate(_MORSE_SIGNS)))
-
-
-def list_short_runs(text: str) -> str:
-    """Return the runs of words of one to three letters, such as "dr op ta ble", each within spaces."""
-    return "\n".join(f" {' '.join(run[0].split())} " for run in _SHORT_RUN.finditer(text))
 
 
 def list_ciphers(words: Sequence[str], stem: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from newton.memory.redaction.labelled_values import LABELLED_VALUES, find_labell
 from newton.memory.redaction.redactor import redact_secrets
 from newton.memory.redaction.tally import redaction_tally
 from newton.memory.redaction.told_secrets import TOLD_SECRETS, find_told_secrets
+from newton.text.letters import INVISIBLE_CHARACTERS
 
 MAX_CHARACTERS = 1_000_000
 MAX_MESSAGE_CHARACTERS = 10_000_000  # of one message: tool output may be long
@@ -18,9 +19,7 @@ MAX_NAME_CHARACTERS = 200
 _ZERO_WIDTH_JOINERS = "\u200c\u200d"
 
 
-# Zero-width and bidirectional characters, and tag characters, which no font shows.
-_INVISIBLE_CHARACTERS = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef"
-_INVISIBLE, _VISIBLE = re.compile(f"[{_INVISIBLE_CHARACTERS}]"), re.compile(f"[^\\s{_INVISIBLE_CHARACTERS}]")
+_INVISIBLE, _VISIBLE = re.compile(f"[{INVISIBLE_CHARACTERS}]"), re.compile(f"[^\\s{INVISIBLE_CHARACTERS}]")
 _TEMPLATE = re.compile(r"<\|([^|<>]{0,60})\|>|<<(/?SYS)>>|\[(/?INST)\]", re.IGNORECASE)
 _TAG = re.compile(
     r"<(/?(?:antml:)?(?:system|assistant|user|human|developer|instructions?|tool\w*|function\w*|invoke|parameter|result"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import unquote
 
-from newton.agent.actions.link_text import find_links, fold, split_link
+from newton.agent.actions.link_text import find_links, split_link
 from newton.agent.actions.outbound_rules import (
     EMAIL,
     HANDLE,
@@ -21,6 +21,7 @@ from newton.agent.actions.outbound_rules import (
     split_tokens,
     stands_in,
 )
+from newton.text.letters import fold
 from newton.text.sentences import split_sentences
 from newton.text.stems import stem_word
 

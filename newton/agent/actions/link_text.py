@@ -1,22 +1,18 @@
-"""Links in a text as a browser would read them, and the decoded forms of a text. Pure.
+"""Links in a text as a browser would read them, and what the characters of a link may stand for. Pure.
 
 A link is found in any form that a client may fetch: a URL, a destination in Markdown, an attribute in HTML. All
 patterns take linear time.
 """
 
-import base64
-import binascii
 import codecs
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import unquote_plus, urlsplit
 
-MAX_DECODED_CHARS = 4_000  # of a text, for its decoded forms
-MAX_STEPS = 3  # of decodings one after the other
-MAX_FORMS = 400
+from newton.text.letters import fold
 
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,20}:"
 _ADDRESS_SCHEME = r"(?:mailto|xmpp|sips?|smsto?|callto|skype|tel|geo):"  # without slashes
@@ -169,16 +165,6 @@ def _pair(bracket: str) -> str:
     return {")": "(", "]": "[", "}": "{"}[bracket]
 
 
-def fold(text: str) -> str:
-    """Return a text in lower case, without accents and in compatible forms.
-
-    >>> fold("Kovač ﬁne")
-    'kovac fine'
-    """
-    split = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(mark for mark in split if not unicodedata.combining(mark))
-
-
 def compact(text: str) -> str:
     """Return the letters and digits of a text in lower case; words for digits are digits.
 
@@ -222,20 +208,6 @@ def shift_to_a(word: str) -> str:
     return "".join(chr((ord(one) - first) % 26 + 97) for one in word)
 
 
-def decode_forms(text: str) -> set[str]:
-    """Return a text with what it may stand for: percent, base64, base32, hex, or codes of characters.
-
-    >>> "door 4711" in decode_forms("x/ZG9vciA0NzEx"), "4711" in decode_forms("34373131") & decode_forms("52-55-49-49")
-    (True, True)
-    """
-    forms = {text[:MAX_DECODED_CHARS]}
-    new = set(forms)
-    for _ in range(MAX_STEPS):
-        new = {decoded for one in new for decoded in _decode(one)} - forms
-        forms |= set(sorted(new)[: MAX_FORMS - len(forms)])
-    return forms
-
-
 def turn_forms(forms: Iterable[str]) -> set[str]:
     """Return texts as they are, reversed, and with letters rotated by 13.
 
@@ -243,35 +215,3 @@ def turn_forms(forms: Iterable[str]) -> set[str]:
     ['ba', 'no', 'on']
     """
     return {turned for one in forms for turned in (one, one[::-1], codecs.encode(one, "rot13"))}
-
-
-def _decode(text: str) -> Iterator[str]:
-    yield unquote_plus(text)
-    yield html.unescape(text)
-    runs = {*re.findall(r"[A-Za-z0-9+/_-]{6,}={0,2}", text), *re.findall(r"[A-Za-z0-9+]{6,}={0,2}", text)}
-    for run in runs:
-        for decoder in (_from_base64, _from_base32, bytes.fromhex):
-            for turned in (run, run[::-1]):
-                if decoded := _try(decoder, turned):
-                    yield decoded
-    if codes := re.findall(r"(?<!\d)\d{2,3}(?!\d)", text):
-        yield "".join(chr(int(code)) for code in codes if 32 <= int(code) < 127)
-
-
-def _from_base64(run: str) -> bytes:
-    plain = run.rstrip("=").translate(str.maketrans("-_", "+/"))
-    return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
-
-
-def _from_base32(run: str) -> bytes:
-    plain = run.rstrip("=").upper()
-    return base64.b32decode(plain + "=" * (-len(plain) % 8))
-
-
-def _try(decoder: Callable[[str], bytes], run: str) -> str | None:
-    """Return what a run of characters decodes to, if that is text."""
-    try:
-        text = decoder(run).decode()
-    except (binascii.Error, UnicodeDecodeError, ValueError):
-        return None
-    return text if len(text) > 1 and text.isprintable() else None

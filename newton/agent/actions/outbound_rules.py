@@ -14,15 +14,15 @@ from typing import cast
 from newton.agent.actions.link_text import (
     LinkParts,
     compact,
-    decode_forms,
     find_links,
-    fold,
     shift_to_a,
     spell_digits,
     split_link,
     turn_forms,
 )
 from newton.memory.hygiene import find_labelled_secrets, has_secret
+from newton.text.encoded_parts import list_decoded
+from newton.text.letters import fold
 from newton.text.sentences import STOP_WORDS
 from newton.text.stems import stem_word
 from newton.text.words import COMMON_WORDS, split_words
@@ -34,6 +34,7 @@ SHINGLE_CHARS, MIN_RUN_CHARS = 10, 12  # of words without separators
 SPECIFIC, PLAIN = 2, 1  # the weight of a name or a number, and of another word
 ENOUGH, ENOUGH_FOREIGN, ENOUGH_PUBLIC = 2, 1, 4  # weight of words of one memory that a link may not reach
 MAX_NESTING = 2  # links in links
+MAX_DECODED_CHARS, MAX_DEPTH, MAX_DECODED = 4_000, 3, 400  # of a text that is decoded, and the number of results
 
 # Public sites that a person names by a word. To them a link may carry a word that memory has too.
 PUBLIC_SITES = split_words("""
@@ -96,7 +97,7 @@ class OutboundRules:
         if self._repeats(url, self.trusted):
             return None
         joined = "".join(link.values)
-        plain = set[str]().union(*map(decode_forms, {*link.values, joined, " ".join(link.values), link.host}))
+        plain = set[str]().union(*map(_decode, {*link.values, joined, " ".join(link.values), link.host}))
         forms = turn_forms(plain)
         spelled = spell_digits(" ".join((*link.values, link.host)))
         if self._has_secret(forms, joined, spelled) or any(map(has_secret, (url, *plain))):
@@ -205,7 +206,7 @@ class OutboundRules:
     def _has_code_in_text(text: str, codes: Iterable[str]) -> bool:
         """Return whether a text, or what it decodes to, has one of the codes, also with separators in it."""
         patterns = [r"(?<!\w)" + r"[\W_]{0,3}".join(map(re.escape, code)) + r"(?!\w)" for code in codes]
-        forms = map(fold, turn_forms(decode_forms(text))) if patterns else ()
+        forms = map(fold, turn_forms(_decode(text))) if patterns else ()
         return any(re.search(pattern, form) for form in forms for pattern in patterns)
 
     def _carries_memory(self, link: LinkParts, forms: Iterable[str]) -> bool:
@@ -270,6 +271,10 @@ class OutboundRules:
         new = [one for value in (*link.values, *labels) for one in split_tokens(value) if one not in known]
         is_long = any(len(one) >= (3 if one.isdigit() else 4) for one in new)
         return is_long or sum(map(len, new)) > MAX_NEW_CHARS
+
+
+def _decode(text: str) -> list[str]:
+    return list_decoded(text[:MAX_DECODED_CHARS], depth=MAX_DEPTH, limit=MAX_DECODED)
 
 
 def find_hosts(texts: Iterable[str]) -> frozenset[str]:

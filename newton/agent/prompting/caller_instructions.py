@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from newton.agent.prompting.memory_delta import ADDED_RULES, LIFTED_RULES, REPLACED_SECTION
 from newton.cognition.assembly.render import SECTION_TITLES
-from newton.heart.censor_text import fold_characters, fold_look_alikes
+from newton.text.letters import fold_characters, fold_look_alikes
 
 INSTRUCTIONS_HEADER = "=== Instructions of the program; the identity and constraints below take precedence ===\n"
 INSTRUCTIONS_END = "\n=== End of the instructions of the program ===\n\n"

@@ -10,10 +10,9 @@ from uuid import UUID
 
 from newton.agent.events import clear
 from newton.agent.scope import AgentScope
-from newton.agent.services import alias_candidates, person_search
-from newton.agent.services.alias_candidates import AliasCandidate
+from newton.agent.services import person_search, stated_names
 from newton.agent.services.person_search import build_name_pattern, fold_name, is_searchable
-from newton.agent.services.stated_names import SpokenText, StatedName, find_stated_names, list_name_parts
+from newton.agent.services.stated_names import AliasCandidate, SpokenText, StatedName
 from newton.brain import decisions
 from newton.db.pool import Tx, visit_agent
 from newton.db.queries import load
@@ -196,13 +195,13 @@ class ErasureService:
             subject_entities = [one for one in entities if not folded.isdisjoint(map(fold_name, one))]
             names = names.union(*subject_entities)
             others = [one for one in entities if one not in subject_entities and any(" " in name for name in one)]
-            parts = list_name_parts(names)
+            parts = stated_names.list_name_parts(names)
             pattern = build_name_pattern(names | parts)
             texts = await SQL["list_texts_with"].fetch_all(tx, agent_id=agent_id, pattern=pattern)
             spoken = [*(SpokenText(*row) for row in texts), *map(SpokenText, archived)]
             found, candidates = await asyncio.to_thread(_find_stated, spoken, names, parts, others)
             candidates = await self._weigh(tx, candidates)
-            found |= {one.name: one.text for one in candidates if one.points >= alias_candidates.SURE_POINTS}
+            found |= {one.name: one.text for one in candidates if one.points >= stated_names.SURE_POINTS}
             foreign = {name for name in found if _is_name_of(others, name)}
             added = {name: text for name, text in found.items() if name not in foreign}
             if not added:
@@ -213,12 +212,12 @@ class ErasureService:
 
     async def _weigh(self, tx: Tx, candidates: Sequence[AliasCandidate]) -> list[AliasCandidate]:
         """Return the candidates that are at least possible, with the points for their use in other texts."""
-        minimum = alias_candidates.POSSIBLE_POINTS
-        likely = [one for one in candidates if one.points + alias_candidates.USE_POINTS >= minimum]
-        pattern = build_name_pattern(alias_candidates.strip_article(one.name) for one in likely)
+        minimum = stated_names.POSSIBLE_POINTS
+        likely = [one for one in candidates if one.points + stated_names.USE_POINTS >= minimum]
+        pattern = build_name_pattern(stated_names.strip_article(one.name) for one in likely)
         uses = await SQL["list_uses"].fetch_all(tx, agent_id=self.scope.agent_id, pattern=pattern) if likely else []
         texts = [row["text"] for row in uses]
-        weighed = await asyncio.to_thread(lambda: [alias_candidates.weigh_uses(one, texts) for one in likely])
+        weighed = await asyncio.to_thread(lambda: [stated_names.weigh_uses(one, texts) for one in likely])
         best = {one.name: one for one in sorted(weighed, key=lambda one: one.points)}
         return [one for one in best.values() if one.points >= minimum]
 
@@ -273,13 +272,13 @@ def _find_stated(
     Second, return candidates for further names, among them first and last names that are used alone. A first or last
     name means the person, unless another name has it; the word beside it may be a candidate: we call Ann Dodo.
     """
-    other_names = [name for one in others for name in one if alias_candidates.is_full_name(name)]
+    other_names = [name for one in others for name in one if stated_names.is_full_name(name)]
     other = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, other_names)) or '(?!)'})(?!\w)")
     person, every = re.compile(build_name_pattern(names)), re.compile(build_name_pattern({*names, *parts}))
     other_texts = [*(person.sub("", one.text) for one in spoken), *other_names]
     namesakes = {part: _list_namesakes(other_texts, part) for part in parts}
     doubtful = spoken if any(namesakes.values()) else ()
-    told = {one.name for text in doubtful for one in alias_candidates.find_alias_candidates(text, every, names, other)}
+    told = {one.name for text in doubtful for one in stated_names.find_alias_candidates(text, every, names, other)}
     alone = {part for part in parts if namesakes[part] <= told}
     known = re.compile(build_name_pattern({*names, *(part for part in parts if not namesakes[part])}))
     maybe_known = re.compile(build_name_pattern({*names, *alone}))
@@ -287,12 +286,12 @@ def _find_stated(
     folded = set(map(fold_name, (*names, *parts)))
     found, candidates = dict[str, str](), list[AliasCandidate]()
     for one in sorted(spoken, key=lambda one: len(one.text)):
-        for name in find_stated_names(one, known, names):
+        for name in stated_names.find_stated_names(one, known, names):
             if fold_name(name) not in folded:
                 found.setdefault(name, one.text)
-        candidates += alias_candidates.find_alias_candidates(one, maybe_known, names, other)
+        candidates += stated_names.find_alias_candidates(one, maybe_known, names, other)
         for name in set(short.findall(person.sub("", one.text))) & alone:
-            candidates.append(AliasCandidate(name, one.text, alias_candidates.POSSIBLE_POINTS))
+            candidates.append(AliasCandidate(name, one.text, stated_names.POSSIBLE_POINTS))
     return found, [one for one in candidates if one.name not in found]
 
 

@@ -1,7 +1,6 @@
 """Names, numbers and word stems of texts in any served language, and whether other texts contain them. Pure."""
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -9,6 +8,7 @@ from itertools import takewhile
 
 from newton.text.english import lemmatize
 from newton.text.languages import ENGLISH, detect_language, load_known_words, load_language
+from newton.text.letters import fold
 from newton.text.names import find_names
 from newton.text.numerals import NumberMention, find_numbers
 from newton.text.stems import stem_word
@@ -56,7 +56,7 @@ class TextEvidence:
 
     def has_name(self, name: str) -> bool:
         """Return whether the texts contain all words of a name."""
-        plain = fold(name)
+        plain = fold(" ".join(name.split()))
         if re.search(rf"(?<![a-zа-я0-9]){re.escape(plain)}(?![a-zа-я0-9])", self.text):
             return True
         parts = [part for part in re.split(r"[\s.&+/_@:-]+", plain) if part]
@@ -86,7 +86,7 @@ def collect_evidence(texts: Iterable[str], *, code: str = ENGLISH) -> TextEviden
 
 @lru_cache(maxsize=2_048)
 def _read_text(text: str, code: str) -> TextEvidence:
-    folded = fold(text)
+    folded = fold(" ".join(text.split()))
     words = {
         part for word in _WORD.findall(folded) for part in (word, _POSSESSIVE.sub("", word), *re.split(r"\W", word))
     }
@@ -98,16 +98,6 @@ def _read_text(text: str, code: str) -> TextEvidence:
 def _strip(word: str) -> str:
     """Return a word without the ending of a possessive or a short verb."""
     return _POSSESSIVE.sub("", word)
-
-
-def fold(text: str) -> str:
-    """Return the text in lower case without accents.
-
-    >>> fold("Inés  Duarte")
-    'ines duarte'
-    """
-    plain = unicodedata.normalize("NFKD", " ".join(text.casefold().split()))
-    return "".join(character for character in plain if not unicodedata.combining(character))
 
 
 @lru_cache(maxsize=2_048)

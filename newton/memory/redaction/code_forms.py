@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import re2
 
-from newton.memory.redaction.labelled_values import Labels, SecretSpan, index_labels
-from newton.memory.redaction.rule_files import load_rules
+from newton.memory.redaction.labelled_values import Labels, index_labels
+from newton.memory.redaction.rule_files import load_rules, name_tests
+from newton.memory.redaction.tally import SecretSpan
 
 _BEFORE_CHARS, _AFTER_CHARS = 90, 70
 _WINDOW_CHARS = 240
@@ -145,15 +146,7 @@ def _always(value: str) -> bool:
     return True
 
 
-_TESTS: dict[str, Callable[[str], bool]] = {
-    "always": _always,
-    "word_list": _is_word_list,
-    "many_mixed": _has_many_mixed,
-    "mixed": _has_mixed,
-    "no_phrase": _is_no_phrase,
-    "wallet": _is_wallet,
-}
-
+_TESTS = name_tests(globals())
 CODE_FORMS: tuple[CodeForm, ...] = tuple(
     CodeForm(
         rule["kind"],

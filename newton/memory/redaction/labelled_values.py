@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from newton.memory.redaction.rule_files import load_rules
+from newton.memory.redaction.rule_files import load_rules, name_tests
+from newton.memory.redaction.tally import SecretSpan
 
 _ALTERNATION = re.compile(r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]")
-_MIN_ALTERNATIONS = 2
 _SHORT_LABEL_CHARS = 4
 _MIN_TOKEN_CHARS = 12
 _MIN_PASSWORD_CHARS = 4
@@ -41,7 +41,7 @@ _HOUSEHOLD_CHARS = 60
 _VARIABLE = re.compile(r"(?:\s{0,20}(?:export |set |ENV )?|(?:[^\n]{0,200}\s)?(?:-e|--env)\s)[A-Z][A-Z0-9_]{2,60}=$")
 _MIN_SYMBOLS, _MANY_SYMBOLS = 3, 5
 _PROGRAM = re.compile(r"[(){}=<>|]|[\w\]] = |;$|: (?:[A-Z]\w+){2}$")
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
+UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 
 
 Labels = Mapping[str, Sequence[int]]  # the positions at which each label in a text ends
@@ -58,14 +58,6 @@ class LabelledValue(NamedTuple):
     labels: tuple[str, ...]
     pattern: re.Pattern[str]
     is_secret: Callable[[re.Match[str]], bool]
-
-
-class SecretSpan(NamedTuple):
-    """The position of a secret in a text."""
-
-    start: int
-    end: int
-    kind: str
 
 
 def find_labels(text: str, lowered: str, labels: Iterable[str]) -> Labels:
@@ -126,13 +118,13 @@ def _is_of_household(rule: LabelledValue, lowered: str, end: int, match: re.Matc
     return rule.is_secret in (_is_password, _is_phrase_password, _is_plain_word) and bool(_HOUSEHOLD.search(line))
 
 
-def looks_random(text: str) -> bool:
-    """Return whether letters and digits alternate in the text as they do in random tokens.
+def looks_random(text: str, *, alternations: int = 2) -> bool:
+    """Return whether letters and digits alternate in the text, at least so many times, as they do in random tokens.
 
     >>> looks_random("sk-learn-issue-comment-12345"), looks_random("sk-4eC39HqLyjWDarjtT1zdp7dc")
     (False, True)
     """
-    return sum(1 for _ in _ALTERNATION.finditer(text)) >= _MIN_ALTERNATIONS
+    return len(_ALTERNATION.findall(text)) >= alternations
 
 
 def is_placeholder(value: str) -> bool:
@@ -150,9 +142,13 @@ def is_plain_term(value: str) -> bool:
     return bool(_KNOWN_NAMES.match(value))
 
 
+def is_mixed(value: str) -> bool:
+    """Return whether a value has letters and digits."""
+    return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+
+
 def _is_mixed(value: str) -> bool:
-    has_letter, has_digit = any(map(str.isalpha, value)), any(map(str.isdigit, value))
-    return has_letter and has_digit and not is_plain_term(value)
+    return is_mixed(value) and not is_plain_term(value)
 
 
 def _is_password(match: re.Match[str]) -> bool:
@@ -223,7 +219,7 @@ def _is_token(match: re.Match[str]) -> bool:
 
 
 def _is_session(match: re.Match[str]) -> bool:
-    return _is_token(match) and not _UUID.match(match["value"])
+    return _is_token(match) and not UUID.match(match["value"])
 
 
 def _is_of_environment(match: re.Match[str]) -> bool:
@@ -279,31 +275,10 @@ def _has_digit(match: re.Match[str]) -> bool:
 def _is_base32(match: re.Match[str]) -> bool:
     """Return whether the value mixes letters and digits in the way of base 32, in several groups or as a whole."""
     groups = match["value"].split()
-    mixed = sum(any(map(str.isdigit, group)) and any(map(str.isalpha, group)) for group in groups)
-    return mixed > (len(groups) > 1)
+    return sum(map(is_mixed, groups)) > (len(groups) > 1)
 
 
-_TESTS: dict[str, Callable[[re.Match[str]], bool]] = {
-    "always": _always,
-    "base32": _is_base32,
-    "basic": _is_basic,
-    "flag_value": _is_flag_value,
-    "login": _is_login,
-    "mixed_value": _is_mixed_value,
-    "of_pair": _is_of_pair,
-    "of_environment": _is_of_environment,
-    "password": _is_password,
-    "phrase_password": _is_phrase_password,
-    "plain_word": _is_plain_word,
-    "reply": _is_reply,
-    "session": _is_session,
-    "strong": _is_strong,
-    "strong_flag": _is_strong_flag,
-    "token": _is_token,
-    "varied": _is_varied,
-    "with_digit": _has_digit,
-}
-
+_TESTS = name_tests(globals())
 LABELLED_VALUES: tuple[LabelledValue, ...] = tuple(
     LabelledValue(
         rule["kind"],

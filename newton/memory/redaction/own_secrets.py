@@ -17,8 +17,8 @@ from urllib.parse import quote
 
 import re2
 
-from newton.memory.redaction.labelled_values import SecretSpan, is_placeholder
-from newton.memory.redaction.tally import current_tally
+from newton.memory.redaction.labelled_values import is_placeholder
+from newton.memory.redaction.tally import SecretSpan, redact_spans
 from newton.text.encoded_parts import find_encoded_parts
 
 KIND, TOKEN_KIND = "newton-secret", "newton-token"
@@ -143,13 +143,7 @@ def redact_own_secrets(text: str) -> str:
 
     These are the secrets of `OWN_SECRETS`, and tokens of agents by their form. They are added to the tally of the call.
     """
-    spans = sorted(_find_all(text))
-    parts, position = list[str](), 0
-    for start, end, kind in _merge(spans, text):
-        parts += [text[position:start], f"[REDACTED:{kind}]"]
-        position = end
-        current_tally().add(kind, text[start:end])
-    return "".join(parts) + text[position:] if parts else text
+    return redact_spans(text, _merge(sorted(_find_all(text)), text))
 
 
 def contains_own_secret(text: str) -> bool:

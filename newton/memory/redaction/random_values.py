@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 
 import re2
 
-from newton.memory.redaction.labelled_values import Labels, SecretSpan, is_literal, is_plain_term
+from newton.memory.redaction.labelled_values import UUID, Labels, is_literal, is_mixed, is_plain_term, looks_random
 from newton.memory.redaction.rule_files import load_words
+from newton.memory.redaction.tally import SecretSpan
 
 KIND = "secret"
 _AFTER_CHARS = 60
@@ -27,9 +28,7 @@ _WORDS = load_words("random_values.yaml")
 _CANDIDATE = re2.compile(rb"[A-Za-z+/_.~%-]{0,40}[0-9][A-Za-z0-9+/_.~%-]{4,}={0,2}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}$")
 _SEPARATOR = re.compile(r"[+/_.~=-]|%[0-9A-Fa-f]{2}")
-_ALTERNATION = re.compile(r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]")
 _HEX = re.compile(r"(?:0x)?[0-9A-Fa-f]+$")
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 _NO_SECRET = re.compile(r"AAAA[A-Z]3Nza|age1[a-z0-9]{50}|(?:x|y|z)pub|h1:|sha\d+[-:]")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BARE_LINE = re.compile(r"[\s>*#|\"'`-]*(?:<\w+>)?[\"'`]?$")
@@ -94,7 +93,7 @@ def is_random(value: str) -> bool:
     """
     longest = max(_SEPARATOR.split(value), key=len)
     needed = max(2, len(longest) // _ALTERNATIONS_PER_CHARS)
-    return len(longest) >= _MIN_SEGMENT and sum(1 for _ in _ALTERNATION.finditer(longest)) >= needed
+    return len(longest) >= _MIN_SEGMENT and looks_random(longest, alternations=needed)
 
 
 def _is_labelled(text: str, start: int, value: str) -> bool:
@@ -113,7 +112,7 @@ def _is_labelled(text: str, start: int, value: str) -> bool:
     gap = spaced[label.end() :]
     if _HARMLESS.search(gap):
         return False
-    if _UUID.match(value):
+    if UUID.match(value):
         return bool(_LINK.match(gap)) and bool(_STRONG_UUID.search(spaced, max(label.start() - _BEFORE_CHARS, 0)))
     return bool(_LINK.match(gap) or _FLAG.match(gap)) or _is_near(zone, spaced, value)
 
@@ -130,7 +129,7 @@ def _is_named_after(text: str, start: int, value: str) -> bool:
     """Return whether the rest of the line says that a string is secret, such as "is the new API key"."""
     end = start + len(value)
     named = _NAMING.match(text[end : end + _AFTER_CHARS].partition("\n")[0].lower())
-    if named is None or _UUID.match(value) or _HARMLESS.search(named[0]) or not _FAMILY.search(named[0]):
+    if named is None or UUID.match(value) or _HARMLESS.search(named[0]) or not _FAMILY.search(named[0]):
         return False
     line = text.rfind("\n", 0, start) + 1
     before = text[max(line, start - _ZONE_CHARS) : start].lower()
@@ -152,8 +151,7 @@ def _find_in_urls(text: str) -> Iterator[SecretSpan]:
         if word := _SECRET_PATH.search(text, url.start(), end):
             for part in _PATH_PART.finditer(text, word.end(), end):
                 is_of_hook = "hook" in word[0].lower() and len(part[0]) < _MIN_LABELLED
-                is_mixed = not part[0].isdigit() and not part[0].isalpha() and len(_ALTERNATION.findall(part[0])) > 1
-                if (is_of_hook and is_mixed) or (len(part[0]) >= _MIN_LABELLED and is_random(part[0])):
+                if (is_of_hook and looks_random(part[0])) or (len(part[0]) >= _MIN_LABELLED and is_random(part[0])):
                     yield SecretSpan(part.start(), part.end(), KIND)
 
 
@@ -194,5 +192,5 @@ def _find_cells(line: str, start: int, columns: list[int]) -> Iterator[SecretSpa
 
 
 def _is_cell(cell: str) -> bool:
-    is_mixed = any(map(str.isdigit, cell)) and (any(map(str.isalpha, cell)) or len(cell) in range(4, 9))
-    return len(cell) >= 4 and is_mixed and " " not in cell and is_literal(cell) and not is_plain_term(cell)
+    is_code = is_mixed(cell) or (any(map(str.isdigit, cell)) and len(cell) < 9)
+    return len(cell) >= 4 and is_code and " " not in cell and is_literal(cell) and not is_plain_term(cell)

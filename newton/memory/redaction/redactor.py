@@ -13,7 +13,6 @@ import re2
 from newton.memory.redaction.code_forms import CODE_FORMS, find_code_forms
 from newton.memory.redaction.labelled_values import (
     LABELLED_VALUES,
-    SecretSpan,
     find_labelled_values,
     find_labels,
     looks_random,
@@ -21,7 +20,7 @@ from newton.memory.redaction.labelled_values import (
 from newton.memory.redaction.own_secrets import redact_own_secrets
 from newton.memory.redaction.random_values import find_random_values
 from newton.memory.redaction.rule_files import load_rules
-from newton.memory.redaction.tally import current_tally, redaction_tally
+from newton.memory.redaction.tally import SecretSpan, current_tally, redact_spans, redaction_tally
 from newton.memory.redaction.told_secrets import TOLD_SECRETS, find_told_secrets
 from newton.text.encoded_parts import find_encoded_parts
 
@@ -68,24 +67,15 @@ _CARD_RANGES = re.compile(
 )
 _IBAN = re.compile(r"[A-Z](?<![A-Za-z0-9][A-Z])[A-Z]\d{2}(?:[ -]?[A-Z0-9]){11,30}")
 _IBAN_LENGTHS = {  # ISO 13616
-    **dict.fromkeys(("NO",), 15),
-    **dict.fromkeys(("BE",), 16),
-    **dict.fromkeys(("DK", "FI", "FO", "GL", "NL", "SD"), 18),
-    **dict.fromkeys(("MK", "SI"), 19),
-    **dict.fromkeys(("AT", "BA", "EE", "KZ", "LT", "LU", "XK"), 20),
-    **dict.fromkeys(("CH", "HR", "LI", "LV"), 21),
-    **dict.fromkeys(("BG", "BH", "CR", "DE", "GB", "GE", "IE", "ME", "RS", "VA"), 22),
-    **dict.fromkeys(("AE", "GI", "IL", "IQ", "OM", "SO", "TL"), 23),
-    **dict.fromkeys(("AD", "CZ", "ES", "MD", "PK", "RO", "SA", "SE", "SK", "TN", "VG"), 24),
-    **dict.fromkeys(("LY", "PT", "ST"), 25),
-    **dict.fromkeys(("IS", "TR"), 26),
-    **dict.fromkeys(("BI", "DJ", "FR", "GR", "IT", "MC", "MR", "SM"), 27),
-    **dict.fromkeys(("AL", "AZ", "BY", "CY", "DO", "GT", "HN", "HU", "LB", "NI", "PL", "SV"), 28),
-    **dict.fromkeys(("BR", "EG", "PS", "QA", "UA"), 29),
-    **dict.fromkeys(("JO", "KW", "MU", "YE"), 30),
-    **dict.fromkeys(("MT", "SC"), 31),
-    **dict.fromkeys(("LC",), 32),
-    **dict.fromkeys(("RU",), 33),
+    country: int(length)
+    for length, countries in re.findall(
+        r"(\d\d) ([A-Z ]+)",
+        "15 NO,16 BE,18 DK FI FO GL NL SD,19 MK SI,20 AT BA EE KZ LT LU XK,21 CH HR LI LV,"
+        "22 BG BH CR DE GB GE IE ME RS VA,23 AE GI IL IQ OM SO TL,24 AD CZ ES MD PK RO SA SE SK TN VG,"
+        "25 LY PT ST,26 IS TR,27 BI DJ FR GR IT MC MR SM,28 AL AZ BY CY DO GT HN HU LB NI PL SV,"
+        "29 BR EG PS QA UA,30 JO KW MU YE,31 MT SC,32 LC,33 RU",
+    )
+    for country in countries.split()
 }
 
 
@@ -187,7 +177,7 @@ def redact_secrets(text: str) -> str:
         *find_code_forms(cleaned, lowered, labels),
     ]
     spans += _find_encoded(cleaned) if has_digit else ()
-    return _redact_spans(cleaned, spans) if spans else cleaned
+    return redact_spans(cleaned, spans) if spans else cleaned
 
 
 def _find_encoded(text: str) -> Iterator[SecretSpan]:
@@ -221,15 +211,3 @@ def _redact_pattern(secret: SecretPattern, text: str) -> str:
         return f"[REDACTED:{secret.kind}]"
 
     return secret.pattern.sub(replace, text)
-
-
-def _redact_spans(text: str, spans: list[SecretSpan]) -> str:
-    """Return the text without the spans. Of overlapping spans the first and longest is replaced."""
-    parts, position = list[str](), 0
-    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
-        if span.start < position:
-            continue
-        parts += [text[position : span.start], f"[REDACTED:{span.kind}]"]
-        position = span.end
-        current_tally().add(span.kind, text[span.start : span.end])
-    return "".join(parts) + text[position:]

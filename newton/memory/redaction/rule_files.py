@@ -1,6 +1,7 @@
 """Reading of the rules of the redaction, which are data: YAML files beside this module."""
 
 import re
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
@@ -23,6 +24,15 @@ def load_parts(name: str, group: str = "parts") -> dict[str, str]:
     """Return the parts, or another group, of the file `name`, as they are written there."""
     parts: dict[str, str] = _read(name).get(group, {})
     return parts
+
+
+def name_tests(functions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tests among the functions of a module by the names that rules have for them.
+
+    >>> name_tests({"_is_password": 1, "_always": 2})
+    {'password': 1, 'always': 2}
+    """
+    return {re.sub(r"^_(?:is_|has_)?", "", name): test for name, test in functions.items()}
 
 
 def load_words(name: str) -> dict[str, str]:

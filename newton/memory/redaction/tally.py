@@ -2,13 +2,22 @@
 
 import re
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import NamedTuple
 
 Redactions = dict[str, int]  # the number of removed secrets by their kind
 
 _MARKER = re.compile(r"\[REDACTED:([a-z0-9-]{1,30})\]")
+
+
+class SecretSpan(NamedTuple):
+    """The position of a secret in a text."""
+
+    start: int
+    end: int
+    kind: str
 
 
 class RedactionTally:
@@ -46,6 +55,17 @@ def current_tally() -> RedactionTally:
     if tally is None:
         _tally.set(tally := RedactionTally())
     return tally
+
+
+def redact_spans(text: str, spans: Iterable[SecretSpan]) -> str:
+    """Return the text without the spans, which are tallied. Of overlapping spans the first and longest is replaced."""
+    parts, position = list[str](), 0
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        if span.start >= position:
+            parts += [text[position : span.start], f"[REDACTED:{span.kind}]"]
+            position = span.end
+            current_tally().add(span.kind, text[span.start : span.end])
+    return "".join(parts) + text[position:]
 
 
 def count_redactions(*texts: str) -> Redactions:

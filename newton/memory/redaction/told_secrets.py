@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from newton.memory.redaction.labelled_values import Labels, SecretSpan, index_labels, is_placeholder, is_plain_term
+from newton.memory.redaction.labelled_values import Labels, index_labels, is_placeholder, is_plain_term
 from newton.memory.redaction.rule_files import load_parts, load_rules
+from newton.memory.redaction.tally import SecretSpan
 
 MAX_DISTANCE = 70  # characters from a label to its value
 MAX_VALUE_CHARS = 60

@@ -18,6 +18,7 @@ from newton.environment import (
     read_referenced_variables,
     read_secret_variables,
 )
+from newton.memory.redaction.labelled_values import is_mixed
 from newton.memory.redaction.own_secrets import OWN_SECRETS, contains_own_secret
 from newton.runtime.access.operator_token import TOKEN_FILE
 from newton.setting_types import McpServerSettings
@@ -96,7 +97,5 @@ def _iter_server(server: McpServerSettings) -> Iterator[str]:
 
 def _looks_secret(value: str) -> bool:
     """Return whether the value of a variable can be a secret: no path, address or word."""
-    is_mixed = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
-    return (
-        is_mixed and not value.startswith(("/", "~", ".")) and "://" not in value and not any(map(str.isspace, value))
-    )
+    is_word = not is_mixed(value) or any(map(str.isspace, value))
+    return not (is_word or value.startswith(("/", "~", ".")) or "://" in value)
