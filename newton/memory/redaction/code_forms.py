@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import re2
 
-from newton.memory.redaction.labelled_values import Labels, index_labels
-from newton.memory.redaction.rule_files import load_rules, name_tests
+from newton.memory.redaction.labelled_values import Labels
+from newton.memory.redaction.rule_files import index_labels, load_rules, name_tests
 from newton.memory.redaction.tally import SecretSpan
 
 _BEFORE_CHARS, _AFTER_CHARS = 90, 70

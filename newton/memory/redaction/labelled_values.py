@@ -7,10 +7,9 @@ number of rules.
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from newton.memory.redaction.rule_files import load_rules, name_tests
+from newton.memory.redaction.rule_files import SecretRule, index_labels, load_secret_rules
 from newton.memory.redaction.tally import SecretSpan
 
 _ALTERNATION = re.compile(r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]")
@@ -45,19 +44,6 @@ UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 
 
 Labels = Mapping[str, Sequence[int]]  # the positions at which each label in a text ends
-
-
-class LabelledValue(NamedTuple):
-    """A kind of secret that follows a label, such as "password".
-
-    `labels` are in lower case. `pattern` is matched at the end of a label; its group "value" is the secret. `is_secret`
-    returns whether the value can be one, because words, placeholders and code may follow a label too.
-    """
-
-    kind: str
-    labels: tuple[str, ...]
-    pattern: re.Pattern[str]
-    is_secret: Callable[[re.Match[str]], bool]
 
 
 def find_labels(text: str, lowered: str, labels: Iterable[str]) -> Labels:
@@ -109,7 +95,7 @@ def is_label(text: str, lowered: str, start: int, end: int) -> bool:
     return is_long or is_hump or not (before.isascii() and before.isalpha())
 
 
-def _is_of_household(rule: LabelledValue, lowered: str, end: int, match: re.Match[str] | None) -> bool:
+def _is_of_household(rule: SecretRule, lowered: str, end: int, match: re.Match[str] | None) -> bool:
     """Return whether a sentence gives the password of a Wi-Fi, which people store to be reminded of it."""
     if match is None or rule.kind != "password" or "=" in match[0]:
         return False
@@ -278,29 +264,5 @@ def _is_base32(match: re.Match[str]) -> bool:
     return sum(map(is_mixed, groups)) > (len(groups) > 1)
 
 
-_TESTS = name_tests(globals())
-LABELLED_VALUES: tuple[LabelledValue, ...] = tuple(
-    LabelledValue(
-        rule["kind"],
-        tuple(rule["labels"].split("|")),
-        re.compile(rule["pattern"], re.IGNORECASE),
-        _TESTS[rule["test"]],
-    )
-    for rule in load_rules("labelled_values.yaml")
-)
-
-
-def index_labels(rules: Sequence[Sequence[str]]) -> dict[str, list[int]]:
-    """Return for each label the numbers of the rules that have it.
-
-    >>> index_labels([("pin", "puk"), ("pin",)])
-    {'pin': [0, 1], 'puk': [0]}
-    """
-    uses: dict[str, list[int]] = {}
-    for number, labels in enumerate(rules):
-        for label in labels:
-            uses.setdefault(label, []).append(number)
-    return uses
-
-
+LABELLED_VALUES = load_secret_rules("labelled_values.yaml", globals())
 _USES = index_labels([rule.labels for rule in LABELLED_VALUES])

@@ -6,7 +6,6 @@ Codes of a household are secrets, but people also store them to be reminded of t
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import re2
 
@@ -19,31 +18,14 @@ from newton.memory.redaction.labelled_values import (
 )
 from newton.memory.redaction.own_secrets import redact_own_secrets
 from newton.memory.redaction.random_values import find_random_values
-from newton.memory.redaction.rule_files import load_rules
+from newton.memory.redaction.rule_files import SecretRule, load_secret_rules
 from newton.memory.redaction.tally import SecretSpan, current_tally, redact_spans, redaction_tally
 from newton.memory.redaction.told_secrets import TOLD_SECRETS, find_told_secrets
 from newton.text.encoded_parts import find_encoded_parts
 
-
-class SecretPattern(NamedTuple):
-    """The pattern of one kind of credential. A match is replaced as a whole.
-
-    A text is searched only if it contains one of the lower-case `hints`. With `must_look_random`, a match must also
-    look like random characters, because ordinary words match too. Quantifiers are possessive and groups are atomic,
-    so a search takes linear time. No group has a possessive quantifier: Python before 3.11.5 matches those wrongly.
-    """
-
-    kind: str
-    hints: tuple[str, ...]
-    pattern: re.Pattern[str]
-    must_look_random: bool
-
-
-SECRET_PATTERNS: tuple[SecretPattern, ...] = tuple(
-    SecretPattern(rule["kind"], tuple(rule["hints"].split()), re.compile(rule["pattern"]), rule.get("random", False))
-    for rule in load_rules("secret_patterns.yaml")
-)
-
+# Quantifiers of these patterns are possessive and groups are atomic, so a search takes linear time. No group has a
+# possessive quantifier: Python before 3.11.5 matches those wrongly.
+SECRET_PATTERNS = load_secret_rules("secret_patterns.yaml", {}, flags=0)
 
 _is_kept = True
 
@@ -203,9 +185,9 @@ def _lower(text: str) -> str:
     return text.replace("İ", "I").lower()
 
 
-def _redact_pattern(secret: SecretPattern, text: str) -> str:
+def _redact_pattern(secret: SecretRule, text: str) -> str:
     def replace(match: re.Match[str]) -> str:
-        if secret.must_look_random and not looks_random(match[0]):
+        if secret.is_random and not looks_random(match[0]):
             return match[0]
         current_tally().add(secret.kind, match[0])
         return f"[REDACTED:{secret.kind}]"

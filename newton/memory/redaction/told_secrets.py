@@ -5,14 +5,13 @@ of the sentence is judged by its form.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from newton.memory.redaction.labelled_values import Labels, index_labels, is_placeholder, is_plain_term
-from newton.memory.redaction.rule_files import load_parts, load_rules
+from newton.memory.redaction.labelled_values import Labels, is_placeholder, is_plain_term
+from newton.memory.redaction.rule_files import MAX_DISTANCE, index_labels, load_parts, load_secret_rules
 from newton.memory.redaction.tally import SecretSpan
 
-MAX_DISTANCE = 70  # characters from a label to its value
 MAX_VALUE_CHARS = 60
 _LEAD_CHARS = 30
 _WORDS = {name: re.compile(words) for name, words in load_parts("told_secrets.yaml", "words").items()}
@@ -30,25 +29,6 @@ class ToldValue(NamedTuple):
     between: str
     lead: str
     after: str
-
-
-class ToldSecret(NamedTuple):
-    """A kind of secret in sentences.
-
-    `labels` are in lower case. `pattern` is searched for in the sentence after a label; its group "value" is the
-    secret and begins at most `max_distance` characters after the label. `is_household` marks what people store to be
-    reminded of it, such as the code of a door. With `looks_back`, the value may also precede the label; with `crosses`,
-    it may be in the next sentence of the line.
-    """
-
-    kind: str
-    labels: tuple[str, ...]
-    pattern: re.Pattern[str]
-    is_secret: Callable[[ToldValue], bool]
-    is_household: bool
-    max_distance: int
-    looks_back: bool = False
-    crosses: bool = False
 
 
 def find_told_secrets(text: str, lowered: str, labels: Labels, *, keep_household: bool = False) -> Iterator[SecretSpan]:
@@ -89,7 +69,7 @@ def _find_near(
                 continue
             candidate = _to_told_value(match, lowered, before, end)
             is_kept = keep_wifi and _WORDS["wifi"].search(f"{before}{label}{candidate.between}")
-            if len(candidate.between) <= rule.max_distance and rule.is_secret(candidate) and not is_kept:
+            if len(candidate.between) <= rule.distance and rule.is_secret(candidate) and not is_kept:
                 yield number, SecretSpan(match.start("value"), match.end("value"), rule.kind)
 
 
@@ -223,7 +203,7 @@ def _is_id(candidate: ToldValue) -> bool:
     )
 
 
-def _has_spaces(candidate: ToldValue) -> bool:
+def _is_spaced(candidate: ToldValue) -> bool:
     """Return whether a quoted text of several words is a password: a slogan has no digit."""
     return " " in candidate.value and any(map(str.isdigit, candidate.value)) and not is_placeholder(candidate.value)
 
@@ -236,35 +216,6 @@ def _always(candidate: ToldValue) -> bool:
     return True
 
 
-_TESTS: dict[str, Callable[[ToldValue], bool]] = {
-    "always": _always,
-    "code": _is_code,
-    "code_of_lock": _is_code_of_lock,
-    "id": _is_id,
-    "id_or_code": _is_id_or_code,
-    "number": _is_number,
-    "spaced": _has_spaces,
-    "spelled": _is_spelled,
-    "password": _is_password,
-    "quoted_secret": _is_quoted_secret,
-    "strong_password": _is_strong_password,
-    "unmistakable_password": _is_unmistakable_password,
-    "wifi_password": _is_wifi_password,
-}
-
 _OF_WORDS = (_always, _is_quoted_secret, _is_spelled)  # the tests that a value of letters can pass
-TOLD_SECRETS: tuple[ToldSecret, ...] = tuple(
-    ToldSecret(
-        rule["kind"],
-        tuple(rule["labels"].split("|")),
-        re.compile(rule["pattern"], re.IGNORECASE),
-        _TESTS[rule["test"]],
-        rule.get("household", False),
-        rule.get("distance", MAX_DISTANCE),
-        rule.get("looks_back", False),
-        rule.get("crosses", False),
-    )
-    for rule in load_rules("told_secrets.yaml")
-)
-
+TOLD_SECRETS = load_secret_rules("told_secrets.yaml", globals())
 _USES = index_labels([rule.labels for rule in TOLD_SECRETS])
