@@ -118,12 +118,12 @@ def prepare_text(text: str) -> SearchedText:
 def _read(text: str) -> Iterator[tuple[str, Words]]:
     """Yield the readings of a text, each with the name of its view."""
     lines = list(map(read_tokens, text.splitlines()))
-    tokens = list(chain.from_iterable(lines))
-    marks, short = "".join(one.marks for one in tokens), " ".join(one.short for one in tokens)
+    columns = dict(zip(TokenReading._fields, zip(*chain.from_iterable(lines), strict=True), strict=False))
+    marks, short, spelled = ("".join(columns.get(name, ())) for name in ("marks", "short", "spelled"))
     for name, field in _FIELDS if text.isascii() else (*_FIELDS, *_ACCENTED):
-        yield name, _join(tokens, field)
-    yield "spelled", tuple("".join(one.spelled for one in tokens).split())
-    yield from (("runs", tuple(run.split())) for run in short.split("\n") if run.count(" ") > _MIN_PIECES)
+        yield name, tuple(chain.from_iterable(columns.get(field, ())))
+    yield "spelled", tuple(spelled.split())
+    yield from (("runs", tuple(run.split())) for run in short.split("\n") if run.count(" ") >= _MIN_PIECES)
     for name, mark in _OF_LINES:
         if mark in marks:
             marked = (line for line in lines if any(mark in one.marks for one in line))

@@ -117,7 +117,7 @@ def _read_token(token: str) -> TokenReading:
     bare_words = split_folded(_STRETCHED.sub(r"\1", remove_symbols(token.translate(_EMOJI_LETTERS).lower())))
     stems, bare = to_stems(words), to_stems(bare_words)
     spelled = "".join(word[0] if len(word) == 1 or word in _SPELLING_WORDS else " " for word in words)
-    short = folded if len(folded) <= _MAX_SHORT_LETTERS and folded.isalpha() else "\n"
+    short = f" {folded}" if len(folded) <= _MAX_SHORT_LETTERS and folded.isalpha() else "\n"
     marks = "g" * len(_GAME_SYLLABLE.findall(remove_accents("".join(bare_words))))
     leet = bare if folded.isalpha() and "l" not in folded else to_stems(read_leet(folded).split())
     masked = tuple(map(remove_vowels, bare_words))
