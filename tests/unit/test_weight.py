@@ -11,9 +11,9 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 113_350,
+    "lines of newton": 113_290,
     "modules of newton": 618,
-    "classes that only carry data": 849,
+    "classes that only carry data": 847,
     "lines of tests": 82_250,
     "lines of docs": 7_600,
 }
