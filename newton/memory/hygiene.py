@@ -108,7 +108,7 @@ def find_labelled_secrets(text: str) -> list[str]:
     lowered = text.replace("İ", "I").lower()  # of the same length
     labels = find_labels(text, lowered, _SECRET_LABELS)
     spans = (*find_told_secrets(text, lowered, labels), *find_labelled_values(text, lowered, labels))
-    return [text[one.start : one.end] for one in spans]
+    return list(dict.fromkeys(text[one.start : one.end] for one in spans))
 
 
 def has_secret(text: str) -> bool:
