@@ -64,6 +64,7 @@ def test_another_value_begins_as_the_known_one() -> None:
         ("My landlord told me to always pay at once.", "Always pay at once."),
         ("Should you always pay at once?", "Always pay at once."),
         ("Pay at once.", "Pay at once and tip generously."),
+        ("Pay at once only after you have called me.", "Pay at once."),
     ],
 )
 def test_a_rule_has_no_words_of_others_and_none_that_nobody_said(line: str, rule: str) -> None:

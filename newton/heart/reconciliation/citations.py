@@ -111,7 +111,7 @@ def supports_change(line: str, text: str, known: Sequence[str], *, user_names: S
     """Return whether a message may be what a model takes for a change of known statements: an end without a text.
 
     This is for a model that has read nothing but the message. A clause has all new words of the text, and its name. It
-    is no question, doubt or report, and does not say the statement that it is to end.
+    is no question, doubt or report, has no limit that the text lacks, and does not say the statement that it is to end.
 
     >>> known = ["Ana lives in Graz."]
     >>> lines = ("Ana moved to Linz.", "They say that Ana lives in Linz.", "My uncle lives in Linz, and Ana visits.")
@@ -124,7 +124,10 @@ def supports_change(line: str, text: str, known: Sequence[str], *, user_names: S
         code = detect_language(sentence)
         request = _pattern("request", code).match(sentence)
         plain = sentence[request.end() :] if request else sentence
+        limits = {one[0].casefold() for one in _pattern("limit", code).finditer(plain)}
         if _pattern("doubt", code).search(plain) or (asks(sentence, code) and not request):
+            continue
+        if text and not limits <= {*text.casefold().split()}:  # "delete it only after asking me"
             continue
         clauses = _CLAUSE.split(sentence)
         if not text and not any(says_statement(part, one, user_names=user_names) for part in clauses for one in known):
