@@ -70,6 +70,7 @@ EVENT_TYPES: Mapping[str, str] = {
     "model.recovered": "a call of a model in the background succeeds, after one that failed",
     "permission.allowed": "a person, or the trust in its server, permits calls of a tool",
     "permission.denied": "a person prohibits calls of a tool",
+    "permission.used": "a call uses up the permission that a person gave for it",
     "permission.revoked": "a person revokes a permission or a prohibition",
     "procedure.added": "a person adds a skill, or a new version of one",
     "procedure.approved": "a person approves a proposed procedure",

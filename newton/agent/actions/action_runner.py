@@ -17,7 +17,7 @@ from newton.agent.actions.external_tools import (
     ExternalTool,
     ExternalToolSource,
 )
-from newton.agent.actions.outbound_guard import OutboundGuard, limit_to_call
+from newton.agent.actions.outbound_guard import REPEATED, OutboundGuard, limit_to_call
 from newton.agent.actions.permissions import PermissionService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.turn_status import ProgressCallback, TurnStatus
@@ -195,9 +195,11 @@ class ActionRunner:
         problem = await self.guard.find_call_problem(tool, values)
         if judgement == "allowed" and not problem:
             return "read" if tool.runs_freely else "always"
-        this_call = limit_to_call(tool, values)
-        if await self.permissions.judge(this_call, session_id=self.session_id) == "allowed":
+        this_call, repeated = limit_to_call(tool, values), limit_to_call(tool, values, ending=REPEATED)
+        if await self.permissions.judge(repeated, session_id=self.session_id) == "allowed":
             return "always"
+        if await self.permissions.use_up(this_call):
+            return "once"
         changed = "Its description, its schema or its server has changed since it was allowed."
         reasons = [f"Held back, because {problem}."] if problem else []
         reasons += [tool.change or changed] if judgement == "changed" else []
@@ -211,7 +213,7 @@ class ActionRunner:
             warnings=warnings,
         )
         answer = await self.guard.approve(request)
-        target = this_call if judgement == "allowed" and answer != "never" else tool
+        target = repeated if judgement == "allowed" and answer != "never" else tool
         if await self.permissions.store_answer(target, answer, session_id=self.session_id):
             return cast("PermissionBasis", answer)
         hint = "Do not repeat the call. Ask the person what to do instead."

@@ -29,6 +29,7 @@ SQL = load("newton.agent.actions", "outbound_guard.sql")
 LINK_SERVER = "@links"  # in place of a server in permissions of links; no server can have this name
 EXACT_MARK = "#"  # before the hash of what a permission is limited to; no name of a tool or host has it
 EXACT_DIGITS = 16
+REPEATED = ":repeated"  # ends the name of a permission for a call that may be made again
 MAX_MEMORY_CHARS = 8_000  # of one memory that is compared
 MAX_TOKEN_CHARS = 200
 # The end of a text of which the rest has not arrived: it may be a token of Newton, or another one.
@@ -51,9 +52,12 @@ def create_link_permission(host: str) -> ExternalTool:
     )
 
 
-def limit_to_call(tool: ExternalTool, values: Mapping[str, object]) -> ExternalTool:
-    """Return what a permission is given to that holds for one call of a tool, with exactly these arguments."""
-    name = f"{tool.name}{EXACT_MARK}{_hash(json.dumps(values, sort_keys=True))}"
+def limit_to_call(tool: ExternalTool, values: Mapping[str, object], *, ending: str = "") -> ExternalTool:
+    """Return what a permission is given to that holds for a call of a tool with exactly these arguments.
+
+    It is used up by its first run; one with the ending REPEATED, which a person gave at a question, is not.
+    """
+    name = f"{tool.name}{EXACT_MARK}{_hash(json.dumps(values, sort_keys=True))}{ending}"
     return replace(tool, name=name, is_trusted=False)
 
 

@@ -141,6 +141,15 @@ class PermissionService:
                 pass
         return answer in ("once", "session", "always")
 
+    async def use_up(self, tool: ExternalTool) -> bool:
+        """Delete the permission of a person for one call; return False if there is none, or another call has used it."""
+        key = {"server": tool.server, "tool": tool.name, "fingerprint": tool.fingerprint}
+        async with self.scope.transaction() as tx:
+            row = await SQL["use_permission"].fetch_one(tx, agent_id=self.scope.agent_id, **key)
+            if row is not None:
+                self.scope.publish("permission.used", {"permission_id": str(row["permission_id"])})
+        return row is not None
+
     async def revoke(self, permission_ref: str) -> ToolPermission:
         """Delete a permission or prohibition, by its id, the end of its id, or `SERVER TOOL` if that has only one.
 

@@ -26,5 +26,10 @@ returning p.permission_id;
 -- name: delete_permission(agent_id, permission_id)
 delete from runtime.tool_permissions where agent_id = $1 and permission_id = $2 returning permission_id;
 
+-- name: use_permission(agent_id, server, tool, fingerprint)
+delete from runtime.tool_permissions
+where agent_id = $1 and server = $2 and tool = $3 and fingerprint = $4 and verdict = 'allow'
+returning permission_id;
+
 -- name: delete_session_permissions(agent_id, server, tool)
 delete from runtime.tool_permissions where agent_id = $1 and server = $2 and tool = $3 and session_id is not null;
