@@ -13,7 +13,7 @@ from newton.agent.actions.external_tools import ApprovalCallback, ApprovalReques
 from newton.agent.actions.link_text import TextLink, find_links, find_open_end, split_link
 from newton.agent.actions.outbound_rules import OutboundRules, PromptTexts
 from newton.agent.actions.permissions import PermissionService
-from newton.agent.actions.prompt_texts import MemoryText, collect_texts
+from newton.agent.actions.prompt_texts import MemoryText, collect_texts, list_passages
 from newton.agent.loop.prompt import PromptBuilder
 from newton.agent.scope import AgentScope
 from newton.cognition.session_context.service import SessionContext
@@ -208,7 +208,7 @@ class OutboundGuard:
 
     async def _read_texts(self, prompt: PromptBuilder) -> PromptTexts:
         key = {"agent_id": self.permissions.scope.agent_id, "session_id": self.session_id}
-        memory_ids = list(self.memory_ids)
+        memory_ids = [*self.memory_ids, *list_passages(prompt)]
         async with self.permissions.scope.transaction() as tx:
             rows = await SQL["list_memory_texts"].fetch_all(
                 tx, **key, memory_ids=memory_ids, max_chars=MAX_MEMORY_CHARS

@@ -1,10 +1,12 @@
 -- name: list_memory_texts(agent_id, memory_ids, session_id, max_chars)
 -- The memories that the parts of a session's prompt state, those of earlier inputs included.
-select m.kind, m.trust, m.quarantined, left(coalesce(m.full_text, m.summary), $4) as text,
+select m.kind, m.trust, m.quarantined, left(coalesce(m.full_text, m.summary), $4) as text, d.format,
     exists(
         select from heart.events as e where e.agent_id = $1 and e.memory_id = m.memory_id and e.type = 'error'
     ) as is_error
 from memory.memories as m
+left join heart.passages as p on p.agent_id = $1 and p.memory_id = m.memory_id
+left join heart.documents as d on d.agent_id = $1 and d.document_id = p.document_id
 where
     m.agent_id = $1
     and m.memory_id in (

@@ -142,7 +142,7 @@ class PermissionService:
         return answer in ("once", "session", "always")
 
     async def use_up(self, tool: ExternalTool) -> bool:
-        """Delete the permission of a person for one call; return False if there is none, or another call has used it."""
+        """Delete the permission of a person for one call; return False if there is none, or it is used up."""
         key = {"server": tool.server, "tool": tool.name, "fingerprint": tool.fingerprint}
         async with self.scope.transaction() as tx:
             row = await SQL["use_permission"].fetch_one(tx, agent_id=self.scope.agent_id, **key)

@@ -3,8 +3,10 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
+from uuid import UUID
 
 from newton.agent.actions.outbound_rules import PromptTexts, iter_strings
 from newton.agent.loop.chat_tools.tool_table import CHAT_TOOLS
@@ -16,6 +18,8 @@ from newton.providers.chat import ChatMessage, ToolCall, ToolDefinition
 from newton.text.pasted_text import MASK, mask_pasted_text
 
 MIN_ECHO_CHARS = 4
+# Of documents, those that people receive rather than write. Others, such as notes and tables, count as their own.
+RECEIVED_FORMATS: frozenset[str | None] = frozenset(("mail", "html", "pdf", "docx", "pptx", "log"))
 # The beginning of a line of memory that is not the person's word: an id or a heading, and whose word it is.
 _MARKED = re.compile(
     rf"- [^\n]{{0,80}}?(?:{'|'.join(map(re.escape, SOURCE_MARKS))})[,:]|- (?:[^\n]{{0,80}}: )?Assistant: "
@@ -25,7 +29,7 @@ _MARKED = re.compile(
 class MemoryText(NamedTuple):
     """A memory that a prompt states. `is_error` is True for the failure of a call, which may repeat its arguments.
 
-    So may a censor that was proposed after failures.
+    So may a censor that was proposed after failures. `format` is that of the document of a passage.
     """
 
     kind: Kind
@@ -33,11 +37,18 @@ class MemoryText(NamedTuple):
     quarantined: bool
     text: str
     is_error: bool = False
+    format: str | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Return whether the text is the person's: not that of others in a mail or a page that they stored."""
+        return self.trust in PERSON_TIERS and not self.quarantined and self.format not in RECEIVED_FORMATS
 
     @property
     def is_foreign(self) -> bool:
         is_others = self.quarantined or self.kind == "event" or self.trust in UNTRUSTED_TIERS
-        return is_others and not self.is_error and self.kind != "censor"
+        is_received = self.trust in PERSON_TIERS and self.format in RECEIVED_FORMATS
+        return (is_others or is_received) and not self.is_error and self.kind != "censor"
 
 
 def collect_texts(prompt: PromptBuilder, memories: Sequence[MemoryText], foreign_replies: Set[int]) -> PromptTexts:
@@ -49,14 +60,12 @@ def collect_texts(prompt: PromptBuilder, memories: Sequence[MemoryText], foreign
     blocks = [prompt.system, prompt.memory, *(item.memory.text for item in prompt.view if item.memory)]
     *inputs, asked = (*(item.text for item in prompt.view if item.is_input), *filter(None, [prompt.text])) or ("",)
     histories = [item.text for item in prompt.view if item.is_history]
-    results = _Results()
-    results.read(ChatMessage(item.role, item.text, item.calls, item.tool_call_id) for item in prompt.view)
-    results.read(one.message for one in prompt.tool_messages)
+    results = _Results.of(prompt)
     told = [one.text for one in memories if one.kind == "exchange" and one.trust in PERSON_TIERS]
     pasted = [text for text in (asked, *inputs, *told) if mask_pasted_text(text) != text]
     kept = [_Block.split(block) for block in blocks]
     replies = [item.text for item in prompt.view if item.role == "assistant" and item.first in foreign_replies]
-    own = [one for one in memories if one.trust in PERSON_TIERS and not one.quarantined]
+    own = [one for one in memories if one.is_own]
     theirs = [one for one in memories if one not in own]
     foreign = [one for one in theirs if one.is_foreign]
     definitions = [one for one in prompt.options.own_tools if one.name not in CHAT_TOOLS]
@@ -79,6 +88,11 @@ def collect_texts(prompt: PromptBuilder, memories: Sequence[MemoryText], foreign
         pasted=_find_pasted(asked),
         outputs=tuple(results.outputs),
     )
+
+
+def list_passages(prompt: PromptBuilder) -> Sequence[UUID]:
+    """Return the ids of the passages in results of Newton's tools, which do not say what their documents are."""
+    return _Results.of(prompt).passage_ids
 
 
 class _Block(NamedTuple):
@@ -123,6 +137,15 @@ class _Results:
     foreign: list[str] = field(default_factory=list[str])
     reported: list[str] = field(default_factory=list[str])
     outputs: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    passage_ids: list[UUID] = field(default_factory=list[UUID])
+
+    @classmethod
+    def of(cls, prompt: PromptBuilder) -> "_Results":
+        """Return the results of tools in a prompt."""
+        results = cls()
+        results.read(ChatMessage(item.role, item.text, item.calls, item.tool_call_id) for item in prompt.view)
+        results.read(one.message for one in prompt.tool_messages)
+        return results
 
     def read(self, messages: Iterable[ChatMessage]) -> None:
         """Add the results of tools among the messages."""
@@ -141,6 +164,10 @@ class _Results:
             return
         self.memory.append(text)
         for item in _iter_items(fields):
+            if item.get("kind") == "passage" and item["trust"] in PERSON_TIERS:
+                with suppress(ValueError):
+                    self.passage_ids.append(UUID(str(item.get("memory_id"))))
+                continue
             is_foreign = item["trust"] in UNTRUSTED_TIERS or item.get("kind") == "event"
             texts = self.foreign if is_foreign else self.reported if item["trust"] == "agent" else self.known
             texts.append(str(item.get("text", "")))

@@ -27,7 +27,7 @@ async def allow_tool(server: ServerName, tool: ToolName, *, agent: AgentOption =
 
     If its description, its schema or its server changes, the permission does not hold any more.
 
-    `TOOL#HASH` allows one call that was held back, once, and `@links HOST` links to a host; what was held back names them.
+    `TOOL#HASH` allows a call that was held back, once, and `@links HOST` links to a host; the note on it names them.
 
     Example: newton permissions allow files write_file
 
