@@ -161,7 +161,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(("name", "recalls"), zip(FILES, (True, False, True, False), strict=True))
+@pytest.mark.parametrize(("name", "recalls"), list(zip(FILES, (True, False, True, False), strict=True)))
 async def test_a_mail_or_page_that_a_person_stored_names_no_recipient_and_their_notes_do(
     mind: Mind, tmp_path: Path, name: str, recalls: bool
 ) -> None:

@@ -3,42 +3,59 @@
 An act does not follow the text of anybody but the person under a permission that was given before.
 """
 
+import posixpath
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from urllib.parse import unquote
 
 from newton.agent.actions.link_text import find_links, split_link
 from newton.agent.actions.outbound_rules import (
+    CHANNEL,
     EMAIL,
     HANDLE,
     NUMBER,
     OutboundRules,
     is_topic,
-    iter_strings,
+    iter_named_strings,
     split_tokens,
     stands_in,
 )
+from newton.text.languages import detect_language
 from newton.text.letters import fold
-from newton.text.sentences import split_sentences
+from newton.text.numerals import find_numbers
+from newton.text.sentences import STOP_WORDS, split_sentences
 from newton.text.stems import stem_word
+from newton.text.time_expressions import find_mentioned_times, remove_times
+from newton.text.words import split_words
 
 RUN_WORDS = 5  # of a content that repeats another text
 MAX_FIELD_WORDS = 15  # of a content that is named fields of what was read, such as a number and a title
 MAX_LIST_WORDS = 6  # of an argument in which "at" may stand for the sign of an address
 
+# Arguments that hold a text, and those that say how an act is done; others say to whom, where, when or how much.
+_TEXTS = split_words("body caption comment content description html message note query subject summary text title")
+_SETTINGS = split_words("base color format kind lang language level mode priority severity state status type unit")
+_PLACES = re.compile(r"attach|dir|file|folder|path", re.IGNORECASE)  # in the names of arguments that are files
+
 _PATH = re.compile(r"(?<![\w:/.])(?:~|\.{0,2}|[A-Za-z]:)?[\\/][^\s\"'<>|:*?]{3,400}|(?<![\w:/.@])[\w.-]+(?:/[\w.@-]+)+")
 _ID = re.compile(r"(?<![\w.@/-])(?=[\w-]*\d)(?=[\w-]*[^\W\d_])[\w-]{5,80}(?![\w@])|(?<![\w.,:/-])\d{6,30}(?![\w.,:/-])")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d:.+Z-]*)?")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:[\d:.+Z-]*)?")
+_FILE = re.compile(r"\.?[\w-]+(?:\.[\w-]+)*\.[^\W\d_]\w{0,9}|\.[^\W\d_][\w-]+")
+_NUMBER = re.compile(r"[-+€$£]? ?\d[\d.,' ]*(?: ?(?:[^\W\d_]{1,4}|[€$£%]))?")
+_LIST_MARK = re.compile(r"[;\n]|,(?!\d)|\s(?:and|und|y|et|e|en|и)\s")
+_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)  # any: whether a text names a time does not depend on it
 _AT = re.compile(r"\s?[(\[{]\s?(?:at|@)\s?[)\]}]\s?", re.IGNORECASE)
 _DOT = re.compile(r"\s?[(\[{]\s?(?:dot|\.)\s?[)\]}]\s?", re.IGNORECASE)
 _WORD_AT = re.compile(r"(?<=\w) at (?=(?:[\w-]+\.)+[^\W\d_]{2,24}\b)", re.IGNORECASE)
 _REPLY = re.compile(r"\b(?:reply|answer|respond|write back|antworte|beantworte|réponds|responde)\b", re.IGNORECASE)
 _FROM = re.compile(r"^[> \t]*(?:from|von|de): ([^\n]+)", re.IGNORECASE | re.MULTILINE)
 _FIELDS = re.compile(
-    r"\b(?:its|the|their|his|her) (?:number|id|title|name|subject|headline|status|date|price|deadline|version)s?\b",
+    r"\b(?:its|the|their|his|her)(?: [\w-]+)?"
+    r" (?:number|id|title|name|subject|headline|status|date|price|deadline|version)s?\b",
     re.IGNORECASE,
 )
 
@@ -55,17 +72,25 @@ class ActRules:
     def find_foreign_part(self, arguments: Mapping[str, object]) -> str | None:
         """Return which part of an act text of others gives, and no text of the person; None if there is none."""
         texts = self.rules.texts
-        values = list(iter_strings(arguments)) if texts.foreign or texts.reported else ()
-        for value in values:
-            if recipient := self._find_foreign_recipient(value):
+        named = list(iter_named_strings(arguments)) if texts.foreign or texts.reported else []
+        values = [value for _, value in named]
+        is_field = bool(_FIELDS.search(texts.asked)) and self._names_recipients(values)
+        for name, value in named:
+            is_asked = is_field and name in _TEXTS and _is_short(value)
+            recipient = self._find_foreign_recipient(value) or self._find_unnamed(name, value)
+            recipient = recipient or (None if is_asked else self._find_foreign_id(value))
+            if recipient:
                 origin = FROM_FOREIGN if stands_in(recipient, self._foreign_text) else FROM_NOBODY
                 return f"{recipient} {origin}"
         foreign = self._list_foreign(values)
-        is_field = _FIELDS.search(texts.asked) and self.rules.names_recipients(values)
         contents = (one for one in map(self._drop_names, values) if not (is_field and _is_short(one)))
         return (
             f"its content {FROM_FOREIGN}" if any(self._is_foreign_content(one, foreign) for one in contents) else None
         )
+
+    @cached_property
+    def _names(self) -> "PersonNames":
+        return PersonNames(self.rules.texts.asked, self.rules.trusted)
 
     @cached_property
     def _trusted_text(self) -> str:
@@ -82,10 +107,18 @@ class ActRules:
 
     @cached_property
     def _sender(self) -> str:
-        """Return the address of the pasted mail that the person asks to reply to; an empty text if there is none."""
+        """Return the address of the mail that the person asks to reply to, pasted or named; "" if there is none."""
         texts = self.rules.texts
-        match = _FROM.search(texts.pasted) if _REPLY.search(texts.asked) else None
-        return next(iter(EMAIL.findall(match[1])), "") if match else ""
+        if not _REPLY.search(texts.asked):
+            return ""
+        read = [text for argument, text in texts.outputs if stands_in(argument, fold(texts.asked))]
+        senders = [match[1] for text in (texts.pasted, *read) if (match := _FROM.search(text))]
+        return next(iter(EMAIL.findall(senders[0])), "") if len(senders) == 1 else ""
+
+    def _names_recipients(self, values: Sequence[str]) -> bool:
+        """Return whether a call has addresses, and the person or their memory names all of them."""
+        found = [one for value in values for form in (EMAIL, HANDLE, CHANNEL) for one in form.findall(value)]
+        return bool(found) and all(stands_in(one, self._trusted_text) for one in found)
 
     def _list_foreign(self, values: Sequence[str]) -> tuple[str, ...]:
         """Return the texts of others, without that of a file which the act writes and the person names."""
@@ -103,17 +136,56 @@ class ActRules:
             is_known = stands_in(one, self._trusted_text) or fold(one) == fold(self._sender)
             if not is_known and (is_unknown or stands_in(one, self._foreign_text)):
                 return one
-        for one in (*_PATH.findall(value), *_ID.findall(_DATE.sub(" ", value))):
-            name = re.split(r"[\\/]", one.rstrip("/\\"))[-1]
-            is_given = stands_in(one, self._trusted_text) or stands_in(name, self._trusted_text)
-            if not (is_given or self._describes(name)) and stands_in(one, self._foreign_text):
-                return one
         return None
 
-    def _describes(self, name: str) -> bool:
-        """Return whether all long words in the name of a file are in the message that the turn answers."""
-        words = {one for one in split_tokens(name.partition(".")[0]) if len(one) > 3 and one.isalpha()}
-        return bool(words) and "." in name and words <= self.rules.asked_words
+    def _find_foreign_id(self, value: str) -> str | None:
+        """Return a path or an id in an argument of an act that text of others gives, and no text of the person."""
+        for one in _PATH.findall(value):
+            if not self._names.has_path(one) and any(
+                stands_in(form, self._foreign_text) for form in (one, normalize_path(one))
+            ):
+                return one
+        ids = _ID.findall(_PATH.sub(" ", _DATE.sub(" ", value)))
+        is_foreign = (not stands_in(one, self._trusted_text) and stands_in(one, self._foreign_text) for one in ids)
+        return next((one for one, found in zip(ids, is_foreign, strict=True) if found), None)
+
+    def _find_unnamed(self, name: str, value: str) -> str | None:
+        """Return a name, a number, a time or a file in an argument that the person does not name.
+
+        It stands in text of others. A file may also stand nowhere, such as one whose name was put together.
+        """
+        if name in _TEXTS | _SETTINGS or not self.rules.texts.foreign:
+            return None
+        parts = [one.strip() for one in _LIST_MARK.split(_DATE.sub(" ", value))]
+        if any(len(split_tokens(one)) >= RUN_WORDS for one in parts):
+            parts = []  # a text
+        for part in parts:
+            if not part or EMAIL.search(part) or HANDLE.search(part) or find_links(part):
+                continue  # an address
+            is_path = bool(_PATH.fullmatch(part)) and re.search(r"[^\W\d_]", part) is not None
+            is_file = is_path or bool(_PLACES.search(name) and _FILE.fullmatch(part))
+            if is_file and not self._names.has_path(part, is_new=not stands_in(part, self._read_text)):
+                return part
+            if not is_file and self._is_given(part) and not self._names.has_name(part, name):
+                return part
+        return None
+
+    @cached_property
+    def _read_text(self) -> str:
+        return fold("\n".join(self.rules.texts.foreign))
+
+    @cached_property
+    def _read_numbers(self) -> frozenset[str]:
+        return _list_numbers(self.rules.texts.foreign)
+
+    def _is_given(self, part: str) -> bool:
+        """Return whether text of tools or the web has a short value, however its words are joined."""
+        if _NUMBER.fullmatch(part):
+            return not self._read_numbers.isdisjoint(_list_numbers([part]))
+        if _is_time(part) and not self._names.has_time:
+            return False  # the time of what the person asks for
+        words = r"[\s_.@-]?".join(map(re.escape, re.findall(r"[^\s_.@#-]+", fold(part))))
+        return bool(words) and re.search(rf"(?<!\w){words}(?!\w)", self._read_text) is not None
 
     def _is_foreign_content(self, value: str, foreign: Sequence[str]) -> bool:
         """Return whether a text repeats text of others, word by word or most words of one sentence."""
@@ -138,6 +210,97 @@ class ActRules:
         for pattern in (_DATE, EMAIL, HANDLE, _PATH, _ID, NUMBER):
             text = pattern.sub(" ", text)
         return text.strip()
+
+
+@dataclass(frozen=True)
+class PersonNames:
+    """The names that the person gives in the message that the turn answers, and in all texts that are theirs."""
+
+    asked: str
+    trusted: Sequence[str]
+
+    def has_name(self, part: str, argument: str) -> bool:
+        """Return whether a short value is named: a number, words, or one word that does not describe another word.
+
+        >>> names = PersonNames("", ["Tell #team that it is no random news."])
+        >>> [names.has_name(part, "channel") for part in ("team", "random", "team-x")]
+        [True, False, False]
+        """
+        if _NUMBER.fullmatch(part):
+            return not self._numbers.isdisjoint(_list_numbers([part]))
+        words = split_tokens(fold(part))
+        if len(words) > 1:
+            return all(one in self._words for one in words)
+        following = re.findall(rf"(?<!\w){re.escape(''.join(words))}(?!\w)[\"'”»]?(?: (\w+))?", self._text)
+        return any(not one or one in STOP_WORDS or len(one) <= 3 or one in fold(argument) for one in following)
+
+    def has_path(self, path: str, *, is_new: bool = False) -> bool:
+        """Return whether a file is named, or described by words of the message.
+
+        A new file, which no text names, may also be in a folder that the person names.
+
+        >>> names = PersonNames("", ["Fix the typos in notes.txt."])
+        >>> [names.has_path(one) for one in ("notes.txt", "./notes.txt", "notes.txt/../.bashrc", "notes.txt.sh")]
+        [True, True, False, False]
+        """
+        path = normalize_path(path)
+        name = path.rpartition("/")[2]
+        for one in self._files:
+            if f"/{path}".endswith(f"/{one.lstrip('~/')}") or f"/{one}".endswith(f"/{path}"):
+                return True
+            if is_new and "/" in one and path.startswith(f"{one}/"):
+                return True
+        words = {stem_word(one) for one in split_tokens(name.partition(".")[0]) if len(one) > 3 and one.isalpha()}
+        known = {stem_word(one) for one in split_tokens(_FILE.sub(" ", fold(self.asked)))}
+        is_described = bool(words & known) if is_new and "/" not in path else bool(words) and words <= known
+        return is_described and "." in name.lstrip(".")
+
+    @cached_property
+    def has_time(self) -> bool:
+        return bool(find_mentioned_times(_drop_links(self.asked), moment=_MOMENT))
+
+    @cached_property
+    def _text(self) -> str:
+        return fold("\n".join(map(_drop_links, self.trusted)))
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(split_tokens(self._text))
+
+    @cached_property
+    def _numbers(self) -> frozenset[str]:
+        return _list_numbers(self.trusted)
+
+    @cached_property
+    def _files(self) -> frozenset[str]:
+        words = (word.strip(",;:!?\"'()[]<>`").rstrip(".") for word in self._text.split())
+        return frozenset(normalize_path(word) for word in words if re.search(r"[./\\].*\w", word))
+
+
+def normalize_path(path: str) -> str:
+    r"""Return a path in lower case, with slashes and without parts that lead back.
+
+    >>> normalize_path(r"notes.txt\..\.bashrc"), normalize_path("//home/Ana/./x.md")
+    ('.bashrc', '/home/ana/x.md')
+    """
+    return posixpath.normpath(re.sub(r"[\\/]+", "/", fold(path)))
+
+
+def _drop_links(text: str) -> str:
+    for link in reversed(find_links(text)):
+        text = f"{text[: link.start]} {text[link.end :]}"
+    return text
+
+
+def _list_numbers(texts: Iterable[str]) -> frozenset[str]:
+    """Return the numbers of texts, in digits or words, without decimals that are zero."""
+    found = (one for text in texts for one in find_numbers(text, detect_language(text)))
+    return frozenset(re.sub(r"\.0{1,2}$", "", form) for one in found for form in one.forms)
+
+
+def _is_time(part: str) -> bool:
+    ranges = find_mentioned_times(part, moment=_MOMENT)
+    return bool(ranges) and not re.search(r"[^\W\d_]{3,}", remove_times(part, ranges))
 
 
 def read_addresses(text: str) -> str:

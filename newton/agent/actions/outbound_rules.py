@@ -59,7 +59,7 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 EMAIL = re.compile(r"[\w.+-]{1,64}@(?:(?:[\w-]{1,63}\.)+[\w-]{2,24}|xn--[\w-]{2,60})")
 HANDLE = re.compile(r"(?<![\w.@/])@[\w.-]{2,40}\b")
 NUMBER = re.compile(r"(?<![\w.-])(?:\+\d[\d ()/-]{6,18}\d|0\d(?:[ ()/-]?\d){7,13})(?![\w-])")
-_CHANNEL = re.compile(r"(?<![\w&/])#[^\W\d][\w-]{1,40}")
+CHANNEL = re.compile(r"(?<![\w&/])#[^\W\d][\w-]{1,40}")
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class OutboundRules:
     def names_recipients(self, values: Iterable[str]) -> bool:
         """Return whether a call has recipients, such as addresses and channels, and the message has them all."""
         asked = fold(self.texts.asked)
-        found = [one for value in values for form in (EMAIL, HANDLE, NUMBER, _CHANNEL) for one in form.findall(value)]
+        found = [one for value in values for form in (EMAIL, HANDLE, NUMBER, CHANNEL) for one in form.findall(value)]
         return bool(found) and all(stands_in(one, asked) for one in found)
 
     def find_argument_problem(self, arguments: Mapping[str, object]) -> str | None:
@@ -345,13 +345,18 @@ def _join_short(form: str) -> Iterator[str]:
 
 def iter_strings(value: object) -> Iterator[str]:
     """Yield the strings of a JSON value, and its numbers as strings."""
+    return (text for _, text in iter_named_strings(value))
+
+
+def iter_named_strings(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the strings of a JSON value, and its numbers as strings, each with the name of its field in lower case."""
     if isinstance(value, str):
-        yield value
+        yield name, value
     elif isinstance(value, Mapping):
-        for one in cast("Mapping[str, object]", value).values():
-            yield from iter_strings(one)
+        for key, one in cast("Mapping[str, object]", value).items():
+            yield from iter_named_strings(one, key.casefold())
     elif isinstance(value, list):
         for one in cast("list[object]", value):
-            yield from iter_strings(one)
+            yield from iter_named_strings(one, name)
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield json.dumps(value)
+        yield name, json.dumps(value)
