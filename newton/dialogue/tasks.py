@@ -24,6 +24,7 @@ from newton.memory import store
 from newton.memory.hygiene import clean_text
 from newton.memory.memory import Outcome, TokenCounter, WriteContext
 from newton.memory.representations import one_line
+from newton.memory.source_marks import describe_source, find_foreign
 
 SQL = load("newton.dialogue", "tasks.sql")
 
@@ -135,7 +136,8 @@ async def push(
     The steps are a plan: subtasks whose work begins later; `advance_plan` starts the first one. `instead_of` is a
     failed task that it replaces. Raises InputError if the stack has MAX_DEPTH tasks, and for too few or too many steps.
     """
-    goal, steps = _validate_text(goal, "goal", MAX_GOAL_CHARS), _validate_steps(steps)
+    goal = _mark(_validate_text(goal, "goal", MAX_GOAL_CHARS), ctx)
+    steps = [_mark(step, ctx) for step in _validate_steps(steps)]
     tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
     parent = tree.current
     if parent and parent.depth + 1 + bool(steps) >= MAX_DEPTH:
@@ -323,7 +325,7 @@ async def _lock_and_load(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> Task
 async def _apply_event(
     tx: Tx, task: Task, event: TaskEvent, text: str | None, *, session_id: UUID, ctx: WriteContext
 ) -> Task:
-    after = task.status_after(event)
+    after, text = task.status_after(event), text and _mark(text, ctx)
     position = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=session_id)
     key = {"agent_id": ctx.agent_id, "session_id": session_id, "task_id": task.task_id}
     change = {"event": event, "from_status": task.status, "to_status": after, "text": text, "position": position}
@@ -348,6 +350,12 @@ def _to_entry(block: CompactionBlock, text: str, *, now: datetime, count_tokens:
         model=None,
         made_at=now,
     )
+
+
+def _mark(text: str, ctx: WriteContext) -> str:
+    """Return a text with its source before it if whoever wrote it had read text of a tool or the web."""
+    foreign = find_foreign(ctx.trust, kind=None, quarantined=True)
+    return f"{describe_source(foreign, quarantined=True)}: {text}" if foreign and text else text
 
 
 def _validate_steps(steps: Sequence[str]) -> list[str]:
