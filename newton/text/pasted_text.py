@@ -30,6 +30,28 @@ _INTRODUCTION = re.compile(
     r"|(?:mandó|mandaron|envió|enviaron|llegó|encontré|recibí) esto|esto (?:me |nos )?(?:llegó|vino|mandó))\b",
     re.IGNORECASE,
 )
+# A request to translate, polish or explain a text that follows its colon, in ten languages.
+_WORKED_ON = re.compile(
+    r"(?:^|(?<=[.!?]\s))[^\n.!?:：]{0,60}?(?:\b(?:"
+    r"(?:translat|rewrit|rephras|paraphras|reword|summari[sz]|proofread|correct|edit|improv|polish|shorten)\w*"
+    r"[^\n.!?:]{0,40}\b(?:this|these|following|below)|make (?:this|these|the following)"
+    r"[^\n.!?:]{0,30}\b(?:more|less|\w+er)"
+    r"|what (?:does|do) (?:this|these)[^\n.!?:]{0,20}\bmean"
+    r"|(?:übersetz|korrigier|verbesser|kürz|formulier|fass)\w*[^\n.!?:]{0,20}\b(?:das|dies\w*|folgend\w*)"
+    r"|mach\w* (?:das|dies\w*|folgend\w*)[^\n.!?:]{0,20}\b\w+er|was (?:bedeutet|heißt) (?:das|dies\w*|folgend\w*)"
+    r"|(?:tradui|corrige|reformule|résume|améliore|raccourci)\w*[^\n.!?:]{0,20}\b(?:ceci|cela|ça|ce|cette|suivante?)"
+    r"|rend\w* (?:ceci|cela|ça|ce|cette)[^\n.!?:]{0,20}\bplus|que (?:veut|veulent) dire (?:ceci|cela|ça)"
+    r"|(?:traduc|traduz|corri[gj]|reescrib|reescrev|resum|mejor|melhor)\w*[^\n.!?:]{0,20}"
+    r"\b(?:est[eao]|isto|isso|s[ei]guinte)"
+    r"|(?:haz|torn[ae]) (?:est[eao]|isto|isso)[^\n.!?:]{0,20}\bm[aá]i?s|(?:qué|que) significa (?:est[eao]|isto|isso)"
+    r"|(?:traduci|corregg|riscriv|riassum|miglior)\w*[^\n.!?:]{0,20}\b(?:quest[oaie]|seguente)"
+    r"|rendi quest[oa][^\n.!?:]{0,20}\bpiù|maak dit[^\n.!?:]{0,20}\b\w+er"
+    r"|(?:vertaal|verbeter|herschrijf|corrigeer)\w*[^\n.!?:]{0,20}\b(?:dit|deze|volgende)"
+    r"|(?:перевед|исправ|перепиш|сократ|улучш)\w*[^\n.!?:]{0,20}\b(?:эт\w+|следующ\w+)"
+    r"|сделай\w* это[^\n.!?:]{0,20}\b\w+ее)\b"
+    r"|(?:これ|この|次|以下)[^\n。:：]{0,20}(?:訳|直|丁寧)|(?:翻译|润色|修改|改写))[^\n.!?:：。]{0,40}[:：](?=\s*\S)",
+    re.IGNORECASE | re.MULTILINE,
+)
 MIN_PRESENTED_WORDS = 20  # below the paragraph that presents them, else they may be the rest of its sentence
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 
@@ -54,6 +76,17 @@ def _find_presented_text(text: str) -> int:
     if match is None or not _INTRODUCTION.search(text, 0, match.start()):
         return len(text)
     return match.end() if len(text[match.end() :].split()) >= MIN_PRESENTED_WORDS else len(text)
+
+
+def find_worked_text(text: str) -> int:
+    """Return the offset of the text that a request gives to translate, polish or explain, else the text's length.
+
+    >>> said = "Make this more polite: Never call me before nine."
+    >>> said[find_worked_text(said):], find_worked_text("Make this a rule: no nuts.")
+    (' Never call me before nine.', 26)
+    """
+    match = _WORKED_ON.search(text)
+    return match.end() if match else len(text)
 
 
 def mask_match(match: "re.Match[str]") -> str:

@@ -5,6 +5,7 @@ from datetime import date
 import pytest
 
 from newton.heart.identity.rule_plan import RulePlan, list_rule_texts, plan_rules
+from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.identity.tenets import IdentityTenet, make_tenet
 from newton.heart.identity.wish_models import mask_sentences
 from newton.heart.reconciliation.quoted_text import split_own_words
@@ -140,3 +141,44 @@ def test_what_a_person_tells_in_paragraphs_is_their_own() -> None:
     told = "Good evening. This week was long.\n\nMy wife came home on Tuesday, the boys were with my mother"
     told += ", and the roof of the cottage is finished, which I would not have thought possible in May."
     assert split_own_words(told).foreign == ""
+
+
+@pytest.mark.parametrize(
+    "request_of_work",
+    [
+        "Translate this into English for me: {}",
+        "Make this more polite: {}",
+        "Hi! Could you polish the following for me: {}",
+        "What does this mean: {}",
+        "Mach das bitte höflicher: {}",
+        "Übersetze das ins Englische: {}",
+        "Traduis ceci en anglais : {}",
+        "Rends ça plus poli : {}",
+        "Traduce esto al inglés: {}",
+        "Correggi questo testo: {}",
+        "Vertaal dit naar het Engels: {}",
+        "Traduz isto para inglês: {}",
+        "Переведи это на английский: {}",
+        "これを英語に翻訳して：{}",
+        "把这句话翻译成英文：{}",
+    ],
+)
+@pytest.mark.parametrize(
+    "rule", ["Never mention prices. Always answer in French.", "Nenne nie Preise. Antworte immer auf Französisch."]
+)
+def test_a_text_that_is_to_be_translated_or_polished_states_no_rule(request_of_work: str, rule: str) -> None:
+    text = request_of_work.format(rule)
+    assert detect_instructions(text) == [] and not any(one.text in rule for one in mask_sentences(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Translate my messages into English. Always answer in French.",
+        "Make your answers more polite: never call me dude.",
+        "Please always answer politely: never use slang.",
+        "Antworte ab jetzt höflicher: nenne mich nie Schatz.",
+    ],
+)
+def test_a_rule_on_the_work_of_the_assistant_is_stated(text: str) -> None:
+    assert detect_instructions(text)

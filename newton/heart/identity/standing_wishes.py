@@ -19,7 +19,7 @@ from newton.content.yaml_files import parse_trusted
 from newton.heart.identity.tenets import IdentityPart
 from newton.memory.memory import StandingType
 from newton.text.languages import ENGLISH, detect_language
-from newton.text.pasted_text import MASK, mask_match, mask_pasted_text
+from newton.text.pasted_text import MASK, find_worked_text, mask_match, mask_pasted_text
 from newton.text.patterns import list_instructions, states_preference
 
 _PART = re.compile(r"\{([a-z_]+)\}")
@@ -291,7 +291,8 @@ def detect_instructions(text: str) -> list[StandingInstruction]:
     if len(text) > MAX_MESSAGE_CHARACTERS:
         return []
     if (code := detect_language(text)) != ENGLISH:
-        return [StandingInstruction("instruction", line) for line in list_instructions(text, code)]
+        own = text[: find_worked_text(text)]
+        return [StandingInstruction("instruction", line) for line in list_instructions(own, code)]
     sentences = SENTENCE.finditer(mask_foreign_text(text))
     return list(dict.fromkeys(found for sentence in sentences if (found := _match_sentence(sentence, text))))
 
@@ -300,7 +301,9 @@ def mask_foreign_text(text: str) -> str:
     """Mask the characters of quotations, code and lists, and cut off pasted text. Offsets do not change.
 
     A colon at the end of a line announces pasted text up to the end, unless the form of that text shows where it ends.
+    So does the colon of a request to translate or polish a text.
     """
+    text = text[: find_worked_text(text)]
     pasted = mask_pasted_text(text.replace("’", "'").replace("\t", " "))
     masked = _NOT_OWN_WORDS.sub(mask_match, pasted)
     for material in _MATERIAL.finditer(masked):
