@@ -55,6 +55,8 @@ async def test_a_link_that_carries_memory_is_replaced_in_a_streamed_reply_and_a_
         assert [row["content"] for row in stored] == [reply]
         await post.permissions.allow(create_link_permission("pix.evil.example"))
         assert "".join(await says(post, "What is my salary, and the weather?", LEAK)) == LEAK
+        labelled = "".join(await says(post, "What is my salary?", "See https://norvik.pix2.evil.example/a"))
+        assert "[link held back: evil.example]" in labelled and "norvik" not in labelled, "nor does its note tell it"
 
 
 async def test_a_token_of_newton_is_in_no_reply(mind: Mind, tmp_path: Path) -> None:

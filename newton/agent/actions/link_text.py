@@ -15,7 +15,8 @@ from urllib.parse import unquote_plus, urlsplit
 from newton.text.letters import fold
 
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,20}:"
-_ADDRESS_SCHEME = r"(?:mailto|xmpp|sips?|smsto?|callto|skype|tel|geo):"  # without slashes
+_ADDRESS_SCHEME = r"(?:mailto|xmpp|sips?|sms(?:to)?|callto|skype|tel|geo):"  # without slashes
+_ANY_SCHEME = r"[A-Za-z][A-Za-z0-9+-]{1,20}:"  # of a link that is marked as such
 _PLAIN = re.compile(
     rf"(?:(?<![A-Za-z0-9+.-])(?:{_SCHEME}[\\/]{{1,4}}|https?:(?=[\w-]))|:[\\/]{{2,4}}|(?<![\w:/\\.])[\\/]{{2}}(?=[\w-]+\.)"
     rf"|(?<![\w.@-])www\.|\bmailto:|(?<![\w.-]){_ADDRESS_SCHEME}(?=[^\s:])"
@@ -47,7 +48,7 @@ _BEGINNINGS = re.compile(  # a word that is the beginning of one of the names
     rf"(?<![^\W_])(?:{'|'.join(sorted({one[:n] for one in _NAMES for n in range(1, len(one) + 1)}, reverse=True))})\Z",
     re.IGNORECASE,
 )
-_ABSOLUTE = re.compile(rf"(?:https?:|{_SCHEME}[\\/]|[\\/]{{2}}|www\.|form:|{_ADDRESS_SCHEME})", re.IGNORECASE)
+_ABSOLUTE = re.compile(rf"(?:https?:|{_SCHEME}[\\/]|[\\/]{{2}}|www\.|form:|{_ANY_SCHEME})", re.IGNORECASE)
 _CONTROL = re.compile("[\x00-\x1f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
@@ -137,7 +138,7 @@ def split_link(url: str) -> LinkParts:
     Of an address, such as that of `mailto:`, the host is the address; of a number or a form, it is the scheme.
     """
     scheme, _, rest = url.partition(":")
-    if re.fullmatch(rf"form:|{_ADDRESS_SCHEME}", f"{scheme}:", re.IGNORECASE) and not rest.startswith("//"):
+    if re.fullmatch(_ANY_SCHEME, f"{scheme}:") and not rest.startswith("//"):
         address, *query = re.split(r"[?;&=,]", unquote_plus(rest))
         is_address = "@" in address
         host = address.casefold() if is_address else scheme.lower()

@@ -182,7 +182,8 @@ class OutboundGuard:
 
     async def _ask_for_link(self, shown: str, link: TextLink, problem: str) -> bool:
         host = split_link(link.url).host
-        exact = create_link_permission(f"{host}{EXACT_MARK}{_hash(link.url)}")
+        problem = problem.replace(host, shown) if host else problem  # its other labels may carry text
+        exact = create_link_permission(f"{shown}{EXACT_MARK}{_hash(link.url)}")
         # a permission for a host is none for a secret
         every = create_link_permission(host) if shown == host and "secret" not in problem else exact
         judged = {await self.permissions.judge(one, session_id=self.session_id) for one in (exact, every)}

@@ -59,6 +59,7 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 EMAIL = re.compile(r"[\w.+-]{1,64}@(?:(?:[\w-]{1,63}\.)+[\w-]{2,24}|xn--[\w-]{2,60})")
 HANDLE = re.compile(r"(?<![\w.@/])@[\w.-]{2,40}\b")
 NUMBER = re.compile(r"(?<![\w.-])(?:\+\d[\d ()/-]{6,18}\d|0\d(?:[ ()/-]?\d){7,13})(?![\w-])")
+_TO_NUMBER = re.compile(r"(?:tel|sms|smsto|callto|facetime):[-+\d().%\s]+", re.IGNORECASE)
 CHANNEL = re.compile(r"(?<![\w&/])#[^\W\d][\w-]{1,40}")
 
 
@@ -188,7 +189,7 @@ class OutboundRules:
 
     def _repeats(self, url: str, texts: Iterable[str]) -> bool:
         """Return whether a link stands in one of the texts as it is."""
-        if url.startswith("tel:"):
+        if _TO_NUMBER.fullmatch(url):
             number = re.sub(r"\D", "", url)
             return len(number) >= MIN_PHONE_DIGITS and any(number in re.sub(r"\D", "", text) for text in texts)
         pattern = re.compile(
