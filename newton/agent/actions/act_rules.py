@@ -24,6 +24,7 @@ from newton.agent.actions.outbound_rules import (
     split_tokens,
     stands_in,
 )
+from newton.heart.reconciliation.citations import drop_distrusted
 from newton.text.languages import detect_language
 from newton.text.letters import fold
 from newton.text.numerals import find_numbers
@@ -94,7 +95,7 @@ class ActRules:
 
     @cached_property
     def _trusted_text(self) -> str:
-        text = "\n".join(self.rules.trusted)
+        text = "\n".join(map(drop_distrusted, self.rules.trusted))
         return fold(f"{text}\n{read_addresses(text)}")
 
     @cached_property
