@@ -1,11 +1,12 @@
 """Numbers of a text, in digits or in words of its language, and English numbers, dates and times of day. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import product
 from typing import NamedTuple
 
-from newton.text.languages import ENGLISH, load_language
+from newton.text.languages import ENGLISH, LANGUAGES, load_language
 from newton.text.stems import LETTERS
 
 _UNITS = (
@@ -178,7 +179,7 @@ def _is_month(words: list[WordToken], position: int) -> bool:
 
 
 MAX_CHARACTERS = 8_000  # of a text that are read
-MAX_WORD_LETTERS = 40
+MAX_WORD_LETTERS, MAX_OVERLAP = 40, 200
 HALF, QUARTER = "half", "quarter"
 
 _CARDINALS = (*range(21), *range(30, 100, 10), 100, 1_000, 1_000_000)
@@ -190,6 +191,8 @@ _DIGITS = re.compile(
     r"|(?P<grouped>\d{1,3}(?:(?P<mark>[ \u00a0\u202f'’.,])\d{3})(?:(?P=mark)\d{3})*(?!\d))(?:[.,](?P<rest>\d+))?"
     r"|(?P<plain>\d+(?:[.,]\d+)*)"
 )
+_LIST_MARK = re.compile(r"^[ \t]*\d{1,2}[.)](?=\s)", re.MULTILINE)
+_OTHER_BASE = re.compile(r"\b(?:0[xX][0-9a-fA-F]{2,12}|[01]{8,40})\b")
 _THOUSANDS = re.compile(r" ?k(?:m\b)?", re.IGNORECASE)
 _ORDINAL_ENDING = re.compile(r"ste[nrms]?$")
 _COMPOUNDING = frozenset({"de", "nl", "it", "es"})  # languages that write numbers in one word
@@ -224,6 +227,42 @@ def find_numbers(text: str, code: str) -> list[NumberMention]:
     for language in dict.fromkeys((code, ENGLISH)):
         found += _find_words(text, language)
     return sorted(found, key=lambda number: (number.start, number.end))
+
+
+def spells_number(text: str, numbers: Iterable[str], *, besides: str = "") -> bool:
+    """Return whether consecutive numbers of a text, in digits or in words of any language, are one of these numbers.
+
+    Marks of lists do not count, nor numbers all of which another text has too.
+
+    >>> texts = ("Chapter 44, verse 71.", "four four seven one", "vierundvierzig einundsiebzig", "٤٤٧١", "0x1177", "44")
+    >>> [spells_number(text, ["4471"]) for text in texts]
+    [True, True, True, True, True, False]
+    """
+    plain = _LIST_MARK.sub("", "".join(str(int(one)) if one.isdecimal() else one for one in text))
+    plain = _OTHER_BASE.sub(lambda found: f" {int(found[0], 16 if found[0][1] in 'xX' else 2)} ", plain)
+    for piece, code in product(cut_pieces(plain), LANGUAGES):
+        found = find_numbers(piece, code)
+        known = frozenset[str]().union(*(one.forms for one in find_numbers(besides, code)))
+        parts = [one.forms | {re.sub(r"\D", "", piece[one.start : one.end])} for one in found]
+        for number, start in product(numbers, range(len(parts))):
+            end = start + _count_parts(parts[start:], number)
+            if end > start and any(known.isdisjoint(one.forms) for one in found[start:end]):
+                return True
+    return False
+
+
+def cut_pieces(text: str) -> Iterator[str]:
+    """Yield the pieces of a text whose numbers are read; they overlap."""
+    return (text[n : n + MAX_CHARACTERS] for n in range(0, max(len(text), 1), MAX_CHARACTERS - MAX_OVERLAP))
+
+
+def _count_parts(parts: Sequence[frozenset[str]], digits: str) -> int:
+    """Return how many numbers at the beginning are together these digits; 0 if none are."""
+    for form in parts[0] if parts else ():
+        rest = digits.removeprefix(form)
+        if form and digits.startswith(form) and (not rest or (count := _count_parts(parts[1:], rest))):
+            return 1 + (count if rest else 0)
+    return 0
 
 
 def _find_digits(text: str) -> Iterator[NumberMention]:

@@ -27,7 +27,7 @@ from newton.agent.actions.outbound_rules import (
 from newton.heart.reconciliation.citations import drop_distrusted
 from newton.text.languages import detect_language
 from newton.text.letters import fold
-from newton.text.numerals import find_numbers
+from newton.text.numerals import cut_pieces, find_numbers
 from newton.text.sentences import STOP_WORDS, split_sentences
 from newton.text.stems import stem_word
 from newton.text.time_expressions import find_mentioned_times, remove_times
@@ -295,7 +295,8 @@ def _drop_links(text: str) -> str:
 
 def _list_numbers(texts: Iterable[str]) -> frozenset[str]:
     """Return the numbers of texts, in digits or words, without decimals that are zero."""
-    found = (one for text in texts for one in find_numbers(text, detect_language(text)))
+    pieces = (piece for text in texts for piece in cut_pieces(text))
+    found = (one for piece in pieces for one in find_numbers(piece, detect_language(piece)))
     return frozenset(re.sub(r"\.0{1,2}$", "", form) for one in found for form in one.forms)
 
 

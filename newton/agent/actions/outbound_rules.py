@@ -23,6 +23,7 @@ from newton.agent.actions.link_text import (
 from newton.memory.hygiene import find_labelled_secrets, has_secret
 from newton.text.encoded_parts import list_decoded
 from newton.text.letters import fold
+from newton.text.numerals import spells_number
 from newton.text.sentences import STOP_WORDS
 from newton.text.stems import stem_word
 from newton.text.words import COMMON_WORDS, split_words
@@ -131,8 +132,12 @@ class OutboundRules:
         texts = (*values, " ".join(values), json.dumps(arguments, ensure_ascii=False))
         is_told = self.names_recipients(values)  # then the codes of the present message may go to them
         free = set(map(compact, find_labelled_secrets(self.texts.asked))) if is_told else set[str]()
-        if any(self._has_code_in_text(text, self._codes - free) or has_secret(text) for text in texts):
+        codes = self._codes - free
+        if any(self._has_code_in_text(text, codes) or has_secret(text) for text in texts):
             return "its arguments carry a secret or a code"
+        numbers = [code for code in codes if code.isdigit()]
+        if numbers and spells_number("\n".join(values), numbers, besides=self.texts.asked):
+            return "its arguments carry the numbers of a code"
         for link in (link for value in values for link in find_links(value)):
             if problem := self.find_link_problem(link.url):
                 return f"of the link to {split_link(link.url).host}: {problem}"
