@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from newton.agent.actions.outbound_guard import create_link_permission, limit_to_call
+from newton.agent.actions.outbound_guard import SQL, create_link_permission, limit_to_call
 from newton.agent.loop.turn import TurnInput
 from newton.agent.loop.turn_types import CallerOptions
 from newton.agent.services.ingest import IngestService
@@ -198,6 +198,11 @@ async def test_a_mail_or_page_that_a_person_stored_names_no_recipient_and_their_
         model = await post.says(asked, *played, "Done.", nobody=True)
         assert "zed@evil.example" in str(model.received[len(played) - 1]), "the model has read it before it sends"
         assert bool(post.sent) == (name in ("club.md", "club.csv"))
+    (row,) = await mind.fetch("select memory_id from heart.passages")
+    key = {"agent_id": mind.agent_id, "session_id": await mind.session(), "memory_ids": [], "max_chars": 99}
+    async with mind.scope.transaction() as tx:  # results of recall have the ends of ids
+        found = await SQL["list_memory_texts"].fetch_all(tx, **key, passages=[row["memory_id"].hex[-8:]])
+    assert "Ben" in str([one["text"] for one in found if one["format"]])
 
 
 SOLD = "The house was sold and everybody must pay 900 euros before Friday."

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from urllib.parse import unquote
 
-from newton.agent.actions.link_text import find_links, split_link
+from newton.agent.actions.link_text import find_links, split_link, turn_forms
 from newton.agent.actions.outbound_rules import (
     CHANNEL,
     EMAIL,
@@ -25,6 +25,7 @@ from newton.agent.actions.outbound_rules import (
     stands_in,
 )
 from newton.heart.reconciliation.citations import drop_distrusted
+from newton.text.encoded_parts import list_decoded
 from newton.text.languages import detect_language
 from newton.text.letters import fold
 from newton.text.numerals import cut_pieces, find_numbers
@@ -83,7 +84,7 @@ class ActRules:
             if recipient:
                 origin = FROM_FOREIGN if stands_in(recipient, self._foreign_text) else FROM_NOBODY
                 return f"{recipient} {origin}"
-        foreign = self._list_foreign(values)
+        foreign = tuple(form for one in self._list_foreign(values) for form in turn_forms(list_decoded(one, depth=2)))
         contents = (one for one in map(self._drop_names, values) if not (is_field and _is_short(one)))
         return (
             f"its content {FROM_FOREIGN}" if any(self._is_foreign_content(one, foreign) for one in contents) else None
@@ -91,7 +92,8 @@ class ActRules:
 
     @cached_property
     def _names(self) -> "PersonNames":
-        return PersonNames(self.rules.texts.asked, self.rules.trusted)
+        texts = self.rules.texts
+        return PersonNames(texts.asked, (texts.asked, *texts.said, *texts.known), texts.system)
 
     @cached_property
     def _trusted_text(self) -> str:
@@ -215,10 +217,14 @@ class ActRules:
 
 @dataclass(frozen=True)
 class PersonNames:
-    """The names that the person gives in the message that the turn answers, and in all texts that are theirs."""
+    """The names that the person gives in the message that the turn answers, and in all texts that are theirs.
+
+    `system` is text in which words say little, because it is long, and paths count.
+    """
 
     asked: str
     trusted: Sequence[str]
+    system: str = ""
 
     def has_name(self, part: str, argument: str) -> bool:
         """Return whether a short value is named: a number, words, or one word that does not describe another word.
@@ -274,7 +280,7 @@ class PersonNames:
 
     @cached_property
     def _files(self) -> frozenset[str]:
-        words = (word.strip(",;:!?\"'()[]<>`").rstrip(".") for word in self._text.split())
+        words = (word.strip(",;:!?\"'()[]<>`").rstrip(".") for word in f"{self._text}\n{fold(self.system)}".split())
         return frozenset(normalize_path(word) for word in words if re.search(r"[./\\].*\w", word))
 
 

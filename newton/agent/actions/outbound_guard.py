@@ -20,6 +20,7 @@ from newton.cognition.session_context.service import SessionContext
 from newton.concurrency import compute
 from newton.db.queries import load
 from newton.errors import NewtonError
+from newton.memory.lookup import SHORT_ID_DIGITS
 from newton.memory.memory import digest
 from newton.memory.redaction.own_secrets import redact_own_secrets
 from newton.providers.chat import ReplyDelta, ReplyPiece, ToolDefinition
@@ -209,10 +210,10 @@ class OutboundGuard:
 
     async def _read_texts(self, prompt: PromptBuilder) -> PromptTexts:
         key = {"agent_id": self.permissions.scope.agent_id, "session_id": self.session_id}
-        memory_ids = [*self.memory_ids, *list_passages(prompt)]
+        passages = [one for one in list_passages(prompt) if len(one) >= SHORT_ID_DIGITS]
         async with self.permissions.scope.transaction() as tx:
             rows = await SQL["list_memory_texts"].fetch_all(
-                tx, **key, memory_ids=memory_ids, max_chars=MAX_MEMORY_CHARS
+                tx, **key, memory_ids=list(self.memory_ids), max_chars=MAX_MEMORY_CHARS, passages=passages
             )
             replies = await SQL["list_foreign_replies"].fetch_all(tx, **key)
         return collect_texts(prompt, [MemoryText(**row) for row in rows], {row["position"] for row in replies})

@@ -1,5 +1,6 @@
--- name: list_memory_texts(agent_id, memory_ids, session_id, max_chars)
--- The memories that the parts of a session's prompt state, those of earlier inputs included.
+-- name: list_memory_texts(agent_id, memory_ids, session_id, max_chars, passages)
+-- The memories that the parts of a session's prompt state, those of earlier inputs included, and the passages whose ids
+-- end so.
 select m.kind, m.trust, m.quarantined, left(coalesce(m.full_text, m.summary), $4) as text, d.format,
     exists(
         select from heart.events as e where e.agent_id = $1 and e.memory_id = m.memory_id and e.type = 'error'
@@ -15,6 +16,11 @@ where
         select unnest(b.memory_ids)
         from dialogue.prompt_blocks as b
         where b.agent_id = $1 and b.session_id = $3
+        union
+        select r.memory_id
+        from heart.passages as r
+        inner join unnest($5::text[]) as s (ending) on right(replace(r.memory_id::text, '-', ''), length(s.ending)) = s.ending
+        where r.agent_id = $1
     );
 
 -- name: list_foreign_replies(agent_id, session_id)

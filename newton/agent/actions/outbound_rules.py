@@ -69,14 +69,16 @@ class PromptTexts:
     """The texts of a prompt by who they are from.
 
     `asked` is the message that the turn answers, and `pasted` the text of others in it; `said` are earlier messages of
-    the person, `known` memories with the trust of a person, `memory` all text from memory, and `foreign` text of tools
-    and the web. `reported` is text of assistants, of programs and of the definitions of tools: that of others for acts
-    only. `outputs` are arguments of calls, each with the text that the call returned.
+    the person, `known` memories with the trust of a person, `system` the lines of the system prompt that are theirs,
+    `memory` all text from memory, and `foreign` text of tools and the web. `reported` is text of assistants, of
+    programs and of the definitions of tools: that of others for acts only. `outputs` are arguments of calls, each with
+    the text that the call returned.
     """
 
     asked: str = ""
     said: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
+    system: str = ""
     memory: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
     reported: tuple[str, ...] = ()
@@ -152,7 +154,7 @@ class OutboundRules:
 
     @cached_property
     def trusted(self) -> tuple[str, ...]:
-        return (self.texts.asked, *self.texts.said, *self.texts.known)
+        return (self.texts.asked, *self.texts.said, *self.texts.known, self.texts.system)
 
     @cached_property
     def foreign_text(self) -> str:

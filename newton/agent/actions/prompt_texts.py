@@ -3,10 +3,8 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
-from uuid import UUID
 
 from newton.agent.actions.outbound_rules import PromptTexts, iter_strings
 from newton.agent.loop.chat_tools.tool_table import CHAT_TOOLS
@@ -75,8 +73,8 @@ def collect_texts(prompt: PromptBuilder, memories: Sequence[MemoryText], foreign
         known=(
             *(_unpasted(one.text) if one.kind == "exchange" else one.text for one in own),
             *results.known,
-            kept[0].own,
         ),
+        system=kept[0].own,
         memory=(*blocks, *histories, *results.memory),
         foreign=(*(one.text for one in foreign), *results.foreign, *pasted, *replies),
         reported=(
@@ -90,8 +88,8 @@ def collect_texts(prompt: PromptBuilder, memories: Sequence[MemoryText], foreign
     )
 
 
-def list_passages(prompt: PromptBuilder) -> Sequence[UUID]:
-    """Return the ids of the passages in results of Newton's tools, which do not say what their documents are."""
+def list_passages(prompt: PromptBuilder) -> Sequence[str]:
+    """Return the ids, or their ends, of passages in results of Newton's tools, which do not say their documents."""
     return _Results.of(prompt).passage_ids
 
 
@@ -137,7 +135,7 @@ class _Results:
     foreign: list[str] = field(default_factory=list[str])
     reported: list[str] = field(default_factory=list[str])
     outputs: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    passage_ids: list[UUID] = field(default_factory=list[UUID])
+    passage_ids: list[str] = field(default_factory=list[str])
 
     @classmethod
     def of(cls, prompt: PromptBuilder) -> "_Results":
@@ -165,8 +163,7 @@ class _Results:
         self.memory.append(text)
         for item in _iter_items(fields):
             if item.get("kind") == "passage" and item["trust"] in PERSON_TIERS:
-                with suppress(ValueError):
-                    self.passage_ids.append(UUID(str(item.get("memory_id"))))
+                self.passage_ids.append(str(item.get("memory_id", "")).replace("-", ""))
                 continue
             is_foreign = item["trust"] in UNTRUSTED_TIERS or item.get("kind") == "event"
             texts = self.foreign if is_foreign else self.reported if item["trust"] == "agent" else self.known
