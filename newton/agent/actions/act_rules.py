@@ -24,7 +24,7 @@ from newton.agent.actions.outbound_rules import (
     split_tokens,
     stands_in,
 )
-from newton.heart.reconciliation.citations import drop_distrusted
+from newton.heart.reconciliation.citations import divide_by_trust
 from newton.text.encoded_parts import list_decoded
 from newton.text.languages import detect_language
 from newton.text.letters import fold
@@ -55,6 +55,7 @@ _DOT = re.compile(r"\s?[(\[{]\s?(?:dot|\.)\s?[)\]}]\s?", re.IGNORECASE)
 _WORD_AT = re.compile(r"(?<=\w) at (?=(?:[\w-]+\.)+[^\W\d_]{2,24}\b)", re.IGNORECASE)
 _REPLY = re.compile(r"\b(?:reply|answer|respond|write back|antworte|beantworte|réponds|responde)\b", re.IGNORECASE)
 _FROM = re.compile(r"^[> \t]*(?:from|von|de): ([^\n]+)", re.IGNORECASE | re.MULTILINE)
+_HEADER = re.compile(r"\s*(?:[\w-]+: [^\n]*\n){0,9}?(?:from|von|de): ([^\n]+)", re.IGNORECASE)
 _FIELDS = re.compile(
     r"\b(?:its|the|their|his|her)(?: [\w-]+)?"
     r" (?:number|id|title|name|subject|headline|status|date|price|deadline|version)s?\b",
@@ -74,7 +75,7 @@ class ActRules:
     def find_foreign_part(self, arguments: Mapping[str, object]) -> str | None:
         """Return which part of an act text of others gives, and no text of the person; None if there is none."""
         texts = self.rules.texts
-        named = list(iter_named_strings(arguments)) if texts.foreign or texts.reported else []
+        named = list(iter_named_strings(arguments)) if texts.foreign or texts.reported or self._divided[1] else []
         values = [value for _, value in named]
         is_field = bool(_FIELDS.search(texts.asked)) and self._names_recipients(values)
         for name, value in named:
@@ -96,13 +97,17 @@ class ActRules:
         return PersonNames(texts.asked, (texts.asked, *texts.said, *texts.known), texts.system)
 
     @cached_property
+    def _divided(self) -> tuple[str, str]:
+        return divide_by_trust("\n".join(self.rules.trusted))
+
+    @cached_property
     def _trusted_text(self) -> str:
-        text = "\n".join(map(drop_distrusted, self.rules.trusted))
+        text = self._divided[0]
         return fold(f"{text}\n{read_addresses(text)}")
 
     @cached_property
     def _foreign_text(self) -> str:
-        return fold("\n".join((*self.rules.texts.foreign, *self.rules.texts.reported)))
+        return fold("\n".join((*self.rules.texts.foreign, *self.rules.texts.reported, self._divided[1])))
 
     @cached_property
     def _own_words(self) -> list[str]:
@@ -110,12 +115,21 @@ class ActRules:
 
     @cached_property
     def _sender(self) -> str:
-        """Return the address of the mail that the person asks to reply to, pasted or named; "" if there is none."""
+        """Return the address of the mail that the person asks to reply to, pasted or named; "" if there is none.
+
+        A mail is named by its id and a name of its sender; a page is no mail.
+        """
         texts = self.rules.texts
         if not _REPLY.search(texts.asked):
             return ""
-        read = [text for argument, text in texts.outputs if stands_in(argument, fold(texts.asked))]
-        senders = [match[1] for text in (texts.pasted, *read) if (match := _FROM.search(text))]
+        asked = fold(texts.asked)
+        read = [text for argument, text in texts.outputs if stands_in(argument, asked) and not find_links(argument)]
+        named = [
+            match[1]
+            for match in map(_HEADER.match, read)
+            if match and any(len(one) > 2 and one in self.rules.asked_words for one in split_tokens(match[1]))
+        ]
+        senders = [*(match[1] for match in [_FROM.search(texts.pasted)] if match), *named]
         return next(iter(EMAIL.findall(senders[0])), "") if len(senders) == 1 else ""
 
     def _names_recipients(self, values: Sequence[str]) -> bool:

@@ -107,15 +107,16 @@ def gives_other_value(known: str, text: str, *, user_names: Sequence[str] = ()) 
     return detect_change(known, text, cosine=1.0).kind != "compatible"
 
 
-def drop_distrusted(text: str) -> str:
-    """Return a text without the sentences that doubt what they name, such as an address that may be a fake.
+def divide_by_trust(text: str) -> tuple[str, str]:
+    """Divide a text into sentences that vouch for what they name, and those that doubt it, such as a fake address.
 
-    >>> drop_distrusted("Mail a@x.example. They print b@x.example, surely a fake. Ist c@x.example Betrug?")
-    'Mail a@x.example.'
+    >>> divide_by_trust("Mail a@x.example. They print b@x.example, surely a fake.")
+    ('Mail a@x.example.', 'They print b@x.example, surely a fake.')
     """
-    sentences = (line for part in text.splitlines() for line in split_sentences(part))
+    sentences = [line for part in text.splitlines() for line in split_sentences(part)]
     patterns = [_pattern("distrust", code) for code in {**_load()["distrust"]}]  # the language of a short one is unsure
-    return "\n".join(one for one in sentences if not any(pattern.search(one) for pattern in patterns))
+    doubted = [one for one in sentences if any(pattern.search(one) for pattern in patterns)]
+    return "\n".join(one for one in sentences if one not in doubted), "\n".join(doubted)
 
 
 def supports_change(line: str, text: str, known: Sequence[str], *, user_names: Sequence[str] = ()) -> bool:
