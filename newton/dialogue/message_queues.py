@@ -21,6 +21,7 @@ from newton.memory.store import MemoryUpdate
 SQL = load("newton.dialogue", "message_queues.sql")
 
 MAX_MESSAGES = 200
+EARLIER_MESSAGES = 16  # read ones before those of an open session, which these may correct or continue
 RECENT_MEMORIES = 200  # whose sessions are read after a turn; a job reads the others
 
 
@@ -67,6 +68,7 @@ class EpisodeLines:
 class OpenLines:
     """The messages of an open session that no episode includes and that no facts were extracted from.
 
+    A few that were read precede them, marked as parsed.
     `parsed_position` is the position of the last message before them that was read.
     """
 
@@ -119,7 +121,7 @@ async def find_open(tx: Tx, *, agent_id: UUID, limit: int, only_recent: bool = F
             covered=SessionRange(row["session_id"], row["first_position"], row["last_position"]),
             parsed_position=row["parsed_position"],
             source=_describe_source(row["session"]),
-            messages=_select_trusted(await _load_messages(tx, agent_id, row)),
+            messages=_select_trusted(await _load_messages(tx, agent_id, row, before=EARLIER_MESSAGES)),
         )
         for row in rows
     ]
@@ -152,13 +154,15 @@ async def _load_lines(tx: Tx, agent_id: UUID, episode: Record) -> EpisodeLines:
     )
 
 
-async def _load_messages(tx: Tx, agent_id: UUID, episode: Record) -> list[Record]:
+async def _load_messages(tx: Tx, agent_id: UUID, episode: Record, *, before: int = 0) -> list[Record]:
+    """Return the messages of an episode, after up to `before` messages before it, which count as read."""
     if episode["session_id"] is None:
         return await SQL["get_episode_text"].fetch_all(tx, agent_id=agent_id, memory_id=episode["memory_id"])
     last = episode["last_position"]
     first = max(episode["first_position"], last - MAX_MESSAGES + 1)
-    span = {"session_id": episode["session_id"], "first": first, "last": last}
-    return await SQL["list_messages"].fetch_all(tx, agent_id=agent_id, **span)
+    span = {"session_id": episode["session_id"], "first": first - before, "last": last}
+    read_position = first - 1 if before else -1
+    return await SQL["list_messages"].fetch_all(tx, agent_id=agent_id, **span, read_position=read_position)
 
 
 def _describe_source(session: str | None) -> str:

@@ -12,11 +12,12 @@ where
 order by e.parsed_at nulls first, e.ended_at, e.memory_id
 limit $3;
 
--- name: list_messages(agent_id, session_id, first, last)
--- `is_parsed` marks messages whose statements were stored before. Those that a person asked not to keep are left out.
+-- name: list_messages(agent_id, session_id, first, last, read_position)
+-- `is_parsed` marks messages whose statements were stored before, and all up to the position `read_position`. Those that a
+-- person asked not to keep are left out.
 select
     m.role, m.name, m.content, m.said_at, x.memory_id, x.trust, x.origin,
-    m.position <= coalesce(w.parsed_position, -1) as is_parsed
+    m.position <= greatest(w.parsed_position, $5) as is_parsed
 from dialogue.messages as m
 left join dialogue.episode_watermarks as w on w.agent_id = $1 and w.session_id = m.session_id
 left join memory.memories as x

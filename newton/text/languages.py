@@ -58,8 +58,7 @@ class LanguageData:
 @cache
 def load_language(code: str) -> LanguageData:
     """Return the data of a language by its ISO 639-1 code, one of LANGUAGES."""
-    text = files("newton.text.data").joinpath(f"{code}.yaml").read_text(encoding="utf-8")
-    content: dict[str, Any] = yaml.load(text, Loader=_LOADER)
+    content = read_data(f"{code}.yaml")
     words = frozenset(content.pop("words").split())
     return LanguageData(words=words, **content)
 
@@ -70,8 +69,13 @@ def load_known_words() -> Mapping[str, Sequence[str]]:
 
     They are words of the example inputs of frames.
     """
-    text = files("newton.text.data").joinpath(KNOWN_WORDS).read_text(encoding="utf-8")
-    return {code: words.split() for code, words in yaml.load(text, Loader=_LOADER).items()}
+    return {code: words.split() for code, words in read_data(KNOWN_WORDS).items()}
+
+
+def read_data(name: str) -> dict[str, Any]:
+    """Return the content of a YAML file on languages."""
+    text = files("newton.text.data").joinpath(name).read_text(encoding="utf-8")
+    return yaml.load(text, Loader=_LOADER)
 
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where libyaml is installed

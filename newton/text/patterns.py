@@ -9,45 +9,61 @@ from newton.text.languages import LANGUAGES, load_language
 
 MAX_MESSAGE_CHARACTERS = 2_000  # a longer message is mostly pasted text
 MAX_SENTENCE_CHARACTERS = 300
+MIN_CONTENT_WORDS, MIN_CHARACTERS = 2, 6  # of a statement that matches no pattern, without and with spaces
 
-_SENTENCE = re.compile(r"[^\n.!?。！？]+(?:[.!?](?=[^\s])[^\n.!?。！？]*)*[.!?。！？]*")
+_SENTENCE = re.compile(
+    r"[^\n.!?。！？]+(?:(?:[.!?](?=[^\s])|(?:(?<=\b\d)|(?<=\b\d\d)|(?<=\b[DMS][rst])|(?<=\bProf))\.(?= \w))"
+    r"[^\n.!?。！？]*)*"
+    r"[.!?。！？]*"
+)
 _QUOTED = re.compile(r"[\"„“”«»「」『』‹›]|^\s*[>|]|```")
+_WORD = re.compile(r"\w{2,}|\d")
 _EDGES = " \t,;:–—-.!。！"
 
 
 class PatternStatement(NamedTuple):
-    """A statement in the first person that is worth remembering. `attribute` names what it states, such as "lives in".
+    """A statement that is worth remembering, from `start` to `end` of the message.
 
-    It is empty if it has no name.
+    `attribute` names what it states, such as "lives in". It is empty if it has no name.
     """
 
-    text: str
+    start: int
+    end: int
     attribute: str
 
 
 def find_statements(message: str, code: str) -> list[PatternStatement]:
-    """Return the statements of a message in the language `code` that match a pattern of facts, in order.
+    """Return the statements of a message in the language `code`, in order.
 
-    Questions, instructions and quotations are left out. What has ended has no attribute, so that it replaces no other
-    value.
+    Questions, instructions, quotations, and sentences with too few words of content are left out. What has ended has no
+    attribute, so that it replaces no other value.
 
     >>> find_statements("Hallo! Ich wohne in Bergen. Wo kann ich ein Rad kaufen?", "de")
-    [PatternStatement(text='Ich wohne in Bergen', attribute='lives in')]
+    [PatternStatement(start=7, end=26, attribute='lives in')]
     """
-    if len(message) > MAX_MESSAGE_CHARACTERS:
-        return []
-    found = [PatternStatement(text, attribute) for text, attribute in _iter_statements(message, code)]
-    return list(dict.fromkeys(found))
+    return [] if len(message) > MAX_MESSAGE_CHARACTERS else list(_iter_statements(message, code))
 
 
-def _iter_statements(message: str, code: str) -> Iterator[tuple[str, str]]:
-    for sentence in _SENTENCE.findall(message):
-        text = _strip_opening(sentence, code)
-        if not text or len(text) > MAX_SENTENCE_CHARACTERS or _is_question(sentence, text, code):
+def _iter_statements(message: str, code: str) -> Iterator[PatternStatement]:
+    for sentence in _SENTENCE.finditer(message):
+        text = _strip_opening(sentence[0], code)
+        if not text or len(text) > MAX_SENTENCE_CHARACTERS or _is_question(sentence[0], text, code):
             continue
-        attribute = None if _QUOTED.search(text) else find_attribute(text, code)
-        if attribute is not None and not find_instruction(text, code):
-            yield text[:1].upper() + text[1:], "" if has_ended(text, code) else attribute
+        if _QUOTED.search(text) or find_instruction(text, code) or question_patterns("standing", code).search(text):
+            continue
+        attribute = find_attribute(text, code)
+        if attribute is not None or _tells(text, code):
+            start = message.index(text, sentence.start())
+            yield PatternStatement(start, start + len(text), "" if has_ended(text, code) else attribute or "")
+
+
+def _tells(text: str, code: str) -> bool:
+    """Return whether a sentence has enough content to be remembered, by its words."""
+    data = load_language(code)
+    if not data.is_spaced:
+        return len(text) >= MIN_CHARACTERS and question_patterns("first_person", code).search(text) is not None
+    words = [word for word in _WORD.findall(text) if word.casefold() not in data.words]
+    return len(words) >= MIN_CONTENT_WORDS
 
 
 def find_attribute(text: str, code: str) -> str | None:

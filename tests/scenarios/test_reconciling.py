@@ -178,7 +178,7 @@ async def test_who_doubts_makes_it_unsettled_and_nothing_ends(mind: Mind) -> Non
 async def test_what_a_person_did_meanwhile_counts_more(mind: Mind, act: str) -> None:
     await told(mind, "I live in Graz.")
     mind.clock.advance(timedelta(days=1))
-    await told(mind, "We moved to Linz with the children.")
+    await told(mind, "Linz is home for us and the children.")
     known: UUID = await mind.fetchval("select memory_id from memory.memories where full_text = 'I live in Graz.'")
     curation = CurationService(scope=mind.scope)
     acts = {

@@ -38,7 +38,9 @@ async def test_a_correction_does_not_stay_beside_the_fact_that_it_corrects(mind:
     before = await facts(mind)
     mind.clock.advance(timedelta(days=1))
     await told(mind, "No no, the 22nd, Thursday.", "sis has moved to Graz with Bo.")
-    assert len(await facts(mind)) > len(before), "the parser takes the corrections for facts"
+    assert len(await facts(mind)) > len(before), "the parser takes what is told with the correction for a fact"
+    stated = "Olek sees Dr. Weiss on 22nd October at 9:30."
+    assert stated in await facts(mind), "and writes the corrected sentence whole"
     clear = ["Olek sees Dr. Weiss on 22 October at 9:30.", "Nora's sister has moved to Graz with Bo."]
 
     def answer(sheet: Sheet) -> list[dict[str, object]]:
@@ -48,7 +50,7 @@ async def test_a_correction_does_not_stay_beside_the_fact_that_it_corrects(mind:
         ]
 
     await read(mind, answer)
-    assert sorted(await facts(mind)) == sorted(clear)
+    assert sorted(await facts(mind)) == sorted([stated, clear[1]])
 
 
 @pytest.mark.parametrize(("price", "stays"), [("46 euros", False), ("45 euros", True)])

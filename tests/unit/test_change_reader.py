@@ -101,7 +101,7 @@ def judge(minilm: MiniLM, older: str, newer: str, reading: float) -> str:
 
 def test_without_a_reading_and_for_the_same_words_the_trees_decide(minilm: MiniLM) -> None:
     # S002-16
-    clear = ("Carla lives in Oslo.", "Carla moved to Bergen last week.")
+    clear = ("The kiln is in the cellar.", "The kiln has moved to the garage.")
     assert judge(minilm, *clear, math.nan) == "update"
     # what the trees find clear needs a doubt of the reader to be kept
     assert judge(minilm, *clear, load_reading_model().doubt) == "update"

@@ -71,8 +71,9 @@ def test_what_has_ended_or_moved_replaces_what_it_contradicts(code: str) -> None
     assert found.attribute is None  # it does not replace the place where the person lives now
 
 
-def test_statements_in_two_languages_are_compatible_and_words_are_those_of_the_language() -> None:
-    assert detect_change("I live in Berlin.", "Ich wohne nicht mehr in Berlin.", cosine=0.9).kind == "compatible"
+def test_statements_in_two_languages_are_compatible_unless_one_is_over_and_words_are_those_of_the_language() -> None:
+    assert detect_change("I live in Berlin.", "Ich wohne jetzt in Bremen.", cosine=0.9).kind == "compatible"
+    assert detect_change("I live in Berlin.", "Ich wohne nicht mehr in Berlin.", cosine=0.9).kind == "update"
     assert prepare_words("Wohnt Charles in Köln?") == ["german", "Wohnt Charles in Köln?", "Wohnt Charles Köln"]
     assert prepare_words("東京のホテル")[1].split() == ["東", "京", "東京", "ホテル"]
     assert extract_content_words("Wo sind die neuen Verträge?") == extract_content_words("die neuen Verträge")

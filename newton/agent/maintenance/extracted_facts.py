@@ -5,11 +5,14 @@ from dataclasses import dataclass, fields
 from uuid import UUID
 
 from newton.db.pool import Tx
+from newton.dialogue.message_queues import EpisodeMessage
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.lifecycle.engine import LifecycleContext
+from newton.heart.statements.statement_selection import SelectedStatement
 from newton.memory import store
+from newton.memory.memory import digest
 from newton.text.words import extract_content_words
 
 MIN_WORD_OVERLAP = 0.6  # share of the shorter text's content words from which a fact restates a request
@@ -47,3 +50,16 @@ def restates_request(content: str, requests: Sequence[str]) -> bool:
         return False
     words, request_words = extract_content_words(content), map(extract_content_words, requests)
     return any(len(words & other) > MIN_WORD_OVERLAP * min(len(words), len(other)) for other in request_words)
+
+
+def to_fact(message: EpisodeMessage, statement: SelectedStatement, source: str) -> NewFact:
+    """Return a statement of a message as a fact with the message as its source."""
+    return NewFact(
+        ref=f"told:{message.memory_id}:{digest(statement.content).hex()[:16]}",
+        content=statement.content,
+        valid_from=message.said_at,
+        subject=statement.subject,
+        attribute=statement.attribute,
+        source=source,
+        sources=(message.memory_id,),
+    )

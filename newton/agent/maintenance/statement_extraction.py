@@ -6,7 +6,7 @@ halved it to 10", which is important beside "I take 20 mg in the morning".
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
@@ -14,7 +14,14 @@ from uuid import UUID
 
 from pgvector import HalfVector
 
-from newton.agent.maintenance.extracted_facts import ExtractionResult, link_to_episode, restates_request, store_facts
+from newton.agent.maintenance.extracted_facts import (
+    ExtractionResult,
+    link_to_episode,
+    restates_request,
+    store_facts,
+    to_fact,
+)
+from newton.agent.maintenance.told_corrections import MessageReading, apply_correction
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.dialogue import message_queues as conversations
@@ -24,15 +31,15 @@ from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.statements.change_detection import detect_change, is_comparable, score_vectors
+from newton.heart.statements.commitment import is_in_role
+from newton.heart.statements.corrections import find_correction, only_announces
 from newton.heart.statements.statement_selection import (
-    SelectedStatement,
     list_spans,
     list_texts,
     load_model,
     select_statements,
 )
 from newton.ids import derive_model_id
-from newton.memory.memory import digest
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.minilm import load_reader
 
@@ -140,7 +147,8 @@ async def learn_open_sessions(
     async with db.transaction(ctx.agent_id) as tx:
         unread = await conversations.find_open(tx, agent_id=ctx.agent_id, limit=limit, only_recent=only_recent)
     try:
-        evidence = await _embed_texts(db, ctx, embedder, [message for lines in unread for message in lines.messages])
+        new = [message for lines in unread for message in lines.messages if not message.is_parsed]
+        evidence = await _embed_texts(db, ctx, embedder, new)
     except ProviderError:
         return 0
     count = 0
@@ -206,45 +214,71 @@ async def store_statements(
     parsed = [message.memory_id for message in conversation.messages if message.is_parsed]
     known = await conversations.list_stated_facts(tx, parsed, agent_id=ctx.agent_id)
     await link_to_episode(tx, known, conversation.memory_id, ctx=ctx)
-    count = 0
-    for message in conversation.messages:
-        if not message.is_parsed and (facts := _select_facts(message, requests, evidence, source=conversation.source)):
-            message_ctx = replace(ctx, trust=message.trust, origin=message.origin)
-            count += await store_facts(tx, facts, conversation.memory_id, ctx=message_ctx)
-    return count
+    readings = read_messages(conversation.messages, requests, evidence, source=conversation.source)
+    return await _store_readings(tx, readings, conversation.memory_id, ctx=ctx)
 
 
 async def _store_open_statements(
     tx: Tx, lines: OpenLines, evidence: StatementEvidence | None, *, ctx: LifecycleContext
 ) -> int:
     requests = await identity_store.list_requested_lines(tx, lines.covered, agent_id=ctx.agent_id)
+    readings = read_messages(lines.messages, requests, evidence, source=lines.source)
+    return await _store_readings(tx, readings, None, ctx=ctx)
+
+
+async def _store_readings(
+    tx: Tx, readings: Iterable[MessageReading], episode_id: UUID | None, *, ctx: LifecycleContext
+) -> int:
     count = 0
-    for message in lines.messages:
-        if facts := _select_facts(message, requests, evidence, source=lines.source):
-            message_ctx = replace(ctx, trust=message.trust, origin=message.origin)
-            count += await store_facts(tx, facts, None, ctx=message_ctx)
+    for reading in readings:
+        message_ctx = replace(ctx, trust=reading.message.trust, origin=reading.message.origin)
+        count += await store_facts(tx, reading.facts, episode_id, ctx=message_ctx) if reading.facts else 0
+        count += await apply_correction(tx, reading, episode_id, ctx=message_ctx)
     return count
 
 
+def read_messages(
+    messages: Sequence[EpisodeMessage], requests: Sequence[str], evidence: StatementEvidence | None, *, source: str
+) -> Iterator[MessageReading]:
+    """Yield what users say in the messages of a session that were not read before. Pure.
+
+    Statements that restate one of the `requests` are left out, and in a role-play all of them.
+    """
+    told, is_asked = list[tuple[EpisodeMessage, str]](), False
+    for message in messages:
+        if message.role != "user":
+            is_asked = message.content.rstrip().endswith(("?", "？"))
+            continue
+        earlier = [one for one in told if one[0].name == message.name]
+        texts = [text for _, text in earlier]
+        correction = find_correction(message.content, texts, answers=is_asked)
+        if not message.is_parsed:
+            facts = _select_facts(message, requests, evidence, source=source, is_framed=is_in_role(texts))
+            if correction is None and only_announces(message.content, texts):
+                facts = []
+            elif correction:
+                facts = [one for one in facts if not correction.is_repeated_in(one.content)]
+            yield MessageReading(
+                message, source, facts, earlier[correction.index][0] if correction else None, correction
+            )
+        # a later correction means what this one made of the sentence
+        corrected = correction.apply(correction.sentence) if correction else None
+        told.append((message, corrected or message.content))
+        is_asked = False
+
+
 def _select_facts(
-    message: EpisodeMessage, requests: Sequence[str], evidence: StatementEvidence | None, *, source: str
+    message: EpisodeMessage,
+    requests: Sequence[str],
+    evidence: StatementEvidence | None,
+    *,
+    source: str,
+    is_framed: bool,
 ) -> list[NewFact]:
     """Return the facts that a user states in a message, without those that restate one of the `requests`. Pure."""
-    if message.role != "user":
-        return []
     vectors = evidence.vectors if evidence else None
     part = evidence.changing.get(message.content) if evidence else None
-    statements = select_statements(message.content, speaker=message.name, vectors=vectors, changing=part)
-    return [_to_fact(message, one, source) for one in statements if not restates_request(one.content, requests)]
-
-
-def _to_fact(message: EpisodeMessage, statement: SelectedStatement, source: str) -> NewFact:
-    return NewFact(
-        ref=f"told:{message.memory_id}:{digest(statement.content).hex()[:16]}",
-        content=statement.content,
-        valid_from=message.said_at,
-        subject=statement.subject,
-        attribute=statement.attribute,
-        source=source,
-        sources=(message.memory_id,),
+    statements = select_statements(
+        message.content, speaker=message.name, vectors=vectors, changing=part, is_framed=is_framed
     )
+    return [to_fact(message, one, source) for one in statements if not restates_request(one.content, requests)]

@@ -30,6 +30,7 @@ from newton.heart.reconciliation.reconciling_types import (
 )
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
 from newton.heart.speakers import may_supersede
+from newton.heart.statements.commitment import is_unreal
 from newton.heart.statements.statement_selection import select_statements
 from newton.memory.memory import PERSON_TIERS, TRUST_TIERS
 from newton.text.questions import is_only_question
@@ -126,7 +127,8 @@ class _ItemChecker:
         if op == "not_asserted":
             return self._check_assertion(item, known)
         line = self._find_line(item.line, op)
-        if op in _STATED and is_only_question(split_own_words(line.text).own):
+        own = split_own_words(line.text).own
+        if op in _STATED and (is_only_question(own) or is_unreal(own)):
             raise _DroppedError("not supported by the line")
         op, known = _resolve_operation(op, known)
         self._check_speaker(op, line, known)

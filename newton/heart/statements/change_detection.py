@@ -18,7 +18,9 @@ import numpy as np
 
 from newton.heart.statements.change_features import extract_features, outline
 from newton.heart.statements.clauses import list_untouched, split_clauses
+from newton.heart.statements.commitment import find_plan
 from newton.heart.statements.similarity import MAX_CHARACTERS
+from newton.heart.statements.slots import explain_slot_change, says_present
 from newton.providers.embedding import Vector
 from newton.text.languages import ENGLISH, detect_language, load_language
 from newton.text.patterns import find_attribute, has_ended, is_negated
@@ -83,6 +85,7 @@ SINGLE_VALUED = frozenset(
 )
 MIN_SHARED = 0.6  # of the content words of the shorter statement, for one that ends or denies the other
 MIN_EQUAL = 0.75  # of the content words of both, for statements that differ in an amount
+MIN_NAMED, MIN_TOPIC = 2, 0.4  # shared content words, and their share of the older statement, for one on the present
 _NUMBER = re.compile(r"\d")
 
 
@@ -105,6 +108,8 @@ def find_pattern_change(older: str, newer: str, code: str) -> str:
         return "one denies what the other says" if shared >= MIN_SHARED and old and new else ""
     if reason := _same_attribute(older, newer, code):
         return reason
+    if len(old & new) >= MIN_NAMED and len(old & new) >= MIN_TOPIC * len(old) and says_present(newer, code):
+        return "the newer one says what is so now of the same things"
     return "they differ only in numbers" if _differs_in_numbers(older, newer, old, new) else ""
 
 
@@ -274,13 +279,9 @@ def detect_change(
     of the reader (transformer), NaN if it has not read the pair. If the newer statement concerns only some clauses of
     the older one, the verdict is at most `unsure`, so that the other clauses are not lost.
     """
-    if cosine < MIN_COSINE:
-        return ChangeVerdict("compatible", 0.0, "their meaning is not close")
-    if max(len(older), len(newer)) > MAX_CHARACTERS:
-        return ChangeVerdict("compatible", 0.0, "one of them is too long to compare")
     languages = {detect_language(older), detect_language(newer)}
-    if languages != {ENGLISH}:
-        return _detect_pattern_change(older, newer, languages)
+    if verdict := _judge_by_rules(older, newer, languages, cosine=cosine):
+        return verdict
     features = extract_features(older, newer, cosine=cosine, vector_score=vector_score)
     if features["restates"] or is_single_event(older, newer):
         reason = "they say the same" if features["restates"] else "a single event leaves what recurs as it is"
@@ -302,6 +303,20 @@ def detect_change(
     kind: ChangeKind = "update" if is_clear and not _says_more(older, newer) else "unsure"
     evidence = [text for name, text in _DESCRIPTIONS.items() if features[name]]
     return ChangeVerdict(kind, probability, ", ".join(evidence[:SHOWN_EVIDENCE]) or "the words are close")
+
+
+def _judge_by_rules(older: str, newer: str, languages: set[str], *, cosine: float) -> ChangeVerdict | None:
+    """Return the verdict on a pair that no model judges, or for which a rule is certain; otherwise None."""
+    if max(len(older), len(newer)) > MAX_CHARACTERS:
+        return ChangeVerdict("compatible", 0.0, "one of them is too long to compare")
+    if find_plan(newer) and not find_plan(older):
+        return ChangeVerdict("compatible", 0.0, "a plan replaces nothing")
+    if reason := explain_slot_change(older, newer, detect_language(newer)):
+        kind: ChangeKind = "unsure" if languages == {ENGLISH} and _says_more(older, newer) else "update"
+        return ChangeVerdict(kind, PATTERN_PROBABILITY, reason)
+    if cosine < MIN_COSINE:
+        return ChangeVerdict("compatible", 0.0, "their meaning is not close")
+    return None if languages == {ENGLISH} else _detect_pattern_change(older, newer, languages)
 
 
 def is_comparable(older: str, newer: str, *, cosine: float) -> bool:

@@ -5,10 +5,15 @@ Questions, requests, and text that is not by the person are marked.
 """
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
+from importlib.resources import files
 from typing import NamedTuple
 
+from newton.content.yaml_files import parse_trusted
 from newton.heart.identity.standing_wishes import MAX_MESSAGE_CHARACTERS, detect_instructions, mask_foreign_text
+from newton.heart.statements.commitment import find_reading, list_unasserted
 from newton.heart.statements.tokenizer import BREAK, START, STOP, is_latin_script, tokenize
 from newton.text import english
 from newton.text.english import VERB_LEMMAS, lemmatize
@@ -24,7 +29,7 @@ _PRONOUNS = frozenset({"i", "we", "they", "he", "she", "it", "you"})
 
 
 class ClauseForm(StrEnum):
-    """The form of a clause. Only a statement may be remembered. `FOREIGN` is text that is not by the person."""
+    """The form of a clause. Only a statement may be remembered. `FOREIGN` is text that the person does not assert."""
 
     STATEMENT = "statement"
     QUESTION = "question"
@@ -60,38 +65,19 @@ _TAG = re.compile(
     r"[,–—-]\s*(?:right|correct|yes|no|huh|innit|am i wrong|\w+n't (?:it|he|she|they|we|you|i))\s*\??\)?$",
     re.IGNORECASE,
 )
-# A request whose colon is followed by text to work on, and the beginning of a letter.
-_WORK_ON = re.compile(
-    r"\b(?:fix|translat\w+|correct|grammar|check|rewrite|rephrase|proofread|edit|polish|shorten|improve|continue"
-    r"|make up|invent|fill in"
-    r"|solve|example|sample|story|poem)\b[^.!?\n]{0,60}:|(?:^|(?<=[.:!?\n] ))dear (?:\w+ ){1,3}?(?=\w+,|\w+ i\b)"
-    r"|\bdear \w+,",
-    re.IGNORECASE,
+_FORMS: Mapping[str, str] = parse_trusted(
+    files("newton.heart.statements").joinpath("clause_forms.yaml").read_text(encoding="utf-8")
+)
+_FILLERS, _PAUSED = _FORMS["fillers"], _FORMS["paused"]
+_WORK_ON, _SUBORDINATE, _SUBJECT, _ASKING, _REQUEST, _DROPPED_PRESENT = (
+    re.compile(_FORMS[name], re.IGNORECASE)
+    for name in ("work_on", "subordinate", "subject", "asking", "request", "dropped_present")
 )
 _LABEL = re.compile(
     r"^((?:(?:quick|small|short|little) )?(?:update|news|fyi|correction|heads[- ]up|context|background|change"
     r"|info|btw|psa"
     r"|good news|bad news|for context|for the record|by the way|one more thing|ok|okay|well|note to self))(:)",
     re.IGNORECASE | re.MULTILINE,
-)
-_FILLERS = (
-    r"ok(?:ay)?|hey+|hi+|hello|morning|good (?:morning|evening|afternoon)|also|and|oh|btw|by the way|fyi|ps|pps"
-    r"|newton"
-    r"|one (?:more|other) thing|so|but|because|plus|well|thanks(?: again)?|thank you|ta|cheers|sure|anyway|anyways"
-    r"|to be (?:honest|fair|clear)|tbh|fwiw|for what it's worth|honestly|in fact|since you ask(?:ed)?|as you know"
-    r"|you know|i mean|the thing is|for the record|(?:quick |small |short |little )?(?:update|correction|news)"
-    r"|(?:quick |small )?heads[- ]up|(?:good|bad|great|big|sad) news|just so you know|so you know|just fyi"
-    r"|for (?:your information|context|reference|background)|in case (?:it matters|you wonder|you need it)"
-    r"|note that|remember(?: that)?|don't forget(?: that)?|keep in mind(?: that)?|actually|basically"
-    r"|turns out(?: that)?"
-    r"|it turns out(?: that)?|apparently|luckily|sadly|unfortunately|finally|hm+|um+|uh+|ah+|er+m?|phew|yay|yep|yup"
-    r"|yeah|nope|lol|haha+|sorry|gosh|wow|man|ugh|argh|listen|look|right so|then|anyhow|speaking of which"
-    r"|full disclosure"
-    r"|minor detail|important|note|reminder|context|background|info|psa"
-)
-_PAUSED = (
-    r"yes|no|great|good|right|wait|nice|perfect|true|exactly|cool|fine|done|got it|never mind|nevermind|hang on|hold on"
-    r"|oh (?:no|wait)|no,? (?:wait|sorry|actually)|wait,? (?:no|actually)|scratch that|my (?:mistake|bad)"
 )
 _ONLY_PAUSED = re.compile(_PAUSED, re.IGNORECASE)
 _OPENING = re.compile(
@@ -109,72 +95,23 @@ _BOUNDARY = re.compile(
     r"\s*;\s*|\s*,?\s+[–—-]+\s+|\s+\(|:\s+|,\s*(?:and|but|so|because|plus|cause)\s+|,\s*|\s+(?:and|but|so|plus)\s+",
     re.I,
 )
-_SUBORDINATE = re.compile(
-    r"(?:if|when|whenever|while|unless|until|once|after|before|as|since|because|although|though|whether|in case"
-    r"|even)\b",
-    re.IGNORECASE,
-)
-_SUBJECT = re.compile(
-    r"(?:(?:i|we|you|he|she|they|it|this|that|these|those|there|my|our|your|his|her|their|its|the|a|an|both|one|two"
-    r"|three|some|all|every|everyone|everybody|nobody|no one|people|half|most)\b|(?-i:[A-Z])\w"
-    r"|(?:[a-z]+ ){0,1}(?:is|are|was|were)\b)",
-    re.IGNORECASE,
-)
-_WH = (
-    r"what|what's|whats|how|how's|where(?! (?:i|we|my|our)\b)|where's|when(?='s| (?:is|are|do|does|did|was|were"
-    r"|will|should|can|would)\b)"
-    r"|which(?! means\b)|who|who's|whose|why|why's"
-)
-_ASKING = re.compile(
-    rf"(?:(?:{_WH})\b(?! (?:i|we) (?:say|mean|do|live|work)\b)|(?:can|could|would|will|do|does|did|is|are|am|was"
-    rf"|were|should|shall|has|have|may|might"
-    r"|isn't|aren't|doesn't|don't|won't|wouldn't|can't|couldn't) (?:i|we|you|he|she|they|it|there|this|that|the"
-    r"|my|our|your|someone|anyone"
-    r"|somebody|anybody)\b|any (?:idea|ideas|tips|thoughts|advice|suggestions?|chance|way|reason|recommendations)"
-    r"|(?:thoughts|ideas|tips|suggestions|options|opinions)\b)",
-    re.IGNORECASE,
-)
-_REQUEST = re.compile(
-    r"(?:please|pls|plz|kindly|let's|lets|let me|let us|help|tell|give|show|suggest|recommend|write|find|explain"
-    r"|draft|make|remind"
-    r"|translate|summari[sz]e|rewrite|rephrase|shorten|fix|correct|check|list|compare|describe|imagine|suppose"
-    r"|assume|pretend|consider"
-    r"|leave|save|take|go|come|wait|bring|thank|double|grab|order|book|call|mail|email|send|post|paste|print|open"
-    r"|close|move|split|merge|refactor|debug|test|search|google|guess|rate|rank|mention|note|quote|define|spell"
-    r"|count|invent|brainstorm|critique|roast|judge|analy[sz]e|estimate|recap|meanwhile|save me|convert|calculate"
-    r"|compute|create|generate|add|remove|delete|rename|change|replace|put|set|use|keep|skip|cut|plan|build|design"
-    r"|proofread|edit|polish|review|format|sort|name|pick|choose|compose|outline|prepare|turn|throw|swap|drop"
-    r"|include|avoid|ignore"
-    r"|fill|squeeze|guess|rank|answer|reply|respond|continue|try|say|read|run|look|act|start|stop|forget|call me"
-    r"|do (?:it|that|this|the same)|get me|warn me|ask me"
-    r"|don't|do not|never|always|from now on,? (?:please|always|never|use|write|answer|give|keep)|no need|i(?:'d"
-    r"| would) (?:like|love|want) (?:you|a|an|the|it|to know|some|three|five|two"
-    r"|something)|i (?:want|need) (?:you|a|an|the|it|to know|some|three|five|two|something|help|ideas|one)\b"
-    r"|you (?:can|should|must))\b",
-    re.IGNORECASE,
-)
-# A verb that begins a clause whose subject "I" was dropped, more often than a request.
-_DROPPED_PRESENT = re.compile(
-    r"(?:can't|cannot|don't (?:eat|drink|drive|have|own|speak|smoke|like|work|use|do|know|want)|have|live|work"
-    r"|own|teach|play|hate|love"
-    r"|prefer|study|speak)\b",
-    re.IGNORECASE,
-)
 
 
-def split_message(message: str) -> list[StatementCandidate]:
+@lru_cache(maxsize=256)  # the clauses of a message are asked for several times
+def split_message(message: str, *, is_framed: bool = False) -> tuple[StatementCandidate, ...]:
     """Return the clauses of a message in order, questions and requests included.
 
-    Return no clauses if the message is too long or not in Latin script.
+    Return no clauses if the message is too long or not in Latin script. Nothing in a message that `is_framed` by a
+    role-play or the like is the person's statement until a phrase ends that.
 
     >>> [one.text for one in split_message("Hi! I moved to Bergen, so where can I buy a bike?")]
     ['I moved to Bergen', 'where can I buy a bike?']
     """
     if len(message) > MAX_MESSAGE_CHARACTERS or not is_latin_script(message):
-        return []
+        return ()
     plain = _blank_numbers(_LABEL.sub(r"\1,", message.replace("’", "'").replace("\t", " ")))
     masked = _mask_material(mask_foreign_text(plain))
-    found = list[StatementCandidate]()
+    readings, found = list_unasserted(masked, is_framed=is_framed), list[StatementCandidate]()
     for number, sentence in enumerate(_SENTENCE.finditer(masked)):
         spans, is_confirmed = _split_sentence(sentence[0]), bool(_TAG.search(sentence[0]))
         for position, (start, end) in enumerate(spans):
@@ -182,8 +119,10 @@ def split_message(message: str) -> list[StatementCandidate]:
             is_last = position == len(spans) - 1
             is_asked = is_confirmed or (is_last and sentence[0].rstrip(") ").endswith("?"))
             if clause := _to_candidate(plain, masked, span, is_asked=is_asked):
-                found.append(clause._replace(sentence=number, clause=position))
-    return found
+                is_own = clause.form is not ClauseForm.STATEMENT or not find_reading(readings, clause.start, clause.end)
+                form = clause.form if is_own else ClauseForm.FOREIGN
+                found.append(clause._replace(form=form, sentence=number, clause=position))
+    return tuple(found)
 
 
 def _blank_numbers(message: str) -> str:

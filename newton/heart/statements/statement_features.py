@@ -14,92 +14,26 @@ from newton.heart.statements.statement_candidates import ClauseForm, StatementCa
 from newton.text import english
 from newton.text.english import VERB_LEMMAS, lemmatize
 from newton.text.numerals import NUMBER_PREFIX, TIME_PREFIX, WordToken
+from newton.text.words import split_words
 
 MIN_ENDED_LETTERS = 4  # of a word before it counts as a form in -ing or -ed
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def _read_yaml(name: str) -> Mapping[str, str]:
+    return parse_trusted(files("newton.heart.statements").joinpath(name).read_text(encoding="utf-8"))
 
 
-_LASTING_VERBS = _words("""
-adopt attend bear belong bike celebrate coach collect commute cycle deploy divorce drive earn employ graduate host
-inherit listen live locate manage marry migrate move name own play prefer rent retire ride sing smoke speak store
-study support swim switch teach train travel volunteer wear weigh work
-""")
-_OBJECT_VERBS = _words("""
-avoid break buy cook drink eat enjoy grow hate have hire join keep lead learn leave like lose love owe pay quit read
-run sell start stop take turn use visit write
-""")
-_RECURRING_VERBS = _words("""
-arrive begin charge close collect come cost end expire finish give happen last leave meet open pay practice practise
-rehearse run shut start take
-""")
-_MENTAL_VERBS = _words("""
-think feel wonder guess know mean hope understand believe remember forget imagine suppose see hear look seem sound
-mind bet doubt consider find try get
-""")
-_CHAT_VERBS = _words("""
-write give show tell explain help ask answer say send make draft suggest summarise summarize translate paste type
-click restart reboot check fix run add remove change test try rename commit install update delete copy
-""")
-_DECIDING = _words("decide agree settle opt sign book approve agreed")
-_KINSHIP = _words("""
-wife husband partner girlfriend boyfriend fiance fiancee mother father son daughter child baby sister brother twin
-grandmother grandfather granddaughter grandson uncle aunt cousin niece nephew ex parent in-law stepson stepdaughter
-family dog cat horse hen puppy kitten rabbit hamster parrot pet goat friend flatmate roommate neighbour neighbor
-colleague manager intern apprentice landlord landlady tenant doctor dentist vet therapist cleaner nanny babysitter
-teacher accountant boss plumber supplier customer client team company shop bakery office studio garage warehouse
-workshop farm garden allotment flat house
-""")
-_ROUTINE_NOUNS = _words("""
-rent salary budget deadline deposit lease contract mortgage insurance subscription membership licence license password
-pin code wifi wi-fi alarm key birthday anniversary wedding appointment meeting standup stand-up retro sprint release
-deploy deployment staging production server database cluster repo repository branch port version backup invoice
-delivery shift rehearsal class lesson practice training choir band club gym school nursery daycare kindergarten
-surgery prescription tablet pill treatment medication dose allergy diet account address number phone car bike van boat
-caravan boiler meter bin recycling newsletter exam course degree thesis paper grant concert exhibition fair
-""")
-_PASSING_NOUNS = _words("""
-answer attempt browser build column command computer confusion cursor draft email error essay exit exception file
-function guess idea input issue line loop log message mistake opinion output page paragraph poem problem prompt query
-question request result screen script sentence sql string stack suggestion table terminal test text thought turn typo
-variable view warning title headline font step button query story character film movie book song series game chapter
-weather rain lol thing bit
-""")
-_PASSING_STATES = _words("""
-able afraid alright annoyed aware awake away awesome awful bad better bored broken busy confused cool correct crashing
-curious dead done down empty excited exhausted failing fine free full glad gone good great happy here hungry impressed
-interested late lost missing nervous nice off ok okay out perfect ready right sad safe sick sleepy slow sorry stressed
-stuck sure thankful thirsty there tired true unsure up upset useless weird wondering worried wrong cold hot drunk
-""")
-_PERMANENT = _words("""
-allergic autistic based blind born celiac coeliac color-blind colour-blind deaf diabetic divorced dyslexic engaged
-epileptic fluent gluten-free intolerant left-handed married pregnant retired right-handed self-employed separated
-single teetotal unemployed vegan vegetarian widowed asthmatic pescatarian lactose freelance remote expecting
-""")
-_DEICTIC = _words("this that these those it")
-_REFERRING = _DEICTIC | _words("him her them")  # objects that only what was said before explains
-_WH = _words("what how where when which who why whose whether")
-_SPEAKER_WORDS = _words("i my me mine")
-_GROUP_WORDS = _words("we our us ours")
+_LISTS = _read_yaml("statement_words.yaml")
+_WORDS = {name: split_words(words) for name, words in _LISTS.items()}
+
+
+_DEICTIC = split_words("this that these those it")
+_REFERRING = _DEICTIC | split_words("him her them")  # objects that only what was said before explains
+_WH = split_words("what how where when which who why whose whether")
+_SPEAKER_WORDS = split_words("i my me mine")
+_GROUP_WORDS = split_words("we our us ours")
 _INDEFINITE = ("a", "an")
-_MARKS = (
-    "can",
-    "will",
-    "would",
-    "must",
-    "should",
-    "may",
-    "probably",
-    "want",
-    "plan",
-    "formerly",
-    "ceased",
-    "not",
-    "all",
-    "any",
-)
+_MARKS = tuple(_LISTS["marks"].split())
 _NAME = re.compile(r"(?<=[a-z0-9,;'’:)] )(?!I\b|I')[A-Z][\w'’-]*|[a-z]+[A-Z]\w*|[A-Za-z]+\d\w*")
 _INFORMING = re.compile(
     r"btw|by the way|fyi|update|news|heads|correction|actually|so you know|for context|remember|note|turns out|also"
@@ -110,12 +44,12 @@ _INFORMING = re.compile(
 @cache
 def load_cues() -> Mapping[str, re.Pattern[str]]:
     """Return the compiled patterns of the file `statement_cues.yaml` by name."""
-    text = files("newton.heart.statements").joinpath("statement_cues.yaml").read_text(encoding="utf-8")
-    return {name: re.compile(rf"(?<!\w)(?:{one})(?!\w)", re.IGNORECASE) for name, one in parse_trusted(text).items()}
+    cues = _read_yaml("statement_cues.yaml")
+    return {name: re.compile(rf"(?<!\w)(?:{one})(?!\w)", re.IGNORECASE) for name, one in cues.items()}
 
 
 # Cues that make a statement about a named thing or person less than plain.
-_UNPLAIN_CUES = _words("assistant exclaim fiction hedge just moment opinion reported technical unreal want you")
+_UNPLAIN_CUES = split_words("assistant exclaim fiction hedge just moment opinion reported technical unreal want you")
 
 
 def extract_features(candidates: Sequence[StatementCandidate], position: int) -> dict[str, float]:
@@ -169,8 +103,8 @@ def _verb_features(words: Sequence[WordToken], verb: int) -> dict[str, float]:
         "verb_known": float(lemma in VERB_LEMMAS),
         "progressive": float(is_be and any(word.endswith("ing") and len(word) > MIN_ENDED_LETTERS for word in rest)),
         "perfect": float(text in english.HAVE and is_done),
-        "passing_state": float(is_be and bool(_PASSING_STATES & {*rest})),
-        "permanent_state": float(bool(_PERMANENT & {word.text for word in words})),
+        "passing_state": float(is_be and bool(_WORDS["passing_states"] & {*rest})),
+        "permanent_state": float(bool(_WORDS["permanent"] & {word.text for word in words})),
         "article_complement": float(is_be and following in (*_INDEFINITE, "my", "our", "the")),
         "object_deictic": float(following in _DEICTIC),
         "object_indefinite": float(following in _INDEFINITE),
@@ -237,44 +171,19 @@ def _context_features(candidates: Sequence[StatementCandidate], position: int) -
     }
 
 
-_NOUN_GROUPS = {"kinship": _KINSHIP, "routine": _ROUTINE_NOUNS, "passing": _PASSING_NOUNS}
+_NOUN_GROUPS = {"kinship": _WORDS["kinship"], "routine": _WORDS["routine_nouns"], "passing": _WORDS["passing_nouns"]}
 _VERB_GROUPS = {
     "be": english.BE,
     "have": english.HAVE,
     "do": english.DO,
-    "lasting": _LASTING_VERBS,
-    "object": _OBJECT_VERBS,
-    "recurring": _RECURRING_VERBS,
-    "mental": _MENTAL_VERBS,
-    "chat": _CHAT_VERBS,
-    "deciding": _DECIDING,
+    "lasting": _WORDS["lasting_verbs"],
+    "object": _WORDS["object_verbs"],
+    "recurring": _WORDS["recurring_verbs"],
+    "mental": _WORDS["mental_verbs"],
+    "chat": _WORDS["chat_verbs"],
+    "deciding": _WORDS["deciding"],
 }
-_KINDS = (
-    "i",
-    "we",
-    "my",
-    "our",
-    "you",
-    "he",
-    "they",
-    "his",
-    "it",
-    "this",
-    "there",
-    "the",
-    "a",
-    "name",
-    "number",
-    "time",
-    "past",
-    "ing",
-    "verb",
-    "feature",
-    "wh",
-    "unless",
-    "marker",
-    "other",
-)
+_KINDS = tuple(_LISTS["kinds"].split())
 
 
 def classify_word(word: WordToken) -> str:
@@ -300,30 +209,10 @@ _NAMED_KINDS = ("name", "the", "a", "other", "number", "verb", "ing")  # of the 
 _WORD_TABLES = {"wh": _WH, "unless": english.CLAUSE_MARKERS, "marker": english.MARKERS}
 _PREFIX_KINDS = {NUMBER_PREFIX: "number", TIME_PREFIX: "time", "~": "feature"}
 _PRONOUN_KINDS = {
-    "i": "i",
-    "im": "i",
-    "ive": "i",
-    "we": "we",
-    "my": "my",
-    "our": "our",
-    "you": "you",
-    "your": "you",
-    "he": "he",
-    "she": "he",
-    "they": "they",
-    "his": "his",
-    "her": "his",
-    "their": "his",
-    "its": "his",
-    "it": "it",
-    "this": "this",
-    "that": "this",
-    "these": "this",
-    "those": "this",
-    "there": "there",
-    "the": "the",
-    "a": "a",
-    "an": "a",
+    word: kind
+    for group in _LISTS["pronouns"].split("; ")
+    for kind, _, words in (group.partition(": "),)
+    for word in words.split()
 }
 
 

@@ -15,23 +15,30 @@ from typing import NamedTuple
 
 import numpy as np
 
+from newton.heart.identity.standing_wishes import mask_foreign_text
+from newton.heart.statements.commitment import find_reading, is_addressed, list_unasserted
+from newton.heart.statements.corrections import repair
 from newton.heart.statements.statement_candidates import (
     MAX_CLAUSE_CHARACTERS,
+    MAX_MASKED_SHARE,
     ClauseForm,
     StatementCandidate,
     list_words,
     split_message,
 )
-from newton.heart.statements.statement_features import classify_word, extract_features
+from newton.heart.statements.statement_features import classify_word, extract_features, load_cues
 from newton.providers.embedding import Vector
 from newton.text import english
 from newton.text.languages import ENGLISH, detect_language
 from newton.text.names import find_names
-from newton.text.numerals import WordToken
+from newton.text.numerals import NUMBER_PREFIX, TIME_PREFIX, WordToken
+from newton.text.pasted_text import MASK
 from newton.text.patterns import find_statements
 
 SPEAKER = "user"  # the subject of a statement in the first person by a person without a name
 DECIDED = "decided"  # the attribute of a statement of a decision
+TOLD_MIN, TOLD_OTHER_MIN = 0.25, 0.2  # probabilities in a message that asks nothing: what it says is told to be known
+MIN_TOLD_WORDS = 4  # of such a clause that neither names something nor has a number
 CONTEXT_MIN = 0.15  # probability from which a clause is kept for the next one, which refers to it by a pronoun
 
 _DECISION = re.compile(r"^[^,;]{1,40}\b(?:decided|agreed|settled|opted) (?!with\b)\w", re.IGNORECASE)
@@ -52,6 +59,7 @@ _BARE_VERB = re.compile(
 )
 _COMMON_ENDINGS = ("s", "ing", "ion", "ment", "ness", "ity", "age", "ery", "ance", "ence")
 _APOSTROPHES = ("'s ", "’s ", "' ", "’ ")
+_MOMENT = re.compile(r"\b(?:min(?:ute)?s?|sec(?:ond)?s?|moment|right now|just now)\b", re.IGNORECASE)
 _CLEFT = re.compile(
     r"\b(?:it|that)(?:['’]s| is| was) (?P<who>(?-i:[A-Z])[\w.'-]*(?: (?-i:[A-Z])[\w'-]*){0,2}|(?:my|our|the) \w+) "
     r"(?:who|that) (?=(?!i\b|you\b|we\b)\w)",
@@ -141,12 +149,14 @@ def select_statements(
     speaker: str | None = None,
     vectors: Mapping[str, Vector] | None = None,
     changing: str | None = None,
+    is_framed: bool = False,
 ) -> list[SelectedStatement]:
     """Return the statements of a message that are worth remembering, in order.
 
     `speaker` is the name of the person, if known. `vectors` maps the texts of `list_texts` to unit vectors of the model
     `vector_model`; without vectors, the features alone decide. `changing` is the span (of `list_spans`) that replaces a
-    known fact: it is always selected, in place of its parts.
+    known fact: it is always selected, in place of its parts. A message that `is_framed` continues a role-play or the
+    like, so it states nothing until a phrase ends that.
 
     >>> select_statements("Hi! I moved to Bergen in May. Where can I buy a bike?")
     [SelectedStatement(content='I moved to Bergen in May.', subject='user', attribute=None)]
@@ -154,41 +164,71 @@ def select_statements(
     ['My dog is called Pixel. She is a beagle.']
     """
     if (code := detect_language(message)) != ENGLISH:
-        return _select_by_patterns(message, code, speaker)
-    statements = _select_by_model(message, speaker, vectors)
-    if changing is None or any(changing.casefold() in one.content.casefold() for one in statements):
+        return _select_by_patterns(message, code, speaker, is_framed=is_framed)
+    statements = _select_by_model(message, speaker, vectors, is_framed=is_framed)
+    if changing is None or is_framed or any(changing.casefold() in one.content.casefold() for one in statements):
         return statements
     kept = [one for one in statements if one.content.rstrip(".").casefold() not in changing.casefold()]
     return [*kept, _state(changing, list_words(changing), speaker)]
 
 
+def state_whole(text: str, speaker: str | None) -> SelectedStatement:
+    """Return a corrected sentence as a statement, whatever its form."""
+    selected = select_statements(text, speaker=speaker)
+    return selected[0] if len(selected) == 1 else _state(text, list_words(text), speaker)
+
+
 def _select_by_model(
-    message: str, speaker: str | None, vectors: Mapping[str, Vector] | None
+    message: str, speaker: str | None, vectors: Mapping[str, Vector] | None, *, is_framed: bool
 ) -> list[SelectedStatement]:
     straight, model = _straighten(message), load_model()
     is_stressed = straight != message  # "it was Corinna who": who it is matters to the person
-    candidates = split_message(straight)
+    candidates = split_message(straight, is_framed=is_framed)
     probabilities = compute_probabilities(straight, candidates, vectors)
-    first_min = model.plain_first_min if vectors is None else model.first_min
-    if max(probabilities, default=0.0) < (model.other_min if is_stressed else first_min):
+    first_min, other_min = model.plain_first_min if vectors is None else model.first_min, model.other_min
+    if only_tells(straight, candidates):
+        probabilities = [
+            p if p >= first_min or _is_substantial(one) else 0.0
+            for one, p in zip(candidates, probabilities, strict=True)
+        ]
+        first_min, other_min = TOLD_MIN, TOLD_OTHER_MIN
+    if max(probabilities, default=0.0) < (other_min if is_stressed else first_min):
         return []
-    groups = _group_clauses(candidates, probabilities)
+    groups = _group_clauses(candidates, probabilities, other_min)
     statements = [_to_statement(straight, [candidates[n] for n in group], speaker) for group in groups]
     return list(dict.fromkeys(statements))
 
 
+def only_tells(message: str, candidates: Sequence[StatementCandidate]) -> bool:
+    """Return whether a message asks nothing, neither by a clause nor by showing an error or code."""
+    asks = any(one.form in (ClauseForm.QUESTION, ClauseForm.REQUEST) for one in candidates)
+    return not asks and not load_cues()["technical"].search(message)
+
+
+def _is_substantial(one: StatementCandidate) -> bool:
+    """Return whether a clause says enough to be remembered although it looks like nothing that lasts."""
+    is_short = len(one.words) < MIN_TOLD_WORDS and (_REFERRING_OBJECT.search(one.text) or not _names_something(one))
+    return not is_short and classify_word(one.words[0]) not in ("this", "you") and not _MOMENT.search(one.text)
+
+
 def _straighten(message: str) -> str:
-    """Return the message with sentences such as "it was Corinna who has it" in their plain form, "Corinna has it"."""
-    return _CLEFT.sub(r"\g<who> ", message)
+    """Return the message as it is meant: "it was Corinna who has it" is "Corinna has it", "at 5, no, 6" is "at 6"."""
+    return _CLEFT.sub(r"\g<who> ", repair(message))
 
 
-def _select_by_patterns(message: str, code: str, speaker: str | None) -> list[SelectedStatement]:
-    """Return the statements of a message in another language than English that match a pattern of the language."""
-    end = "" if code in ("zh", "ja") else "."
-    return [
-        SelectedStatement(f"{text}{end}", speaker or SPEAKER, attribute or None)
-        for text, attribute in find_statements(message, code)
-    ]
+def _select_by_patterns(message: str, code: str, speaker: str | None, *, is_framed: bool) -> list[SelectedStatement]:
+    """Return the statements of a message in another language than English that the person asserts."""
+    message = repair(message)
+    end, masked = "" if code in ("zh", "ja") else ".", mask_foreign_text(message)
+    readings = list_unasserted(masked, is_framed=is_framed)
+    found = list[SelectedStatement]()
+    for start, stop, attribute in find_statements(masked, code):
+        text = message[start:stop].replace("\n", " ")
+        is_quoted = masked.count(MASK, start, stop) > MAX_MASKED_SHARE * (stop - start)
+        if is_quoted or is_addressed(text, code) or find_reading(readings, start, stop):
+            continue
+        found.append(SelectedStatement(f"{text[:1].upper()}{text[1:]}{end}", speaker or SPEAKER, attribute or None))
+    return list(dict.fromkeys(found))
 
 
 def compute_probabilities(
@@ -210,14 +250,17 @@ def compute_probabilities(
     return found
 
 
-def _group_clauses(candidates: Sequence[StatementCandidate], probabilities: Sequence[float]) -> list[list[int]]:
-    """Return the positions of the selected clauses, grouped into statements.
+def _group_clauses(
+    candidates: Sequence[StatementCandidate], probabilities: Sequence[float], minimum: float
+) -> list[list[int]]:
+    """Return the positions of the clauses that reach the minimum probability, grouped into statements.
 
-    A clause that refers to the clause before it is grouped with that one, and dropped if there is none.
+    A clause that refers to the clause before it is grouped with that one. If there is none, it is dropped unless it
+    names something.
     """
-    model, groups = load_model(), list[list[int]]()
+    groups = list[list[int]]()
     for position, probability in enumerate(probabilities):
-        if probability < model.other_min:
+        if probability < minimum:
             continue
         before = position - 1
         if not _refers_back(candidates[position]):
@@ -226,9 +269,14 @@ def _group_clauses(candidates: Sequence[StatementCandidate], probabilities: Sequ
             groups[-1].append(position)
         elif before >= 0 and probabilities[before] >= CONTEXT_MIN and not _refers_back(candidates[before]):
             groups += [[before, position]] if _fits(candidates, before, position) else []
-        elif _REFERRING_BACK.search(candidates[position].text):
+        elif _REFERRING_BACK.search(candidates[position].text) or _names_something(candidates[position]):
             groups.append([position])
     return groups
+
+
+def _names_something(one: StatementCandidate) -> bool:
+    """Return whether a clause has a name or a number behind its first word."""
+    return any(word.is_capitalized or word.text.startswith((NUMBER_PREFIX, TIME_PREFIX)) for word in one.words[1:])
 
 
 def _fits(candidates: Sequence[StatementCandidate], first: int, last: int) -> bool:

@@ -1,0 +1,78 @@
+"""Corrections of what a person said earlier in a session, applied to the facts of the corrected message."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from newton.agent.maintenance.extracted_facts import store_facts, to_fact
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.dialogue.message_queues import EpisodeMessage
+from newton.errors import ConflictError
+from newton.heart.facts import fact_store
+from newton.heart.facts.fact_store import NewFact
+from newton.heart.lifecycle.engine import LifecycleContext
+from newton.heart.speakers import concerns_safety, may_supersede
+from newton.heart.statements.corrections import Correction
+from newton.heart.statements.statement_selection import state_whole
+
+
+class MessageReading(NamedTuple):
+    """A message of a user, the facts that it states, and the earlier message that it corrects, with the correction.
+
+    `source` names the session.
+    """
+
+    message: EpisodeMessage
+    source: str
+    facts: Sequence[NewFact]
+    corrected: EpisodeMessage | None = None
+    correction: Correction | None = None
+
+
+SQL = load("newton.agent.maintenance", "told_corrections.sql")
+
+
+async def apply_correction(
+    tx: Tx, reading: MessageReading, episode_id: UUID | None = None, *, ctx: LifecycleContext
+) -> int:
+    """Store what a message corrects as whole facts in place of the wrong ones; return how many were not known before.
+
+    If nothing replaces what was said, its facts are retracted. What was said becomes a fact too if it was none, so that
+    its message is marked as changed since. Core facts stay.
+    """
+    message, source, _, corrected, correction = reading
+    if corrected is None or correction is None:
+        return 0
+    rows = await SQL["list_stated"].fetch_all(
+        tx, agent_id=ctx.agent_id, message_id=corrected.memory_id, ref=str(corrected.memory_id)
+    )
+    stated = {row["memory_id"]: row["text"] for row in rows if _may_correct(message, row)}
+    if correction.new is None:
+        for memory_id, text in stated.items():
+            if correction.concerns(text):
+                await fact_store.retract(tx, memory_id, ctx=ctx)
+        return 0
+    right = {memory_id: new for memory_id, text in stated.items() if (new := correction.apply(text))}
+    is_refused = any(correction.apply(row["text"]) for row in rows) and not right
+    if not right and not is_refused and (new := correction.apply(correction.sentence)):
+        wrong = to_fact(corrected, state_whole(correction.sentence, corrected.name), source)
+        await store_facts(tx, [wrong], episode_id, ctx=replace(ctx, trust=corrected.trust, origin=corrected.origin))
+        right = {await fact_store.find_fact_id(tx, wrong, agent_id=ctx.agent_id): new}
+    count = 0
+    for wrong_id, text in right.items():
+        fact = to_fact(message, state_whole(text, message.name), source)
+        count += await store_facts(tx, [fact], episode_id, ctx=ctx)
+        fact_id = await fact_store.find_fact_id(tx, fact, agent_id=ctx.agent_id)
+        try:
+            await fact_store.supersede(tx, wrong_id, by_fact=fact_id, ctx=ctx)
+        except ConflictError:  # the right value was corrected to the wrong one before
+            await fact_store.retract(tx, wrong_id, ctx=ctx)
+    return count
+
+
+def _may_correct(message: EpisodeMessage, fact: Mapping[str, Any]) -> bool:
+    """Return whether a message may correct a fact of an earlier one: what concerns safety, if nobody else says it."""
+    is_risky = fact["is_confirmed"] and concerns_safety(fact["text"])
+    return not is_risky and may_supersede(message.trust, known=fact["trust"], is_confirmed=fact["is_confirmed"])

@@ -1,0 +1,200 @@
+"""Readings of the parts of a person's message that the person does not assert: who means what, and how far. Pure.
+
+A phrase such as "I dreamt that" or "only kidding" decides, and has a reach: the sentence up to a contrast, what follows
+it, the following messages of the session, the sentence before it, or all that precedes it. `commitment.yaml` has the
+phrases of each language. What no phrase reaches is asserted.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from newton.content.yaml_files import parse_trusted
+from newton.text.languages import ENGLISH, LANGUAGES, detect_language, load_language
+from newton.text.pasted_text import MASK
+
+MAX_TAKING_BACK = 3  # further words of a message that only takes back the message before it
+_SENTENCE = re.compile(
+    r"[^\s.!?。！？](?:[^\n.!?…。！？]|[.!?…]+(?![\s)\"'”¤.!?…]|\Z)|(?<=\b[DMS][rst])\.|(?<=\d)\.(?= [^\W\d_]))*"
+    r"[.!?…。！？)\"'”]*"
+)
+_JOINT = re.compile(r"[;–—(]|(?:,? (?:and|but|und|aber|y|pero|et|mais|e|ma|mas|en|maar|и|но)|,) (?=\S)")
+
+
+class Commitment(StrEnum):
+    """The ways in which a message says something without asserting it."""
+
+    WISHED = "wished"
+    PLANNED = "planned"
+    IMAGINED = "imagined"
+    REPORTED = "reported"
+    DOUBTED = "doubted"
+    DENIED = "denied"
+    JOKED = "joked"
+
+
+class Reading(NamedTuple):
+    """A part of a message that is not asserted, from `start` to `end`, and the phrase that decided it."""
+
+    start: int
+    end: int
+    commitment: Commitment
+    phrase: str
+
+
+REACHES = ("here", "onward", "session", "before", "back")  # whose patterns have the kinds as named groups
+OTHERS = ("left", "vouched", "contrast", "addressed")
+Cues = Mapping[str, re.Pattern[str]]  # of one language, by reach
+
+
+def read_commitment(message: str, *, is_framed: bool = False) -> list[Reading]:
+    """Return the parts of a message that the person does not assert, in the order of the phrases that decided.
+
+    Quotations in the message must be masked: their phrases are not the person's. A message that `is_framed` continues a
+    role-play or the like until a phrase ends it.
+
+    >>> [one.commitment.value for one in read_commitment("I dreamt that I quit. I work in a bakery now.")]
+    ['imagined', 'imagined']
+    >>> read_commitment("I sold the car. Only kidding!")[0][:3]
+    (0, 29, <Commitment.JOKED: 'joked'>)
+    """
+    sentences = [(one.start(), one.end()) for one in _SENTENCE.finditer(message)]
+    held = Reading(0, 0, Commitment.IMAGINED, "") if is_framed else None
+    found, left = list[Reading](), 0
+    for number, (start, end) in enumerate(sentences):
+        cues = _list_cues(message, message[start:end])
+        if held and any(one["left"].match(message, start, end) for one in cues):
+            held, left = None, start
+        if held:
+            found.append(held._replace(start=start, end=end))
+        elif begun := _search(("session", "onward"), cues, message, start, end):
+            is_shown = begun.commitment is Commitment.REPORTED and message[begun.end :].lstrip().startswith(MASK)
+            held = None if is_shown else begun  # the form of the text that it presents shows where that ends
+            found.append(begun._replace(start=_find_joint(message, start, begun.start), end=end))
+        before = sentences[number - 1][0] if number else start
+        found += _read_sentence(cues, message, (start, end), before=before, left=left)
+    return found
+
+
+def list_unasserted(message: str, *, is_framed: bool = False) -> list[Reading]:
+    """Return the parts of a message, with masked quotations, that must not become facts; a plan may become one."""
+    found = read_commitment(message, is_framed=is_framed)
+    return [one for one in found if one.commitment is not Commitment.PLANNED]
+
+
+def find_reading(readings: Sequence[Reading], start: int, end: int) -> Reading | None:
+    """Return the reading that covers most of a part of the message; None if the part is asserted."""
+    return next((one for one in readings if 2 * (min(one.end, end) - max(one.start, start)) > end - start), None)
+
+
+def find_plan(text: str) -> Reading | None:
+    """Return the phrase by which a statement is a plan, a wish or a possibility; None if it tells what is.
+
+    >>> find_plan("Next year I want to move to Linz.").phrase, find_plan("I moved to Linz.")
+    ('want to', None)
+    """
+    readings = (one for one in read_commitment(text) if one.commitment in (Commitment.PLANNED, Commitment.WISHED))
+    return next((one for one in readings if one.end >= len(text.rstrip(" .!?"))), None)
+
+
+def is_unreal(message: str) -> bool:
+    """Return whether all that a message says is imagined or a joke; its quotations must be masked or left out.
+
+    >>> is_unreal("I dreamt that I live in Rome."), is_unreal("I dreamt of Rome. In real life I live in Graz.")
+    (True, False)
+    """
+    unreal = [one for one in read_commitment(message) if one.commitment in (Commitment.IMAGINED, Commitment.JOKED)]
+    sentences = [one.span() for one in _SENTENCE.finditer(message)]
+    return bool(unreal) and all(find_reading(unreal, *span) for span in sentences)
+
+
+def is_addressed(text: str, code: str) -> bool:
+    """Return whether a sentence in the language `code` is addressed to the assistant: a request, thanks."""
+    return _load_cues(code)["addressed"].search(text) is not None
+
+
+def is_in_role(earlier: Sequence[str]) -> bool:
+    """Return whether the earlier messages of a session began a role-play or the like that none of them has ended."""
+    framed = False
+    for message in earlier:
+        cues = _list_cues(message, message)
+        if _search(("session",), cues, message, 0, len(message)):
+            framed = True
+        elif framed and any(one["left"].match(message) for one in cues):
+            framed = False
+    return framed
+
+
+def takes_back(message: str) -> Reading | None:
+    """Return the phrase by which a message only takes back the message before it, as "just kidding" does.
+
+    >>> takes_back("haha, just kidding!").phrase, takes_back("I sold the car. Just kidding.")
+    ('just kidding', None)
+    """
+    reading = _search(("back",), _every_language(), message, 0, len(message))
+    rest = message[: reading.start] + message[reading.end :] if reading else message
+    return reading if len(re.findall(r"\w+", rest)) <= MAX_TAKING_BACK else None
+
+
+def _read_sentence(
+    cues: Sequence[Cues], message: str, span: tuple[int, int], *, before: int, left: int
+) -> Iterator[Reading]:
+    """Yield the readings by phrases of a sentence that reach no further than itself, or to what precedes it."""
+    start, end = span
+    if back := _search(("back",), _every_language(), message, start, end):
+        yield back._replace(start=left, end=end)
+    if any(one["vouched"].search(message, start, end) for one in cues):
+        return
+    if doubt := _search(("before",), cues, message, start, end):
+        joint = _JOINT.search(message, doubt.end, end)
+        yield doubt._replace(start=before, end=joint.start() if joint else end)
+    if here := _search(("here",), cues, message, start, end):
+        contrasts = (match.start() for one in cues if (match := one["contrast"].search(message, here.end, end)))
+        yield here._replace(start=_find_joint(message, start, here.start), end=min(contrasts, default=end))
+
+
+def _search(reaches: Sequence[str], cues: Sequence[Cues], message: str, start: int, end: int) -> Reading | None:
+    """Return the first phrase of these reaches in a part of a message, as a reading of its own words."""
+    matches = (one[reach].search(message, start, end) for reach in reaches for one in cues)
+    match = next(filter(None, matches), None)
+    return match and Reading(match.start(), match.end(), Commitment(match.lastgroup or ""), match[0].strip())
+
+
+def _find_joint(message: str, start: int, phrase: int) -> int:
+    """Return where the part of a sentence begins that has a phrase: behind the last joint before it."""
+    return max((one.end() for one in _JOINT.finditer(message, start, phrase + 1)), default=start)
+
+
+def _list_cues(message: str, sentence: str) -> list[Cues]:
+    codes = dict.fromkeys((detect_language(sentence), detect_language(message), ENGLISH))
+    return [_load_cues(code) for code in codes]
+
+
+@cache
+def _every_language() -> Sequence[Cues]:
+    return [_load_cues(code) for code in LANGUAGES]
+
+
+@cache
+def _load_cues(code: str) -> Cues:
+    data = _read_data()[code]
+    is_spaced = load_language(code).is_spaced
+    reaches = {name: _compile_kinds(data[name], is_spaced=is_spaced) for name in REACHES}
+    return reaches | {name: _compile(data.get(name, "(?!)"), is_spaced=is_spaced) for name in OTHERS}
+
+
+@cache
+def _read_data() -> Mapping[str, Any]:
+    return parse_trusted(files("newton.heart.statements").joinpath("commitment.yaml").read_text(encoding="utf-8"))
+
+
+def _compile_kinds(kinds: Mapping[str, str], *, is_spaced: bool) -> re.Pattern[str]:
+    groups = (f"(?P<{kind}>{phrases.replace('; ', '|')})" for kind, phrases in kinds.items())
+    return _compile("|".join(groups), is_spaced=is_spaced)
+
+
+def _compile(pattern: str, *, is_spaced: bool) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w'])(?:{pattern})(?!\w)" if is_spaced else pattern, re.IGNORECASE)

@@ -1,0 +1,405 @@
+"""Corrections of what a person said in the same session: a fragment, "X, not Y", a bare value, a denial. Pure.
+
+A correction is matched to an earlier sentence by the wrong value that it names, else by the type of its value, and the
+sentence is written whole with the right value. `corrections.yaml` has the words of each language.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from newton.content.yaml_files import parse_trusted
+from newton.heart.statements.commitment import takes_back
+from newton.text.languages import ENGLISH, detect_language, load_language
+from newton.text.names import find_names
+from newton.text.numerals import DAYS, MONTHS, ORDINALS, find_numbers
+
+MAX_EARLIER = 8  # messages before it that a correction may mean
+MAX_WORDS = 30  # of a correction
+MAX_ANNOUNCING = 6  # words of a message that only says that something was wrong
+MAX_BARE_WORDS = 3  # of a message that is nothing but another value
+MIN_ELSE = 2  # further words of content of a statement of its own in a correction
+MAX_REPAIR = 50  # characters from the words of a repair to each of the two values
+MAX_NAMED = 6  # words behind "not" that may be the wrong value
+MAX_TYPO = 2  # letters in which a word and its misspelling differ
+
+_SENTENCE = re.compile(
+    r"[^\s.!?](?:[^\n.!?]|[.!?](?=\w)|(?<=\b[DMS][rst])\."
+    r"|(?<=\d)\.(?= ?(?:[^\W\d_A-Z]|Jan|Feb|M[aä]r|Apr|Mai|Ju[nl]|Aug|Sep|Okt|Nov|Dez)))*"
+)
+_STAR = re.compile(r"^\s*\*+(?!\*)\s*(?=\S)|(?<=\w)\*(?=\s|$)")
+_STARRED = re.compile(r"(?<!\S)(\w[\w'’:.-]*)\*(?=\s|$)")
+_CUE_START = re.compile(r"(?:^|[.!?;…\n–—])\s*(?=\S)")
+_WORD = re.compile(r"[^\W_](?:[\w'’.:-]*\w)?")
+_CLAUSE_END = re.compile(r"[,;:!?()–—\n]|\.(?:\s|$)")
+_COPULA_END = re.compile(
+    r"(?:(?<=\bis )|(?<=\bwas )|(?<=\bare )|(?<='s )|(?<=\bist )|(?<=\bwar )|(?<=\best )"
+    r"|(?<=\bera )|(?<=\bè )|(?<=\bé ))"
+    r"(?:\w+ )?\w+\W*$",
+    re.IGNORECASE,
+)
+_CLOCK = re.compile(r"\b\d{1,2}[:.h]\d{2}\b(?!\.\d|\.\w)(?: ?[ap]m)?|\b\d{1,2} ?(?:[ap]m|uhr|h)\b", re.IGNORECASE)
+_DAY_OF_MONTH = re.compile(r"\d{1,2}(?:st|nd|rd|th|\.)?(?!\w)")
+_CODE = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[^\W\d_])(?!\d+(?:st|nd|rd|th|er|k|kg|g|mm|cm|m|km|ml|l)\b)[\w-]{2,}\b")
+_CAPITALIZED = re.compile(r"(?<![\w'’])[^\W\da-z_][\w'’-]*[^\W\d_](?: [^\W\da-z_][\w'’-]+)*")
+
+Kind = Literal["time", "day", "date", "code", "number", "name"]
+
+
+class Correction(NamedTuple):
+    """A correction of a sentence of the earlier message `index`: its words `old` are wrong, `new` are right.
+
+    Without `new`, nothing replaces the sentence. `cue` are the words of the correction that decided.
+    """
+
+    index: int
+    sentence: str
+    old: str
+    new: str | None
+    cue: str
+
+    def concerns(self, text: str) -> bool:
+        """Return whether a statement has most of its words from the sentence that is taken back."""
+        words = _fold(text)
+        return sum(word in _fold(self.sentence) for word in words) > len(words) / 2
+
+    def is_repeated_in(self, text: str) -> bool:
+        """Return whether a statement of the correcting message has the wrong words or says nothing else than it."""
+        known = _fold(f"{self.sentence} {self.new} {self.cue}")
+        said = [word for word in _fold(text) if word not in known and not _is_function(word, text)]
+        if self.new is None:
+            return self.concerns(text)
+        return _has(text, self.old) or not _has(text, self.new) or len(said) < MIN_ELSE
+
+    def apply(self, text: str) -> str | None:
+        """Return a statement with the right words; None if nothing replaces it, or if it lacks the wrong ones."""
+        new, pattern = (
+            _complete_day(self.new, self.old),
+            re.compile(rf"(?<!\w){re.escape(self.old)}(?!\w)", re.IGNORECASE),
+        )
+        if new is None or not pattern.search(text):
+            return None
+        return pattern.sub(lambda match: _like(new, match[0]), text, count=1)
+
+
+class _Value(NamedTuple):
+    kind: Kind
+    start: int
+    end: int
+    text: str
+
+
+Cues = Mapping[str, re.Pattern[str]]  # of one or two languages, by what they do
+
+
+def find_correction(message: str, earlier: Sequence[str], *, answers: bool = False) -> Correction | None:
+    """Return what a message corrects in the `earlier` messages of the person; None if it corrects nothing.
+
+    A message that `answers` a question of the assistant with a bare value corrects nothing by it.
+
+    >>> find_correction("*friday", ["The nurse comes on thursday.", "She wants tea."])[2:]
+    ('thursday', 'friday', '*')
+    >>> find_correction("sorry, Milena, not Milan", ["My aunt Milan lives in Brno"]).apply("My aunt Milan is 60.")
+    'My aunt Milena is 60.'
+    >>> find_correction("no, that's wrong", ["I live in Graz."]).new is None
+    True
+    """
+    if len(_WORD.findall(message)) > MAX_WORDS or not earlier:
+        return None
+    cues, size = _words_for(message, *earlier[-2:]), len(earlier)
+    cue = _find_cue(message, cues)
+    if not cue and size > 1 and only_announces(earlier[-1], earlier[:-1]):
+        cue, size = _find_cue(earlier[-1], cues), size - 1
+    recent = range(size - 1, max(size - 1 - MAX_EARLIER, -1), -1)
+    sentences = [(index, one) for index in recent for one in _split(earlier[index])]
+    for index, sentence in sentences:
+        if found := _replace_named(message, sentence, cues):
+            return Correction(index, sentence, *found, cue or "not")
+    is_bare = not answers and len(_WORD.findall(message)) <= MAX_BARE_WORDS
+    starred = _STARRED.search(message)
+    rest = starred[1] if starred else cues["negated"].sub(",", message.replace(cue, " " * len(cue), 1))
+    nearest = sentences if cue else [one for one in sentences if is_bare and one[0] == size - 1]
+    for index, sentence in nearest:
+        alike = _replace_alike(rest, sentence, cues) if cue else None
+        found = alike or _replace_typed(rest, sentence)
+        if found and (cue or _count_edits(*found) <= max(1, len(found[0]) // 3) or not found[0].isdigit()):
+            return Correction(index, sentence, *found, cue)
+    if sentences and (denial := cues["denial"].search(message)):
+        return Correction(*sentences[0], sentences[0][1], None, cue or denial[0])
+    joke = takes_back(message)
+    return Correction(size - 1, earlier[size - 1], earlier[size - 1], None, joke.phrase) if joke else None
+
+
+def only_announces(message: str, earlier: Sequence[str]) -> bool:
+    """Return whether a message says that something was wrong, as "oh, I mixed them up" does, and not what is right."""
+    is_empty = len(_WORD.findall(message)) <= MAX_ANNOUNCING and not any(
+        one.kind != "name" for one in _find_values(message)
+    )
+    return is_empty and bool(_find_cue(message, _words_for(message, *earlier[-2:])))
+
+
+def repair(message: str) -> str:
+    """Return a message in which a value that is corrected at once is replaced by the right one.
+
+    >>> repair("The bus leaves at 5, no, 6 from the church.")
+    'The bus leaves at 6 from the church.'
+    """
+    for match in _words_for(message)["repair"].finditer(message):
+        if not _CLAUSE_END.match(message[match.start() - 2 : match.start()].strip() or "x"):
+            continue
+        values = _find_values(message)
+        before = [one for one in values if one.end <= match.start() <= one.end + MAX_REPAIR]
+        after = [one for one in values if match.end() <= one.start <= match.end() + MAX_REPAIR]
+        pairs = [(old, new) for new in after for old in reversed(before) if old.kind == new.kind]
+        if pairs and pairs[0][0].text.casefold() != pairs[0][1].text.casefold():
+            old, new = pairs[0]
+            middle = message[old.end : match.start()].rstrip(" ,–—-.")
+            return repair(f"{message[: old.start]}{new.text}{middle}{message[new.end :]}")
+    return message
+
+
+def _find_cue(message: str, cues: Cues) -> str:
+    """Return the words of a correction: a star, or a phrase that begins a sentence or is the last clause of one."""
+    if star := _STAR.search(message):
+        return star[0].strip()
+    cue, starts = cues["cue"], [one.end() for one in _CUE_START.finditer(message)]
+    found = [match for start in starts if (match := cue.match(message, start))]
+    last = re.split(r",\s*|(?<=\w) (?=i mean)", message.rstrip(" .!"))
+    found += [match for match in [cue.fullmatch(last[-1])] if match and len(last) > 1]
+    return next((match[0] for match in found), "")
+
+
+def _split(message: str) -> Iterator[str]:
+    """Yield the sentences of a message, the last one first."""
+    text = repair(message)
+    yield from (text[one.start() : one.end()].strip() for one in reversed(list(_SENTENCE.finditer(text))))
+
+
+def _replace_named(message: str, sentence: str, cues: Cues) -> tuple[str, str] | None:
+    """Return the wrong words of a sentence that a message names as such, and the right ones."""
+    for start, end in _list_negated(message, cues):
+        old = _find_shared(message[start:end], sentence)
+        if old is None:
+            continue
+        kinds = [one.kind for one in _find_values(sentence) if one.start <= old[0] < one.end]
+        if new := _pick_right(message, (start, end), sentence, kinds[0] if kinds else None, cues):
+            return sentence[old[0] : old[1]], new
+    return None
+
+
+def _list_negated(message: str, cues: Cues) -> Iterator[tuple[int, int]]:
+    """Yield the places of the words that a message calls wrong: those behind "not", and those before "was wrong"."""
+    for match in cues["negated"].finditer(message):
+        start = match.end() + len(message[match.end() :]) - len(message[match.end() :].lstrip())
+        end = _CLAUSE_END.search(message, start)
+        tail = list(_WORD.finditer(message, start, end.start() if end else len(message)))[:MAX_NAMED]
+        if tail:
+            yield tail[0].start(), tail[-1].end()
+    for match in cues["wrong"].finditer(message):
+        if head := list(_WORD.finditer(message, 0, match.start()))[-1:]:
+            yield head[0].span()
+
+
+def _find_shared(part: str, sentence: str) -> tuple[int, int] | None:
+    """Return the place in a sentence of the longest run of words that a part of a message begins or shares."""
+    theirs = list(_WORD.finditer(sentence))
+    folded = [one[0].casefold() for one in theirs]
+    mine = [one[0].casefold() for one in _WORD.finditer(part)]
+    runs = [(n, m) for n in range(len(mine)) for m in range(len(mine), n, -1)]
+    for n, m in sorted(runs, key=lambda run: run[0] - run[1]):
+        for at in range(len(folded) - (m - n) + 1):
+            is_same = folded[at : at + m - n] == mine[n:m]
+            if is_same and not any(_is_function(mine[end], sentence) for end in (n, m - 1)):
+                return theirs[at].start(), theirs[at + m - n - 1].end()
+    return None
+
+
+def _is_function(word: str, sentence: str) -> bool:
+    """Return whether a word is a function word of English or the sentence's language, and neither number nor day."""
+    common = load_language(detect_language(sentence)).words | load_language(ENGLISH).words
+    return word in common and word not in DAYS and word not in MONTHS and not find_numbers(word, ENGLISH)
+
+
+def _pick_right(message: str, negated: tuple[int, int], sentence: str, kind: Kind | None, cues: Cues) -> str | None:
+    """Return the right words of a message, before ", not X" or behind it, of the kind of the wrong ones if it is known.
+
+    Otherwise they are the end of the clause before, the next clause, what "is" or the like precedes, or a fragment.
+    """
+    start = max((one.start() for one in _SENTENCE.finditer(message, 0, negated[0])), default=0)
+    before, after = (
+        cues["negated"].sub("", cues["cue"].sub("", message[start : negated[0]])).rstrip(" ,;–—-"),
+        message[negated[1] :],
+    )
+    if kind:
+        near = [*_find_values(before)[::-1], *_find_values(after), *_find_values(message[:start])[::-1]]
+        values = [one for one in near if not _has(sentence, one.text)]
+        same = [one.text for one in values if one.kind == kind]
+        if same or kind != "name":
+            return next(iter(same), None)
+    parts = [part.strip() for part in _CLAUSE_END.split(after) if _WORD.search(part)]
+    ends = [match[0] for part in parts if (match := _COPULA_END.search(part))]
+    options = (before.split()[-1:], *([_strip_joints(part, cues)] for part in parts[:1]), ends, parts[-1:])
+    for option in options:
+        text = " ".join(option).strip(" ,.;:!?*")
+        is_short = 0 < len(text.split()) <= MAX_BARE_WORDS and not _find_cue(text, cues)
+        if is_short and not _has(sentence, text) and not _is_function(text.casefold(), sentence):
+            return text
+    return None
+
+
+def _strip_joints(text: str, cues: Cues) -> str:
+    text = text.strip()
+    while (match := cues["joint"].match(text)) and match.end() < len(text):
+        text = text[match.end() :].strip()
+    return text
+
+
+def _replace_typed(message: str, sentence: str) -> tuple[str, str] | None:
+    """Return the value of a sentence that one of the same kind in a message replaces, and that one."""
+    theirs, found = _find_values(sentence), list[tuple[int, str, str]]()
+    for new in _find_values(message):
+        kinds = {"time", "number"} if new.kind in ("time", "number") else {new.kind}
+        same = [one for one in theirs if one.kind == new.kind] or [one for one in theirs if one.kind in kinds]
+        clause = _clause_of(message, new)  # "from 91 to 93" is no correction of 91
+        same = [one for one in same if not _has(clause, one.text)]
+        if not same or _has(sentence, new.text):
+            continue
+        old = min(same, key=lambda one: (_count_edits(one.text, new.text), -one.start))
+        edits = _count_edits(old.text.casefold(), new.text.casefold())
+        is_plain = new.kind in ("time", "day", "date", "code") and len(same) == 1
+        if is_plain or edits <= len(new.text) // 3 or _says_no_more(message, new, sentence):
+            found.append((edits if new.kind != "name" or edits < 2 else 0, old.text, new.text))
+    return min(found)[1:] if found else None
+
+
+def _says_no_more(message: str, value: _Value, sentence: str) -> bool:
+    """Return whether the clause of a value has no word of content that the corrected sentence lacks."""
+    rest = _WORD.findall(_clause_of(message, value).replace(value.text, " ", 1))
+    return all(_has(sentence, word) or _is_function(word.casefold(), message) for word in rest)
+
+
+def _clause_of(message: str, value: _Value) -> str:
+    starts = [0, *(one.end() for one in _CLAUSE_END.finditer(message, 0, value.start))]
+    end = _CLAUSE_END.search(message, value.end)
+    return message[starts[-1] : end.start() if end else len(message)]
+
+
+def _replace_alike(message: str, sentence: str, cues: Cues) -> tuple[str, str] | None:
+    """Return the words of a sentence that a fragment replaces, and those: it shares a word, or nearly spells one."""
+    theirs = list(_WORD.finditer(sentence))
+    for part in _CLAUSE_END.split(cues["negated"].sub(",", message)):
+        mine = [word.strip(".!?*") for word in part.split()]
+        folded = [word.casefold() for word in mine]
+        for n, own in enumerate(folded if len(folded) <= MAX_BARE_WORDS else ()):
+            for at, word in enumerate(theirs):
+                first, last = at - n, at - n + len(folded)
+                if 0 <= first < last <= len(theirs) and _are_alike(own, word[0].casefold(), sentence, len(folded)):
+                    old = sentence[theirs[first].start() : theirs[last - 1].end()]
+                    if old.casefold() != " ".join(folded):
+                        return old, " ".join(mine)
+    return None
+
+
+def _are_alike(own: str, word: str, sentence: str, count: int) -> bool:
+    """Return whether a word of a fragment of `count` words is one of the sentence, or, alone, nearly spells one."""
+    if count > 1:
+        return own == word and not _is_function(own, sentence)
+    return 0 < _count_edits(own, word) <= min(MAX_TYPO, len(own) // 3)
+
+
+def _find_values(text: str) -> list[_Value]:
+    """Return the values of a text in order: times, days, dates, codes, numbers and names, none within another."""
+    found, code = list[_Value](), detect_language(text)
+    taken: set[int] = set()
+    for kind, start, end in _iter_values(text, code):
+        if not taken & set(range(start, end)):
+            taken |= set(range(start, end))
+            found.append(_Value(kind, start, end, text[start:end]))
+    return sorted(found, key=lambda one: one.start)
+
+
+def _iter_values(text: str, code: str) -> Iterator[tuple[Kind, int, int]]:
+    codes = tuple(dict.fromkeys((code, ENGLISH)))
+    patterns: Iterable[tuple[Kind, re.Pattern[str]]] = (
+        ("time", _CLOCK),
+        ("time", _load_words(*codes)["clock"]),
+        *(("date", _dates(one)) for one in codes),
+        *(("day", _days(one)) for one in codes),
+        ("code", _CODE),
+    )
+    for kind, pattern in patterns:
+        yield from ((kind, *one.span()) for one in pattern.finditer(text))
+    numbers = [one for one in find_numbers(text, code) if text[one.start : one.end].casefold() not in ORDINALS]
+    yield from (("number", one.start, one.end) for one in numbers)
+    names = [(one.start, one.start + len(one.text)) for one in find_names(text)]
+    if code != ENGLISH:
+        common = load_language(code).words
+        names += [one.span() for one in _CAPITALIZED.finditer(text) if one[0].casefold() not in common]
+    yield from (("name", *span) for span in names)
+
+
+@cache
+def _days(code: str) -> re.Pattern[str]:
+    names = DAYS if code == ENGLISH else load_language(code).dates.get("weekdays", ())
+    ending = "s?" if code == ENGLISH else r"\w{0,2}"
+    return re.compile(rf"(?<!\w)(?:{'|'.join(names) or '(?!)'}){ending}(?!\w)", re.IGNORECASE)
+
+
+@cache
+def _dates(code: str) -> re.Pattern[str]:
+    names = "|".join(MONTHS if code == ENGLISH else load_language(code).dates.get("months", ())) or "(?!)"
+    month = rf"(?:{names})(?!\w)"
+    day = r"\d{1,2}(?:st|nd|rd|th|\.|er|º)?"
+    numeric = r"\d{1,2}\.\d{1,2}\.(?:\d{2,4})?|\d{1,2}(?:st|nd|rd|th)\b"
+    return re.compile(rf"(?<![\w.])(?:{day}(?: of| de)? ?{month}|{month} {day}(?!\w)|{numeric}|{month})", re.IGNORECASE)
+
+
+def _words_for(*messages: str) -> Cues:
+    """Return the words of the languages of messages, and of English, which people mix with theirs."""
+    return _load_words(*dict.fromkeys((*map(detect_language, messages), ENGLISH)))
+
+
+@cache
+def _load_words(*codes: str) -> Cues:
+    text = files("newton.heart.statements").joinpath("corrections.yaml").read_text(encoding="utf-8")
+    data: Mapping[str, Mapping[str, str]] = parse_trusted(text)
+    edges = {code: r"(?<![\w'])(?:{})(?!\w)" if load_language(code).is_spaced else "(?:{})" for code in codes}
+    named = {name: "|".join(edges[code].format(data[code][name]) for code in codes) for name in data[ENGLISH]}
+    # people leave out apostrophes: "thats wrong"
+    return {
+        name: re.compile(re.sub(r"(?<=\w)'(?=\w)", "['’]?", pattern), re.IGNORECASE) for name, pattern in named.items()
+    }
+
+
+def _like(new: str, old: str) -> str:
+    """Return the right words with a capital if the wrong ones have one at the beginning of a name."""
+    return f"{new[:1].upper()}{new[1:]}" if old[:1].isupper() and new[:1].islower() else new
+
+
+def _complete_day(new: str | None, old: str) -> str | None:
+    """Return the right day with the month of the wrong one, as "22nd" for "20 October" means "22nd October"."""
+    is_day = new is not None and _DAY_OF_MONTH.fullmatch(new) and not _DAY_OF_MONTH.fullmatch(old)
+    return _DAY_OF_MONTH.sub(new, old, count=1) if is_day and new and re.search(r"[^\W\d]{3}", old) else new
+
+
+def _has(sentence: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", sentence, re.IGNORECASE) is not None
+
+
+def _fold(text: str) -> list[str]:
+    return [word.casefold() for word in _WORD.findall(text)]
+
+
+def _count_edits(first: str, second: str) -> int:
+    """Return how many letters must be changed, added or removed between two short texts."""
+    row = list(range(len(second) + 1))
+    for n, letter in enumerate(first, 1):
+        diagonal, row[0] = row[0], n
+        for m, (other, (left, above)) in enumerate(zip(second, list(pairwise(row)), strict=True), 1):
+            change = min(above + 1, row[m - 1] + 1, diagonal + (letter != other))
+            diagonal, row[m] = above, change
+            del left
+    return row[-1]

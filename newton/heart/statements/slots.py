@@ -1,0 +1,200 @@
+"""Slots that have one value at a time, such as where one lives or who one's dentist is, and events that end them. Pure.
+
+`slots.yaml` has the role words, sentences and events of each language.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from newton.content.yaml_files import parse_trusted
+from newton.heart.statements.change_cues import load_cues
+from newton.text.english import VERB_LEMMAS, lemmatize
+from newton.text.languages import ENGLISH, detect_language, load_language
+from newton.text.patterns import has_ended
+from newton.text.stems import stem_word
+from newton.text.words import list_terms, split_words
+
+SPEAKER, ANYONE = "speaker", "anyone"
+PLACE = "place"  # the slot of what somebody does in a place, which only what is said to be so now fills anew
+MAX_VALUE = 40  # characters
+MAX_OBJECT = 2  # words of content behind "sold" that may be what is sold
+_SPEAKERS = split_words("i we my our ich wir yo nosotros je nous on io noi eu nós ik we wij я мы 我 我们 私 僕")
+_UNKNOWN = split_words("he she it they you er sie es du él ella il elle lui lei ele ela hij ze он она 他 她 and")
+_OWNER = re.compile(r"\w+['’]s\b")  # "my brother's wife" is not about the brother
+_POSSESSIVES = split_words("my our mein meine unser unsere mi mon ma mio mia meu minha mijn ons onze мой моя")
+
+
+class Slot(NamedTuple):
+    """The value that a statement gives a slot of its owner, `speaker` for the person, `anyone` if it is not said."""
+
+    owner: str
+    name: str
+    value: str
+
+
+def find_slots(text: str, code: str) -> list[Slot]:
+    """Return the slots that a statement in the language `code` fills.
+
+    >>> find_slots("My new dentist is Dr. Peeters.", "en"), find_slots("I moved to Linz.", "en")
+    ([Slot(owner='speaker', name='dentist', value='Dr. Peeters')], [Slot(owner='speaker', name='lives', value='Linz')])
+    """
+    return list(dict.fromkeys(_iter_slots(text, code)))
+
+
+def explain_slot_change(older: str, newer: str, code: str) -> str:
+    """Return why the newer of two statements gives a slot of the older one another value, or ends it; "" if not.
+
+    >>> explain_slot_change("My dentist is Dr. Claes.", "My new dentist is Dr. Peeters.", "en")
+    "both name the one 'dentist'"
+    >>> explain_slot_change("My dentist is Dr. Claes.", "My daughter's dentist is Dr. Peeters.", "en")
+    ''
+    """
+    cues, patterns = load_cues().cues, _load_patterns(code)
+    if cues["addition"].search(newer) or cues["past"].search(older):
+        return ""
+    is_now = patterns.present.search(newer) is not None
+    is_limited = cues["scope"].search(newer) or has_ended(newer, code)
+    for old in () if is_limited else find_slots(older, code):
+        for new in find_slots(newer, code):
+            is_owned = new.name == old.name and new.owner in (old.owner, ANYONE)
+            is_other = not _list_stems(old.value, code) & _list_stems(new.value, code)
+            if is_owned and is_other and (is_now or old.name != PLACE):
+                return f"both name the one {old.name!r}"
+    return _explain_event(older, newer, code) or _explain_ended_name(older, newer, code)
+
+
+def says_present(text: str, code: str) -> bool:
+    """Return whether a statement in the language `code` says that something is so now, and not in addition."""
+    return _load_patterns(code).present.search(text) is not None and not load_cues().cues["addition"].search(text)
+
+
+def _explain_ended_name(older: str, newer: str, code: str) -> str:
+    """Return that the newer statement says of something which the older one names that it is over; "" if not."""
+    patterns = _load_patterns(code)
+    for term in _list_terms(older):
+        for match in re.finditer(rf"(?<!\w){re.escape(term)}\w{{0,2}}(?!\w)", newer, re.IGNORECASE):
+            if lemmatize(term) in VERB_LEMMAS or (code != ENGLISH and match[0].islower()):
+                continue
+            before, after = newer[: match.start()], newer[match.end() :]
+            if patterns.ended_before.search(before) or patterns.ended_after.match(after):
+                return f"the newer one says that {match[0]!r} is over"
+    return ""
+
+
+def _explain_event(older: str, newer: str, code: str) -> str:
+    """Return the event of the newer statement that ends what the older one says, as a reason; "" if there is none."""
+    shared, patterns = _list_stems(older, code) & _list_stems(newer, code), _load_patterns(code)
+    for name, pattern in patterns.events.items():
+        event = pattern.search(newer)
+        if event is None or pattern.search(older):
+            continue
+        relation = patterns.relations.get(name)
+        if relation:
+            is_same = bool(shared) or _owner_of(older) == _owner_of(newer) == SPEAKER
+            ends = is_same and relation.search(older) is not None
+        elif name == "given_up":
+            given_up = _list_terms(newer[event.end() :])[:MAX_OBJECT]
+            ends = _is_subject(newer[: event.start()], older) and bool(shared & {*map(stem_word, given_up)})
+        else:
+            ends = bool(shared & _list_stems(_OWNER.sub(" ", older), code))
+        if ends:
+            return f"{event[0]!r} ends what the older one says"
+    return ""
+
+
+def _is_subject(subject: str, older: str) -> bool:
+    """Return whether who does something in a newer statement is the person, or is named in the older one."""
+    terms = list_terms(subject)
+    if not terms or (_SPEAKERS & {*terms}) - _POSSESSIVES:
+        return True
+    is_of_another = re.search(r"\w['’]s\b", subject) is not None
+    return not is_of_another and bool(({*terms} - _POSSESSIVES) & {*list_terms(older)})
+
+
+def _owner_of(text: str) -> str:
+    """Return whom a statement is about: the person, or the first word behind a possessive."""
+    terms = list_terms(text)[:2]
+    return (
+        next((term for term in terms if term not in _POSSESSIVES), SPEAKER)
+        if not _SPEAKERS & {*terms[:1]} - _POSSESSIVES
+        else SPEAKER
+    )
+
+
+class _Patterns(NamedTuple):
+    roles: Mapping[str, str]
+    role: tuple[re.Pattern[str], ...]
+    values: Mapping[str, re.Pattern[str]]
+    events: Mapping[str, re.Pattern[str]]
+    relations: Mapping[str, re.Pattern[str]]
+    ended_before: re.Pattern[str]
+    ended_after: re.Pattern[str]
+    present: re.Pattern[str]
+
+
+def _iter_slots(text: str, code: str) -> Iterator[Slot]:
+    patterns = _load_patterns(code)
+    for pattern in patterns.role:
+        for match in pattern.finditer(text):
+            groups = match.groupdict()
+            owner = _to_owner(groups.get("owner") or "", groups.get("own"))
+            yield Slot(owner, patterns.roles[match["role"].casefold()], match["value"].strip())
+    for name, pattern in patterns.values.items():
+        if match := pattern.search(text):
+            who = (match["who"] or "").casefold()
+            if who not in _UNKNOWN:
+                yield Slot(SPEAKER if not who or who.split()[0] in _SPEAKERS else who, name, match["value"])
+
+
+def _to_owner(name: str, own: str | None) -> str:
+    return name.casefold() if name else SPEAKER if own else ANYONE
+
+
+@cache
+def _load_patterns(code: str) -> _Patterns:
+    data = _read_data()[code]
+    is_spaced = load_language(code).is_spaced
+    groups: list[list[str]] = [group.split("=") for group in str(data["roles"]).split("; ")]
+    roles = {word.casefold(): group[0] for group in groups for word in group}
+    words = "|".join(re.escape(role) for role in sorted(roles, key=len, reverse=True))
+    gap, start, end = (r"\s+", r"(?<!\w)", r"(?!\w)") if is_spaced else ("", "", "")
+    new, now, is_ = (f"(?:{data[name]})" for name in ("new", "now", "is"))
+    value = rf"(?P<value>[^,.;:!?\n]{{2,{MAX_VALUE}}}(?:(?<=\b[DM]r)\.[^,.;:!?\n]{{2,{MAX_VALUE}}})?)"
+    owner = rf"(?:(?P<own>{data['own']})|(?P<owner>[^\W\d_]\w+)['’]s)"
+    role, copula = rf"(?P<role>{words})", rf"(?:{gap}{now})?\s*{is_}(?:\s+{now})?\s*"
+    patterns = (
+        rf"{start}{owner}{gap}(?:{new}{gap})?{role}{copula}{value}",
+        rf"^{value}\s+{is_}{gap}(?:{now}{gap})?{owner}{gap}(?:{new}{gap})?{role}{end}",
+        rf"{start}{data['have']}{gap}(?:\w+{gap})?{new}{gap}{role}[,:]?\s+{value}",
+        rf"{start}(?:the|d(?:er|ie|as)|el|la|le|il|o|de|het){gap}{new}{gap}{role}{copula}{value}",
+    )
+    compiled = tuple(re.compile(one, re.IGNORECASE) for one in patterns)
+    wrap = r"(?<!\w)(?:{})(?!\w)" if is_spaced else "{}"
+    ended = (rf"{start}(?:{data['ended_before']})\W+(?:\w+\W+)?$", rf"\W+(?:{data['ended_after']}){end}")
+    before, after, present = (re.compile(one, re.IGNORECASE) for one in (*ended, wrap.format(data["present"])))
+    tables = [_compile_table(data.get(name, {}), wrap) for name in ("values", "events", "relations")]
+    return _Patterns(roles, compiled, tables[0], tables[1], tables[2], before, after, present)
+
+
+def _compile_table(table: Mapping[str, str], wrap: str) -> dict[str, re.Pattern[str]]:
+    return {key: re.compile(wrap.format(one), re.IGNORECASE) for key, one in table.items()}
+
+
+@cache
+def _read_data() -> Mapping[str, Any]:
+    return parse_trusted(files("newton.heart.statements").joinpath("slots.yaml").read_text(encoding="utf-8"))
+
+
+def _list_stems(text: str, code: str) -> frozenset[str]:
+    """Return the stems of the words of content of a text."""
+    common = load_language(code).words
+    return frozenset(stem_word(term) for term in _list_terms(text) if term not in common)
+
+
+def _list_terms(text: str) -> list[str]:
+    """Return the words of content of a text in lower case, without numbers."""
+    common = load_language(ENGLISH).words | load_language(detect_language(text)).words
+    return [term for term in list_terms(text) if len(term) > 2 and term not in common and not term.isdigit()]

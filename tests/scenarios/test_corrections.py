@@ -1,0 +1,57 @@
+"""What becomes of facts that a person corrects, or takes back, later in the session."""
+
+import pytest
+
+from newton.agent.maintenance.service import MaintenanceService
+from tests.scenarios.conftest import Mind, newton
+
+FACTS = """
+    select m.full_text as text, f.is_current
+    from heart.facts as f
+    join memory.memories as m using (memory_id)
+    order by m.created_at, m.full_text
+"""
+
+
+def maintenance(mind: Mind) -> MaintenanceService:
+    assert mind.embedder
+    return newton(mind, mind.embedder).maintenance("job extract")
+
+
+async def current(mind: Mind) -> list[str]:
+    return [row["text"] for row in await mind.fetch(FACTS) if row["is_current"]]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_correction_replaces_the_fact_and_marks_the_message(mind: Mind, *, at_once: bool) -> None:
+    # S002-16: also when the wrong value was said and not yet extracted
+    await mind.hear("My aunt Milan lives in Brno.", session="s")
+    if not at_once:
+        await maintenance(mind).learn_statements()
+    await mind.hear("sorry, Milena, not Milan", session="s")
+    await maintenance(mind).learn_statements()
+    assert await current(mind) == ["My aunt Milena lives in Brno."]
+    assert [row["text"] for row in await mind.fetch(FACTS)] == [
+        "My aunt Milan lives in Brno.",
+        "My aunt Milena lives in Brno.",
+    ]
+    await mind.hear("no, Milan it is", session="s")
+    await maintenance(mind).learn_statements()
+    assert await current(mind) == ["My aunt Milan lives in Brno."]
+
+
+async def test_what_was_no_fact_is_written_whole_and_what_is_taken_back_ends(mind: Mind) -> None:
+    # S002-16
+    await mind.hear("alarm is at eight", "scrap that, twenty past seven", session="s")
+    await mind.hear("I sold my boat to a pirate from Linz.", "haha, just kidding!", session="t")
+    await maintenance(mind).learn_statements()
+    assert await current(mind) == ["Alarm is at twenty past seven."]
+
+
+async def test_nothing_said_in_a_role_play_is_a_fact(mind: Mind) -> None:
+    # S002-17
+    await mind.hear("Let's practise my interview. You are the boss, I am Pavel.", session="s")
+    await maintenance(mind).learn_statements()
+    await mind.hear("I have worked at Bosch for thirty years.", session="s")
+    await maintenance(mind).learn_statements()
+    assert await current(mind) == []
