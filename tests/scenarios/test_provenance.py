@@ -84,7 +84,7 @@ async def check_trust(chain: Chain, least: Trust) -> None:
     rows = await chain.mind.fetch(
         "select kind, trust, quarantined, state, coalesce(full_text, summary) as text from memory.memories as m"
         " where kind <> 'entity' and coalesce(full_text, '') || summary ~ $1 and not exists (select from"
-        " dialogue.messages as d where d.session_id = m.thread_id and d.position = m.position and d.content ~ 'I met')",
+        " dialogue.messages as d where d.session_id = m.thread_id and d.position = m.position and d.content ~ 'Did I meet')",
         NAME,
     )
     assert rows

@@ -42,9 +42,9 @@ async def test_a_decision_by_the_client_is_seen_by_the_tools_and_back(client: Cl
     assert [one["decision_id"] for one in (await tool(client, "decisions", open=True))["items"]] == [
         made["decision_id"][-8:]
     ]
-    await tool(client, "review", decision_id=made["decision_id"], outcome="partial", lesson="Ask for permits early.")
+    await client.review(made["decision_id"], "partial", lesson="Ask for permits early.")
     (outcome,) = (await client.outcomes())["items"]
-    assert (outcome["outcome"], outcome["lesson"]) == ("partial", "Ask for permits early. (said by the assistant)")
+    assert (outcome["outcome"], outcome["lesson"]) == ("partial", "Ask for permits early.")
     assert (await tool(client, "outcomes", outcome="success"))["items"] == []
     with pytest.raises(ApiError, check=has_code("conflict")):
         await tool(client, "done", decision_id=made["decision_id"])

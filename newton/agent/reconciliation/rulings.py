@@ -12,7 +12,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import message_queues as queue
 from newton.dialogue.message_queues import DueSession
-from newton.errors import ConflictError, ForbiddenError, NotFoundError
+from newton.errors import ConflictError, ForbiddenError, InputError, NotFoundError
 from newton.heart.facts.conflicts import concerns_safety
 from newton.heart.facts.fact_store import lock_facts
 from newton.heart.reconciliation.citations import asks_to_end, gives_other_value, says_statement
@@ -117,7 +117,7 @@ async def _rule_on_targets(scope: AgentScope, change: ProposedChange) -> list[Ac
     async with scope.transaction() as tx:
         for memory_ref in sorted(set(change.targets)):
             targets = list[TargetStatement]()
-            with suppress(NotFoundError):
+            with suppress(NotFoundError, InputError):
                 targets = await _read_targets(tx, change.act, memory_ref, scope=scope)
             for target in targets:
                 ruling = decide(change.act, change.speaker, target=target, read=read)

@@ -58,7 +58,7 @@ where
         (
             select max(said.occurred_at)
             from memory.sources as s
-            inner join memory.memories as said on said.agent_id = s.agent_id and said.memory_id = s.source_id
+            inner join memory.memories as said on said.agent_id = $1 and said.memory_id = s.source_id
             where s.agent_id = $1 and s.memory_id = $3 and said.kind = 'exchange' and s.source_id <> $2
         ),
         -- it was not learnt from other messages

@@ -8,11 +8,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from newton.content.yaml_files import parse_trusted
 from newton.heart.statements.commitment import takes_back
+from newton.heart.statements.slots import count_edits
+from newton.heart.statements.statement_candidates import find_verb, list_words
 from newton.text.languages import ENGLISH, detect_language, load_language
 from newton.text.names import find_names
 from newton.text.numerals import DAYS, MONTHS, ORDINALS, find_numbers
@@ -124,8 +125,8 @@ def find_correction(message: str, earlier: Sequence[str], *, answers: bool = Fal
     nearest = sentences if cue else [one for one in sentences if is_bare and one[0] == size - 1]
     for index, sentence in nearest:
         alike = _replace_alike(rest, sentence, cues) if cue else None
-        found = alike or _replace_typed(rest, sentence)
-        if found and (cue or _count_edits(*found) <= max(1, len(found[0]) // 3) or not found[0].isdigit()):
+        found = alike or (None if _is_about_other(rest, sentence) else _replace_typed(rest, sentence))
+        if found and (cue or count_edits(*found) <= max(1, len(found[0]) // 3) or not found[0].isdigit()):
             return Correction(index, sentence, *found, cue)
     if sentences and (denial := cues["denial"].search(message)):
         return Correction(*sentences[0], sentences[0][1], None, cue or denial[0])
@@ -174,8 +175,7 @@ def _find_cue(message: str, cues: Cues) -> str:
 
 def _split(message: str) -> Iterator[str]:
     """Yield the sentences of a message, the last one first."""
-    text = repair(message)
-    yield from (text[one.start() : one.end()].strip() for one in reversed(list(_SENTENCE.finditer(text))))
+    yield from (one[0].strip() for one in reversed(list(_SENTENCE.finditer(repair(message)))))
 
 
 def _replace_named(message: str, sentence: str, cues: Cues) -> tuple[str, str] | None:
@@ -267,12 +267,19 @@ def _replace_typed(message: str, sentence: str) -> tuple[str, str] | None:
         same = [one for one in same if not _has(clause, one.text)]
         if not same or _has(sentence, new.text):
             continue
-        old = min(same, key=lambda one: (_count_edits(one.text, new.text), -one.start))
-        edits = _count_edits(old.text.casefold(), new.text.casefold())
+        old = min(same, key=lambda one: (count_edits(one.text, new.text), -one.start))
+        edits = count_edits(old.text.casefold(), new.text.casefold())
         is_plain = new.kind in ("time", "day", "date", "code") and len(same) == 1
         if is_plain or edits <= len(new.text) // 3 or _says_no_more(message, new, sentence):
             found.append((edits if new.kind != "name" or edits < 2 else 0, old.text, new.text))
     return min(found)[1:] if found else None
+
+
+def _is_about_other(message: str, sentence: str) -> bool:
+    """Return whether a message states something of a subject that the sentence does not name."""
+    words, named = list_words(message.strip(" ,.;!")), {*_fold(sentence)}
+    subject = [one.text for one in words[: max(find_verb(words), 0)] if not _is_function(one.text, sentence)]
+    return bool(subject) and not named & {*subject}
 
 
 def _says_no_more(message: str, value: _Value, sentence: str) -> bool:
@@ -307,7 +314,7 @@ def _are_alike(own: str, word: str, sentence: str, count: int) -> bool:
     """Return whether a word of a fragment of `count` words is one of the sentence, or, alone, nearly spells one."""
     if count > 1:
         return own == word and not _is_function(own, sentence)
-    return 0 < _count_edits(own, word) <= min(MAX_TYPO, len(own) // 3)
+    return 0 < count_edits(own, word) <= min(MAX_TYPO, len(own) // 3)
 
 
 def _find_values(text: str) -> list[_Value]:
@@ -391,15 +398,3 @@ def _has(sentence: str, text: str) -> bool:
 
 def _fold(text: str) -> list[str]:
     return [word.casefold() for word in _WORD.findall(text)]
-
-
-def _count_edits(first: str, second: str) -> int:
-    """Return how many letters must be changed, added or removed between two short texts."""
-    row = list(range(len(second) + 1))
-    for n, letter in enumerate(first, 1):
-        diagonal, row[0] = row[0], n
-        for m, (other, (left, above)) in enumerate(zip(second, list(pairwise(row)), strict=True), 1):
-            change = min(above + 1, row[m - 1] + 1, diagonal + (letter != other))
-            diagonal, row[m] = above, change
-            del left
-    return row[-1]

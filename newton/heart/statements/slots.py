@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from newton.content.yaml_files import parse_trusted
@@ -198,3 +199,15 @@ def _list_terms(text: str) -> list[str]:
     """Return the words of content of a text in lower case, without numbers."""
     common = load_language(ENGLISH).words | load_language(detect_language(text)).words
     return [term for term in list_terms(text) if len(term) > 2 and term not in common and not term.isdigit()]
+
+
+def count_edits(first: str, second: str) -> int:
+    """Return how many letters must be changed, added or removed between two short texts."""
+    row = list(range(len(second) + 1))
+    for n, letter in enumerate(first, 1):
+        diagonal, row[0] = row[0], n
+        for m, (other, (left, above)) in enumerate(zip(second, list(pairwise(row)), strict=True), 1):
+            change = min(above + 1, row[m - 1] + 1, diagonal + (letter != other))
+            diagonal, row[m] = above, change
+            del left
+    return row[-1]
