@@ -202,7 +202,7 @@ class Chain:
             self.mind.clock.advance(timedelta(days=1))
 
     async def relation(self) -> None:
-        await self.mind.hear(f"Did I meet {NAME} and Kallisto today?", session="people")
+        await self.mind.hear(f"I met {NAME} and Kallisto today.", session="people")
         await self.settle()
 
     async def generalize(self) -> None:

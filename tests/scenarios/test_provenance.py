@@ -41,7 +41,7 @@ CHAINS: Sequence[tuple[str, Trust]] = (
     ("web > recall > remember > carry", "web"),
     ("a_tool > confirm > recall > decide", "tool"),
     ("a_tool > recall > remember > same", "tool"),
-    ("a_tool > relation > recall > task", "tool"),
+    ("a_tool > relation > carry", "tool"),
     ("output > close", "tool"),
     ("output > summary", "tool"),
     ("output > branch > summary", "tool"),
@@ -84,7 +84,7 @@ async def check_trust(chain: Chain, least: Trust) -> None:
     rows = await chain.mind.fetch(
         "select kind, trust, quarantined, state, coalesce(full_text, summary) as text from memory.memories as m"
         " where kind <> 'entity' and coalesce(full_text, '') || summary ~ $1 and not exists (select from"
-        " dialogue.messages as d where d.session_id = m.thread_id and d.position = m.position and d.content ~ 'Did I meet')",
+        " dialogue.messages as d where d.session_id = m.thread_id and d.position = m.position and d.content ~ 'I met')",
         NAME,
     )
     assert rows
