@@ -15,7 +15,7 @@ MOST = {
     "modules of newton": 622,
     "classes that only carry data": 852,
     "lines of tests": 82_500,
-    "lines of docs": 7_600,
+    "lines of docs": 7_650,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help
