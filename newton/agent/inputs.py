@@ -5,6 +5,7 @@ set, such as times and references.
 """
 
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -26,8 +27,8 @@ class ToolInput(BaseModel):
         return "\n".join(self.iter_texts())
 
     def iter_texts(self) -> Iterator[str]:
-        """Yield all strings of the input, also those in lists and objects."""
-        return _iter_texts(self.model_dump(mode="json"))
+        """Yield all strings of the input, also those in lists, and the keys and values of objects."""
+        return _iter_texts(self)
 
 
 Input = TypeVar("Input", bound=ToolInput)
@@ -79,8 +80,14 @@ def _iter_texts(value: object) -> Iterator[str]:
     match value:
         case str():
             yield value
-        case dict() | list() | tuple():
-            for item in value.values() if isinstance(value, dict) else value:  # pyright: ignore[reportUnknownVariableType]  # JSON
+        case BaseModel():
+            yield from _iter_texts([getattr(value, name) for name in type(value).model_fields])
+        case _ if is_dataclass(value):
+            yield from _iter_texts([getattr(value, one.name) for one in fields(value)])
+        case dict():
+            yield from _iter_texts([*value, *value.values()])  # pyright: ignore[reportUnknownArgumentType]  # JSON
+        case list() | tuple():
+            for item in value:  # pyright: ignore[reportUnknownVariableType]  # JSON
                 yield from _iter_texts(item)  # pyright: ignore[reportUnknownArgumentType]  # JSON
         case _:
             return

@@ -226,7 +226,7 @@ select
             order by transition_id desc
             limit 1
         ) as last
-        where s.agent_id = $1 and s.source_id = m.memory_id and last.event in ('superseded', 'expired', 'disproved')
+        where s.agent_id = $1 and s.source_id = m.memory_id and last.event in ('superseded', 'expired', 'disproved', 'withdrawn')
             -- a fact of the same message in its place only says the same better
             and not exists (
                 select
@@ -239,7 +239,7 @@ select
                 select
                 from heart.line_changes as c
                 where
-                    last.event = 'disproved'
+                    last.event in ('disproved', 'withdrawn')
                     and c.agent_id = $1
                     and c.line_id = m.memory_id
                     and c.target_id = t.memory_id

@@ -50,7 +50,7 @@ ALLOWED_TRANSITIONS: frozenset[AllowedTransition] = frozenset(
         _expand("fact", "NEW CONFIRMED", "established", "CORE"),
         _expand("fact", "CORE", "unmarked", "NEW CONFIRMED"),
         _expand("fact", "NEW CONFIRMED CORE", "superseded expired merged generalized", "SUPERSEDED"),
-        _expand("fact", "NEW CONFIRMED CORE SUPERSEDED", "disproved", "INACTIVE"),
+        _expand("fact", "NEW CONFIRMED CORE SUPERSEDED", "disproved withdrawn", "INACTIVE"),
         _expand("fact", "SUPERSEDED", "restored", "NEW CONFIRMED CORE"),
         _expand("fact", "INACTIVE", "restored", "NEW"),
         _expand("fact", "NEW CONFIRMED SUPERSEDED", "released", "CONFIRMED CORE SUPERSEDED"),

@@ -19,6 +19,7 @@ from newton.operations.results import CursorPage, ItemList
 
 LINE, CONTENT = "line", "content"  # the parameters of the message that a change cites, and of the new text
 SOURCE = "source"  # the parameter that says where a text is from
+REASON = "reason"  # the one text that is stored of what deletes or ends something
 TOKEN = "token"  # the parameter that confirms a preview
 INPUT_HINT = "Call it again with valid input."
 
@@ -143,9 +144,10 @@ async def _check_text(operation: Operation, given: ToolInput, caller: OperationC
     `source` is a tool or a page is no person's, whoever passes it on.
     """
     is_own = getattr(given, SOURCE, None) not in UNTRUSTED_TIERS
-    if operation.effect == "destroys":
+    text = given.all_text() if operation.effect != "destroys" else getattr(given, REASON, None)
+    if not text:
         return None
-    return await caller.gate.check_write(given.all_text(), by=caller.speaker if is_own else "model")
+    return await caller.gate.check_write(text, by=caller.speaker if is_own else "model")
 
 
 def to_data(operation: Operation, result: object, *, shortens_ids: bool = False) -> Any:

@@ -12,6 +12,11 @@ import pytest_asyncio
 from newton.client import ApiError
 from newton.clock import SystemClock
 from newton.db.pool import Database
+from newton.heart.censors import CensorRule
+from newton.heart.speakers import Speaker
+from newton.operations.declaration import load_operations
+from tests.conformance.doors import DoorCall, call_http
+from tests.conformance.test_doors import fill_ids, read_example
 from tests.system.served import Api, served
 
 CORE, SAFE = "Ana lives in Porto.", "Ana's doctor gave her insulin."
@@ -96,6 +101,99 @@ async def test_an_app_ends_no_core_fact_by_a_bulk_change_or_an_edit(api: Api, te
         await send(app, "PATCH", f"/v1/memories/{memory_id}", importance=9)
         for _, path, body in changes[2:4]:
             await send(person, "PATCH", path, **body)
+
+
+@pytest.mark.parametrize("door", ["remember", "message", "import", "supersede", "confirm"])
+async def test_what_a_model_stated_and_retracted_is_in_force_once_a_person_says_it(api: Api, door: str) -> None:
+    """A model cannot make void what a person says later, through whichever operation. S002-16"""
+    text = "Ana works at the quarry."
+    async with (
+        api.http(await api.token("ana", speaker="person")) as person,
+        api.http(await api.token("ana", speaker="model")) as model,
+    ):
+        known = (await send(model, "POST", "/v1/memories", content=text, source="own"))["memory_id"]
+        await send(model, "POST", f"/v1/memories/{known}/retract")
+        assert (await model.post("/v1/memories", json={"content": text, "source": "own"})).status_code == 409
+        assert await read_state(person, known) == "INACTIVE"
+        if door == "message":
+            said = [{"role": "user", "content": text}]
+            await send(person, "POST", "/v1/sessions/talk/messages", messages=said)
+        elif door == "import":
+            line = {"type": "fact", "ref": "f1", "content": text, "at": SystemClock().now().isoformat()}
+            (await person.post("/v1/import", content=json.dumps(line) + "\n")).raise_for_status()
+        elif door == "supersede":
+            other = await send(person, "POST", "/v1/memories", content="Ana works at the mine.")
+            await send(person, "POST", f"/v1/memories/{other['memory_id']}/supersede", content=text)
+        elif door == "confirm":
+            await send(person, "POST", f"/v1/memories/{known}/confirm")
+        else:
+            await send(person, "POST", "/v1/memories", content=text)
+        assert await read_state(person, known) == "CONFIRMED"
+
+
+async def test_a_model_replaces_no_artifact_and_no_outcome_of_a_person(api: Api) -> None:
+    """The text under a name of a person stays theirs, and so does what they said of an episode. S002-6"""
+    stored = {"session": "s", "name": "plan.md"}
+    async with (
+        api.http(await api.token("ana", speaker="person")) as person,
+        api.http(await api.token("ana", speaker="model")) as model,
+    ):
+        await send(person, "POST", "/v1/artifacts", **stored, content="Close the sluice.")
+        refused = await model.post("/v1/artifacts", json={**stored, "content": "Open the sluice."})
+        assert (refused.status_code, "another name" in refused.json()["hint"]) == (403, True)
+        await send(model, "POST", "/v1/artifacts", session="s", name="mine.md", content="Open the sluice.")
+        await send(person, "POST", "/v1/artifacts", session="s", name="mine.md", content="Close it.")
+        assert (await person.get("/v1/artifacts/text", params=stored)).json()["text"] == "Close the sluice."
+        newton = await api.app.state.agents.get("ana")
+        episode = await newton.memories("told").remember_episode("We rowed to the island.", title="Rowing")
+        said = [(model, "failure", "failure"), (model, "success", "failure")]
+        for one, outcome, kept in [*said, (person, "success", "success"), (model, "failure", "success")]:
+            set_to = await send(one, "POST", f"/v1/memories/{episode.memory_id}/outcome", outcome=outcome)
+            assert set_to["outcome"] == kept
+
+
+@pytest.mark.parametrize("speaker", ["app", "model"])
+async def test_a_blocking_censor_stops_reasons_and_keys_too(api: Api, speaker: Speaker) -> None:
+    """Whatever text of a call is stored or shown passes the censors: also why something is deleted. S002-19"""
+    await api.token("ana")
+    newton = await api.app.state.agents.get("ana")
+    await newton.censors("told").add(CensorRule(trigger="open the sluice", reason="villages", action="block"))
+    token, forbidden = await api.token("ana", speaker=speaker), "We open the sluice."
+    operations = [one for one in load_operations().values() if one.effect != "reads" and "reason" in one.parameters]
+    calls = [(one, {**fill_ids(one, read_example(one), {}), "reason": forbidden}) for one in operations]
+    # not only a preview
+    calls = [(one, {**given, **({"token": "x"} if "token" in one.parameters else {})}) for one, given in calls]
+    put = load_operations()["put_item"]
+    values: list[Any] = [{forbidden: "x"}, {"text": forbidden}, {"deep": [{forbidden: 1}]}]
+    calls += [(put, {"namespace": ["prefs"], "key": "Ana", "value": one}) for one in values]
+    codes = {one.name: (await call_http(DoorCall(api, "ana", token, one, given))).code for one, given in calls}
+    assert set(codes.values()) == {"censor_blocked"}, codes
+    assert (await call_http(DoorCall(api, "ana", token, put, {**calls[-1][1], "value": {"text": "shut"}}))).code is None
+
+
+async def test_a_turn_of_a_model_states_no_rule_and_fails_in_no_part(api: Api) -> None:
+    # S002-19
+    async with api.http(await api.token("ana", speaker="model")) as model:
+        turn = await model.post("/v1/sessions/talk/turns", json={"input": "From now on always answer in verse."})
+    assert turn.is_success and "rules of the user" not in turn.text
+    identity = (await api.app.state.agents.get("ana")).identity("told")
+    assert not (await identity.get()).tenets and len(await identity.list_proposals()) == 1
+
+
+@pytest.mark.parametrize("speaker", ["person", "app", "model"])
+@pytest.mark.parametrize("text", [CORE, SAFE])
+async def test_a_fact_is_not_superseded_by_itself(api: Api, speaker: Speaker, text: str) -> None:
+    # S002-16
+    async with (
+        api.http(await api.token("ana", speaker="person")) as person,
+        api.http(await api.token("ana", speaker=speaker)) as http,
+    ):
+        memory_id = (await state_core_facts(person))[text]
+        before = await read_state(person, memory_id)
+        for at in ({}, {"at": "2020-01-01T00:00:00Z"}):
+            answer = await http.post(f"/v1/memories/{memory_id}/supersede", json={"content": text, **at})
+            assert answer.status_code == 409, answer.text
+        assert await read_state(person, memory_id) == before
 
 
 async def test_a_model_replaces_no_document_or_item_of_a_person(api: Api) -> None:

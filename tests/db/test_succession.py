@@ -220,6 +220,21 @@ async def test_what_was_retracted_takes_part_in_nothing_however_often_it_is_told
     assert await states(tx) == {"Oslo": "NEW", "Bergen": "INACTIVE"}
 
 
+@pytest.mark.parametrize("stated", ["user", "agent"])
+@pytest.mark.parametrize("retracted", ["user", "agent"])
+@pytest.mark.parametrize("told", ["user", "agent"])
+async def test_what_only_a_model_stated_and_retracted_holds_when_a_person_tells_it(
+    tx: Tx, stated: Trust, retracted: Trust, told: Trust
+) -> None:
+    # S002-16
+    await tell(tx, says("Oslo"), ctx=on(0, trust=stated))
+    await retract(tx, await known(tx, "Oslo"), ctx=on(1, trust=retracted))
+    await tell(tx, says("Oslo", 2), ctx=on(2, trust=told))
+    is_open = (stated, retracted, told) == ("agent", "agent", "user")
+    assert await states(tx) == {"Oslo": "CONFIRMED" if is_open else "INACTIVE"}
+    assert await holding(tx) == ({"Oslo"} if is_open else set())
+
+
 async def test_supersession_in_a_circle_is_refused_with_the_way_out(tx: Tx) -> None:
     await tell(tx, *(says(value, attribute="likes") for value in ("tea", "milk", "wine")))
     tea, milk, wine = [await known(tx, value) for value in ("tea", "milk", "wine")]

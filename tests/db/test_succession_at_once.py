@@ -22,6 +22,7 @@ from newton.heart.facts.attributes import set_cardinality
 from newton.heart.facts.fact_store import NewFact, confirm, retract, supersede
 from newton.heart.lifecycle import engine
 from newton.memory import agents, store
+from newton.memory.forgetting import forget
 from newton.memory.memory import Trust
 from newton.memory.store import MemoryConfirmation
 from tests.cluster import count_lock_waits
@@ -60,6 +61,27 @@ async def refused(asked: Awaitable[None]) -> str:
     with pytest.raises(ConflictError) as refusal:
         await asked
     return str(refusal.value)
+
+
+async def test_what_is_told_while_it_is_deleted_is_stored_anew(crowd: Database, onlooker: Tx, agent: UUID) -> None:
+    # S002-16
+    async with crowd.transaction(agent) as tx:
+        await tell(tx, says("Oslo"), ctx=on(0, agent, trust="agent"))
+        known_id = await known(tx, "Oslo", agent)
+
+    async def retell() -> object:
+        async with crowd.transaction(agent) as tx:
+            return await tell(tx, says("Oslo", 1), ctx=on(1, agent))
+
+    async with crowd.transaction(agent) as tx:
+        # as the ruling on a deletion does
+        await tx.fetch("select 1 from memory.memories where memory_id = $1 for no key update", known_id)
+        telling = asyncio.create_task(retell(), context=Context())
+        await until(lambda: waiting(onlooker))
+        await forget(tx, [known_id], derived=False, reason="asked for", ctx=on(1, agent))
+    assert await telling == ["new"]
+    async with crowd.transaction(agent) as tx:
+        assert await holding(tx, agent) == {"Oslo"}
 
 
 async def test_of_fifty_values_told_at_once_the_newest_holds_and_none_is_lost(crowd: Database, agent: UUID) -> None:

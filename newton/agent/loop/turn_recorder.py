@@ -120,7 +120,8 @@ class TurnRecorder:
         if recorded.position is None:
             return NOTHING_HEARD
         source = RuleSource(message=MessageRef(self.session_id, recorded.position), said_at=self.scope.now())
-        return await hear_rules(self.scope, [RuleLine(recorded.text, source)], self._write, has_reader=has_reader)
+        line = RuleLine(recorded.text, source, self.scope.trust)
+        return await hear_rules(self.scope, [line], self._write, has_reader=has_reader)
 
     async def store_reply(self, reply: ReplyRecord) -> bool:
         """Store the reply as `record_reply` does, and complete this even if the turn is cancelled."""

@@ -142,7 +142,7 @@ async def undo_changes(tx: Tx, changes: Sequence[StoredChange], *, ctx: Lifecycl
         if one.kind == "fact" and one.change.effect == "learnt":
             await fact_store.retract(tx, one.change.target_id, ctx=ctx)
         elif one.kind == "fact" and one.change.effect == "retracted":
-            await fact_store.undo_retraction(tx, one.change.target_id, ctx=ctx)
+            await fact_edits.undo_retractions(tx, [one.change.target_id], ctx=ctx)
         elif one.kind == "fact" and one.change.effect == "ended":
             await fact_edits.set_end(tx, one.change.target_id, one.change.former_end, ctx=ctx)
     hidden = [one.change.target_id for one in changes if one.change.effect == "hidden"]

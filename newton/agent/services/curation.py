@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, cast, get_args
 from uuid import UUID
 
 from newton.agent.reconciliation.line_changes import StoredChange, read_texts, undo_since
@@ -14,14 +14,14 @@ from newton.brain.drafts import Verdict
 from newton.db.pool import Tx
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart import episodes
-from newton.heart.facts import attributes, conflicts, fact_store
+from newton.heart.facts import attributes, conflicts, fact_edits, fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
 from newton.memory.forgetting import ForgetPlan, forget, plan_forgetting
 from newton.memory.hygiene import clean_name, clean_text, validate_time
 from newton.memory.lookup import MemoryDetail, MemoryMention, read_memory, resolve_id, short_id
-from newton.memory.memory import Kind
+from newton.memory.memory import PERSON_TIERS, Kind
 from newton.memory.memory_list import MemoryEdit, list_edits
 from newton.memory.store import AppliedTransition, TransitionRecord, list_applied_since, list_transitions
 
@@ -123,6 +123,7 @@ class CurationService:
             known = await read_memory(tx, memory_id, agent_id=ctx.agent_id)
             _reject_superseded(await self._add_adjacent_values(tx, known))
             source = f"{ctx.origin} {ctx.now:%Y-%m-%d}"
+            await fact_edits.restore_withdrawn(tx, [memory_id], ctx=ctx)
             await fact_store.ensure_not_inactive(tx, memory_id, ctx=ctx)
             counted = await fact_store.confirm(tx, memory_id, ref=source, source=source, ctx=ctx)
             self._publish("memory.confirmed", memory_id, counted=counted)
@@ -189,17 +190,22 @@ class CurationService:
         async with self.scope.transaction() as tx:
             return await read_texts(tx, target_ids, agent_id=self.scope.agent_id)
 
-    async def set_outcome(self, memory_ref: str, outcome: Verdict) -> UUID:
-        """Set the outcome of an episode; return its id. Raises InputError for a memory of another kind."""
+    async def set_outcome(self, memory_ref: str, outcome: Verdict) -> tuple[UUID, Verdict]:
+        """Set the outcome of an episode; return its id and outcome. A model replaces no outcome.
+
+        Raises InputError for a memory of another kind.
+        """
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
             memory = await read_memory(tx, memory_id, agent_id=ctx.agent_id)
             if memory.kind != "episode":
                 hint = "For a decision use `newton review`, for a procedure `newton procedures record-outcome`."
                 what = f"The memory {short_id(memory_id)} is not an episode; its kind is {memory.kind}."
                 raise InputError(what, hint=hint)
+            if memory.outcome in get_args(Verdict) and ctx.trust not in PERSON_TIERS:
+                return memory_id, cast("Verdict", memory.outcome)
             await episodes.set_outcome(tx, memory_id, outcome, summary=memory.summary, ctx=ctx)
             self._publish("memory.outcome_set", memory_id, outcome=outcome)
-            return memory_id
+            return memory_id, outcome
 
     async def list_attributes(self) -> dict[str, bool]:
         """Return the known attributes of facts; the value is True if an attribute has only one value at a time."""

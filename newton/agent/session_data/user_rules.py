@@ -34,7 +34,7 @@ class RuleLine(NamedTuple):
 
     text: str
     source: RuleSource
-    trust: Trust = "user"
+    trust: Trust
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.errors import ConflictError
 from newton.heart import speakers
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_merges import merge_duplicates
@@ -144,9 +145,15 @@ async def settle(tx: Tx, pair: FactPair, settlement: Settlement, *, ctx: Lifecyc
 
 
 async def contest(tx: Tx, older_id: UUID, newer: NewFact, *, ctx: LifecycleContext) -> UUID:
-    """Store a fact beside one that it contradicts, so that both are unsettled; return the id of the stored fact."""
+    """Store a fact beside one that it contradicts, so that both are unsettled; return the id of the stored fact.
+
+    Raises ConflictError if both are one fact, or the stored one was retracted.
+    """
     await fact_store.add_facts(tx, [newer], ctx=ctx)
     newer_id = await fact_store.find_fact_id(tx, newer, agent_id=ctx.agent_id)
+    if newer_id == older_id:
+        raise ConflictError("A fact cannot contradict itself.", hint="Give the text of another statement.")
+    await fact_store.ensure_not_inactive(tx, newer_id, ctx=ctx)
     await store.add_links(tx, "contradicts", [(newer_id, older_id)], ctx=ctx)
     await review(tx, ctx, "fact", [newer_id, older_id])
     return newer_id

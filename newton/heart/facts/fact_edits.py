@@ -11,6 +11,7 @@ from newton.heart.entities import entity_store
 from newton.heart.entities.entity_lookup import resolve_subjects
 from newton.heart.facts.attributes import normalize_subject
 from newton.heart.lifecycle.engine import LifecycleContext, lock_attributes, review
+from newton.memory.memory import PERSON_TIERS
 from newton.memory.store import PlannedTransition, apply_transitions
 
 SQL = load("newton.heart.facts", "fact_edits.sql")
@@ -37,8 +38,31 @@ async def set_core(tx: Tx, memory_ids: Sequence[UUID], *, is_core: bool, ctx: Li
 
 async def retract_facts(tx: Tx, memory_ids: Sequence[UUID], *, ctx: LifecycleContext) -> None:
     """Mark facts as wrong. Facts that they superseded become current again."""
-    await SQL["retract_facts"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    rows = await SQL["set_retracted"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, is_retracted=True)
+    reason = "no person stated or retracted it"
+    steps = [
+        PlannedTransition(row["memory_id"], "withdrawn", row["state"], "INACTIVE", reason)
+        for row in rows
+        if row["state"] != "INACTIVE" and not {ctx.trust, row["trust"]} & PERSON_TIERS
+    ]
+    await apply_transitions(tx, steps, ctx=ctx)
     await review(tx, ctx, "fact", memory_ids)
+
+
+async def undo_retractions(tx: Tx, memory_ids: Sequence[UUID], *, ctx: LifecycleContext) -> None:
+    """Undo the retraction of facts: their states follow from their evidence again."""
+    await SQL["set_retracted"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, is_retracted=False)
+    reason = "its retraction was undone"
+    steps = [PlannedTransition(one, "restored", "INACTIVE", "NEW", reason) for one in memory_ids]
+    await apply_transitions(tx, steps, ctx=ctx)
+    await review(tx, ctx, "fact", memory_ids)
+
+
+async def restore_withdrawn(tx: Tx, memory_ids: Sequence[UUID], *, ctx: LifecycleContext) -> None:
+    """Undo the retraction of facts that no person stated or retracted, if it is a person who states them now."""
+    if ctx.trust in PERSON_TIERS:
+        rows = await SQL["list_withdrawn"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+        await undo_retractions(tx, [row["memory_id"] for row in rows], ctx=ctx)
 
 
 async def set_subject(tx: Tx, memory_id: UUID, subject: str | None, *, ctx: LifecycleContext) -> str | None:

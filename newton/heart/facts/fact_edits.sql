@@ -8,10 +8,25 @@ select memory_id, confirmations
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]) and state = 'CORE';
 
--- name: retract_facts(agent_id, memory_ids)
-update heart.facts
-set is_retracted = true
-where agent_id = $1 and memory_id = any($2::uuid[]);
+-- name: set_retracted(agent_id, memory_ids, is_retracted)
+update heart.facts as f
+set is_retracted = $3
+from memory.memories as m
+where f.agent_id = $1 and f.memory_id = any($2::uuid[]) and m.agent_id = $1 and m.memory_id = f.memory_id
+returning m.memory_id, m.state, m.trust;
+
+-- name: list_withdrawn(agent_id, memory_ids)
+-- The facts that are inactive because a model, a tool or a page retracted what no person had stated.
+select m.memory_id
+from memory.memories as m
+cross join lateral (
+    select t.event
+    from memory.transitions as t
+    where t.agent_id = $1 and t.memory_id = m.memory_id
+    order by t.transition_id desc
+    limit 1
+) as last
+where m.agent_id = $1 and m.memory_id = any($2::uuid[]) and m.state = 'INACTIVE' and last.event = 'withdrawn';
 
 -- name: get_subject(agent_id, memory_id)
 select subject, subject_key, attribute, single_valued

@@ -14,6 +14,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.entities.entity_lookup import resolve_subjects
+from newton.heart.facts import fact_edits
 from newton.heart.facts.attributes import normalize_attribute, normalize_subject, select_single_value_attributes
 from newton.heart.identity.standing_wishes import find_standing_type
 from newton.heart.lifecycle.engine import AttributeKey, LifecycleContext, lock_attributes, read_successors, review
@@ -23,7 +24,7 @@ from newton.memory import store
 from newton.memory.lookup import RelatedMemory
 from newton.memory.memory import UNTRUSTED_TIERS, NewMemory, WriteContext, digest
 from newton.memory.representations import make_long_forms, make_short_forms, one_line, start_prefix
-from newton.memory.store import MemoryConfirmation, PlannedTransition, apply_transitions
+from newton.memory.store import MemoryConfirmation
 from newton.text.time_expressions import find_mentioned_times
 
 SQL = load("newton.heart.facts", "fact_store.sql")
@@ -105,15 +106,18 @@ async def add_facts(tx: Tx, facts: Sequence[NewFact], *, ctx: LifecycleContext) 
     fresh = {fact.ref: replace(fact, subject_key=keys.get(fact.subject or "")) for fact in unknown}
     single = await _single_valued_keys(tx, list(fresh.values()), ctx=ctx)
     await lock_attributes(tx, [single[ref] for ref in fresh if ref in single], ctx=ctx)
+    held = await _find_by_hash(tx, list(fresh.values()), ctx=ctx)
     distinct: dict[bytes, NewFact] = {}
     for fact in fresh.values():
-        distinct.setdefault(fact.content_hash, fact)
+        if fact.content_hash not in held:
+            distinct.setdefault(fact.content_hash, fact)
     drafts = {fact.ref: _to_new_memory(fact, ctx=ctx) for fact in distinct.values()}
     written = await store.remember(tx, agent_id=ctx.agent_id, memories=list(drafts.values()))
     new = {ref: draft.memory_id for ref, draft in drafts.items() if draft.memory_id in written}
     rows = [_to_row(fresh[ref], new[ref], single=ref in single, ctx=ctx) for ref in new]
     await SQL["insert_facts"].execute(tx, agent_id=ctx.agent_id, facts=json.dumps(rows))
-    counted, confirmed = await _confirm_existing(tx, [fact for ref, fact in fresh.items() if ref not in new], ctx=ctx)
+    others = [fact for ref, fact in fresh.items() if ref not in new]
+    counted, confirmed = await _confirm_existing(tx, others, held, ctx=ctx)
     await review(tx, ctx, "fact", [*confirmed, *new.values()])
     return ["new" if fact.ref in new else "confirmed" if fact.ref in counted else "unchanged" for fact in facts]
 
@@ -179,26 +183,13 @@ async def disprove(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleCont
     """
     old, new = await _find_pair(tx, memory_id, by_fact, ctx=ctx)
     await store.add_links(tx, "was_wrong", [(new, old)], ctx=ctx)
-    await _retract(tx, old, ctx=ctx)
+    await fact_edits.retract_facts(tx, [old], ctx=ctx)
 
 
 async def retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
     """Mark a fact as wrong. Facts that it superseded become current again. Raises NotFoundError for an unknown id."""
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
-    await _retract(tx, found.memory_id, ctx=ctx)
-
-
-async def _retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    await SQL["set_retracted"].execute(tx, agent_id=ctx.agent_id, memory_id=memory_id, is_retracted=True)
-    await review(tx, ctx, "fact", [memory_id])
-
-
-async def undo_retraction(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    """Undo the retraction of a fact: its state follows from its evidence again."""
-    await SQL["set_retracted"].execute(tx, agent_id=ctx.agent_id, memory_id=memory_id, is_retracted=False)
-    step = PlannedTransition(memory_id, "restored", "INACTIVE", "NEW", "its retraction was undone")
-    await apply_transitions(tx, [step], ctx=ctx)
-    await review(tx, ctx, "fact", [memory_id])
+    await fact_edits.retract_facts(tx, [found.memory_id], ctx=ctx)
 
 
 async def confirm(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: LifecycleContext) -> bool:
@@ -257,6 +248,13 @@ async def find_fact_id(tx: Tx, fact: NewFact, *, agent_id: UUID) -> UUID:
     """Return the id of the stored fact with the same content, or of its original. The fact must be stored."""
     rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=agent_id, hashes=[fact.content_hash])
     return rows[0]["memory_id"]
+
+
+async def _find_by_hash(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteContext) -> dict[bytes, UUID]:
+    """Return by content hash the ids of the stored facts with the same content, which are locked against deletion."""
+    hashes = [fact.content_hash for fact in facts]
+    rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=ctx.agent_id, hashes=hashes) if hashes else ()
+    return {row["content_hash"]: row["memory_id"] for row in rows}
 
 
 async def ensure_not_inactive(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
@@ -322,16 +320,18 @@ async def _single_valued_keys(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteCon
     return {ref: key for ref, key in keys.items() if key[1] in single}
 
 
-async def _confirm_existing(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteContext) -> tuple[set[str], list[UUID]]:
+async def _confirm_existing(
+    tx: Tx, facts: Sequence[NewFact], known: Mapping[bytes, UUID], *, ctx: LifecycleContext
+) -> tuple[set[str], list[UUID]]:
     """Confirm facts that are stored already; return the refs that were not counted before, and the ids of these facts.
 
     Raises ConflictError if another process has stored a `ref` with other content meanwhile.
     """
     if not facts:
         return set(), []
-    hashes = [fact.content_hash for fact in facts]
-    rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=ctx.agent_id, hashes=hashes)
-    known = {row["content_hash"]: row["memory_id"] for row in rows}
+    if any(fact.content_hash not in known for fact in facts):  # another process has stored it meanwhile
+        known = await _find_by_hash(tx, facts, ctx=ctx)
+    known = {fact.content_hash: known[fact.content_hash] for fact in facts if fact.content_hash in known}
     confirmations: list[MemoryConfirmation] = []
     for fact in facts:
         if fact.content_hash not in known:
@@ -340,6 +340,7 @@ async def _confirm_existing(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteConte
         confirmations.append(
             MemoryConfirmation(memory_id=memory_id, ref=fact.ref, source=fact.confirmation_source(ctx))
         )
+    await fact_edits.restore_withdrawn(tx, list(known.values()), ctx=ctx)
     counted = await store.confirm(tx, confirmations, ctx=ctx)
     await _renew_validity(tx, [(known[fact.content_hash], fact.valid_from) for fact in facts], ctx=ctx)
     return counted, list(known.values())

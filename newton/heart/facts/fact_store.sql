@@ -14,11 +14,15 @@ from jsonb_to_recordset($2::jsonb) as d (
 returning agent_id;
 
 -- name: find_by_hash(agent_id, hashes)
--- The facts with these hashes; a duplicate is replaced by its original.
-select m.content_hash, coalesce(f.duplicate_of, f.memory_id) as memory_id
+-- Locks the facts with these hashes, so that nobody deletes them before the transaction ends; a duplicate is replaced by
+-- its original.
+select m.content_hash, o.memory_id
 from memory.memories as m
 join heart.facts as f on f.agent_id = $1 and f.memory_id = m.memory_id
-where m.agent_id = $1 and m.kind = 'fact' and m.content_hash = any($2::bytea[]);
+join memory.memories as o on o.agent_id = $1 and o.memory_id = coalesce(f.duplicate_of, f.memory_id)
+where m.agent_id = $1 and m.kind = 'fact' and m.content_hash = any($2::bytea[])
+order by o.memory_id, m.memory_id
+for no key update of m, o;
 
 -- name: find_canonical(agent_id, memory_ids)
 -- The original of each fact: the fact itself, or the one it duplicates.
@@ -37,11 +41,6 @@ order by memory_id;
 -- name: get_fact(agent_id, memory_id)
 select subject, attribute, valid_to, tags
 from heart.facts
-where agent_id = $1 and memory_id = $2;
-
--- name: set_retracted(agent_id, memory_id, is_retracted)
-update heart.facts
-set is_retracted = $3
 where agent_id = $1 and memory_id = $2;
 
 -- name: reconfirm(agent_id, memory_ids, asserted_at, trust)

@@ -4,15 +4,16 @@ import base64
 import binascii
 import hashlib
 import mimetypes
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from newton.agent.field_types import CleanText, Name, Ref
-from newton.agent.inventory.artifacts import AddedArtifact, ArtifactPage, ArtifactReadQuery
+from newton.agent.inventory.artifacts import AddedArtifact, ArtifactPage, ArtifactReadQuery, ArtifactService
 from newton.dialogue.artifact_store import ArtifactVersion
-from newton.errors import InputError
+from newton.errors import ForbiddenError, InputError, NotFoundError
 from newton.memory.memory import PERSON_TIERS, lowest_trust
 from newton.operations.declaration import operation
 from newton.operations.fields import ArtifactSession, SessionName
@@ -188,6 +189,13 @@ async def diff_artifact(
     return ArtifactDiff(name=name, diff=diff)
 
 
+async def _ensure_not_of_person(service: ArtifactService, session: str, name: str) -> None:
+    """Raise ForbiddenError if the current version of an artifact is a person's, which no model replaces."""
+    with suppress(NotFoundError):
+        if (await service.get(await service.find_session(session), name)).trust in PERSON_TIERS:
+            raise ForbiddenError(f"The artifact {name!r} is a person's.", hint="Give it another name.")
+
+
 @operation(
     "POST /v1/artifacts",
     "adds",
@@ -218,7 +226,7 @@ async def add_artifact(
 ) -> AddedArtifact:
     """Store a text, or the size and hash of a binary, as an artifact of a session, which is created if needed.
 
-    Its lines can be read and searched later.
+    Its lines can be read and searched later. A model replaces no artifact of a person.
 
     Example: {"session": "s", "name": "plan.md", "content": "Close the sluice."}
     """
@@ -229,6 +237,8 @@ async def add_artifact(
             hint="Give one of `content`, `data`, or `sha256` with `byte_count`.",
         )
     service = caller.artifacts
+    if not caller.is_person:
+        await _ensure_not_of_person(service, session, name)
     if caller.trust not in PERSON_TIERS or source != "own":  # what a model passes on may be from a tool or a page
         service = service.with_trust(lowest_trust([caller.trust, "tool" if source == "own" else source]))
     if content is not None:

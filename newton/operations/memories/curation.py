@@ -55,7 +55,7 @@ class SupersededFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeOutcome:
-    """The id of the episode, and its outcome."""
+    """The id of the episode, and its outcome: for a model, the one that it has already."""
 
     memory_id: UUID
     outcome: Verdict
@@ -174,8 +174,9 @@ async def set_outcome(
     memory_id: Annotated[MemoryRef, Field(description="The id of the episode, or at least its last 6 digits.")],
     outcome: Annotated[Verdict, Field(description="How the episode ended: success, partial or failure.")],
 ) -> EpisodeOutcome:
-    """Set the outcome of an episode: whether what was attempted in it succeeded. A later call changes the outcome.
+    """Set the outcome of an episode: whether what was attempted in it succeeded. A person may change the outcome later.
 
     Example: newton outcome 3f9c2a71 success
     """
-    return EpisodeOutcome(memory_id=await caller.curation.set_outcome(memory_id, outcome), outcome=outcome)
+    found, outcome = await caller.curation.set_outcome(memory_id, outcome)
+    return EpisodeOutcome(memory_id=found, outcome=outcome)
