@@ -1,6 +1,7 @@
 """The checks of the items that a model proposes: nothing that no person said passes, and what a person said does."""
 
 import re
+from collections import Counter
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
@@ -79,11 +80,40 @@ def test_lines_change_nothing_of_higher_trust_or_newer() -> None:
     near = {batch.lines[0].memory_id: 0.9}
     batch = replace(batch, known=tuple(replace(known, similarities=near) for known in batch.known))
     assert [keep(batch, f"1 end {label}").contests for label in ("F9", "F6")] == [True, False]
+    denied = "Nora: My penicillin allergy was a mistake, the test was negative."
+    for item in ("1 end F9", "1 retract F9", "1 update F9: The penicillin test was negative."):
+        kept = check(scene(denied), item).kept
+        assert all(one.contests and one.weakened == ("known item needs a person",) for one in kept) and kept, item
     core = replace(batch, known=tuple(replace(known, state="CORE") for known in batch.known))
     assert keep(core, "1 end F6").contests
     old = make_batch([SOLD, "Nora: I live in Bath with Ann."], KNOWN, said_at=FRIDAY - timedelta(days=700))
     assert reason(old, "1 end F4") == "older than the known item"
     assert keep(old, "2 add: Nora lives in Bath with Ann.").text == "Nora lives in Bath with Ann."
+
+
+@pytest.mark.parametrize("case", CASES["UNSAID"], ids=lambda case: case["line"])
+def test_a_line_that_does_not_say_a_change_makes_none(case: dict[str, Any]) -> None:
+    """Without any text of others, a model that obeys somebody else cites what the person said about the same thing."""
+    answer = check(scene(f"Nora: {case['line']}"), f"1 {case['item']}")
+    assert all(one.contests or one.needs_approval for one in answer.kept), answer.kept
+
+
+def test_what_people_changed_in_their_lives_is_hardly_ever_refused() -> None:
+    """The lines of 18 lives in other words; of each change the model says what the life calls the new state."""
+    counts = Counter[str]()
+    for path in sorted((ROOT / "tests/data/lives").glob("life_?.json")):
+        life = load_life(path)
+        name = life["person"].split(",")[0]
+        talks = [[one["text"] for one in session["messages"]] for session in life["sessions"]]
+        places = {one["id"]: (t, n) for t, s in enumerate(life["sessions"]) for n, one in enumerate(s["messages"])}
+        for change in life["gold"]["changes"]:
+            talk, place = places[change["at"]]
+            said = [f"{name.split()[0]}: {text}" for text in talks[talk][max(0, place - 8) : place + 1]]
+            batch = make_batch(said, [f"F 2026-01-01 {change['old']}"], user=name.split()[0], aliases=(name,))
+            new = f" F1: {change['new']}" if change["new"] else " F1"
+            kept = check(batch, f"{len(said)} {'update' if change['new'] else 'end'}{new}").kept
+            counts["contested" if kept and kept[0].contests else "kept" if kept else "dropped"] += 1
+    assert counts["kept"] >= 385 and counts["contested"] <= 6, counts
 
 
 def test_after_foreign_text_a_change_needs_the_own_words_of_the_line() -> None:

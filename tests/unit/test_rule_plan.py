@@ -53,6 +53,8 @@ def test_each_rule_of_a_message_is_stated_in_the_words_of_its_sentences(text: st
 
 
 def test_what_is_passed_on_pasted_or_doubtful_states_and_lifts_no_rule() -> None:
+    for kept in ("Do not lift the rule about nuts.", "My sister no longer suggests anything with nuts."):
+        assert plan(kept, NUTS) == RulePlan(is_unsure=True), kept
     assert not plan("The dog ate my sock today.").is_unsure
     assert plan("When its recipes u can write as much as u like, all else stays brief", SHORT).is_unsure
     letter = "My cousin sent this, any use?\n\nHi Lena! Always ask me before you book a band. Never pay up front. Kim x"
@@ -86,6 +88,7 @@ def test_a_model_that_reads_a_message_decides_on_what_is_not_certain() -> None:
         "In this card game nobody may speak. Who begins?",
         "She wrote 'never call me Betty again'. What now?",
         "Would you say that is rude?",
+        "The guest said: stop suggesting anything with nuts.",
     ],
 )
 def test_what_only_looks_like_a_rule_changes_nothing(text: str) -> None:

@@ -117,6 +117,13 @@ _PARTIAL = re.compile(
 )
 _OTHER_FEATURES = frozenset({"interrogative", "other_subject", "others", "past", "reported"})
 _LIFTING_FEATURES = frozenset({"again", "allowed", "lifting", "permission"})
+# What a sentence that lifts a rule asks of the agent or allows, and what keeps a rule instead.
+_ADDRESSED = frozenset({"duty", "order", "permission"})
+_KEPT = re.compile(
+    r"\b(?:not|never|n't|dont) (?:ever |you )?"
+    r"(?:cancel|change|delete|drop|end|erase|forget|lift|remove|scrap|touch|undo)\b",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _COMMON_WORDS = """
 about again all also and any are ask back can don every fine for from get give just keep let like longer make mention
@@ -267,6 +274,21 @@ def _is_on_manner(sentence: MaskedSentence) -> bool:
     return concerns_manner(sentence.masked) and _OTHER_FEATURES.isdisjoint(list_rule_features(sentence))
 
 
+def may_lift(text: str) -> bool:
+    """Return whether a message may lift a rule: a sentence of it allows something, or asks the agent for something.
+
+    >>> [may_lift(text) for text in ("You may call me Bo again.", "Do not lift the rule.", "My sister uses no lists.")]
+    [True, False, False]
+    """
+    return detect_language(text) != ENGLISH or any(map(_asks_to_lift, mask_sentences(text)))
+
+
+def _asks_to_lift(sentence: MaskedSentence) -> bool:
+    features = list_rule_features(sentence)
+    is_own = "other_subject" not in features and not (_LIFTING_FEATURES | {"lasting", "once"}).isdisjoint(features)
+    return not _KEPT.search(sentence.masked) and (is_own or not _ADDRESSED.isdisjoint(features))
+
+
 def _find_lifted(
     sentences: Sequence[MaskedSentence], rules: Sequence[IdentityTenet], vectors: Mapping[str, Vector], *, said_on: date
 ) -> tuple[LiftedRule, ...]:
@@ -279,7 +301,7 @@ def _find_lifted(
     if not known or not chances:
         return ()
     chance, sentence = max(chances, key=lambda pair: pair[0])
-    if chance < MIN_CLOSE_LIFTING:
+    if chance < MIN_CLOSE_LIFTING or not any(map(_asks_to_lift, sentences)):
         return ()
     # a sentence that says itself what it lifts is not about what another one names
     says_what = len(_list_content_words(sentence.text)) >= MIN_LIFTING_WORDS

@@ -175,17 +175,15 @@ def asks_to_forget(text: str) -> bool:
     return bool(_compile_cues("forget").search(text.replace("’", "'")))
 
 
-def says_change(line: NewLine, known: Sequence[KnownItem], text: str, *, concerns_safety: bool = False) -> bool:
+def says_change(line: NewLine, known: Sequence[KnownItem], text: str) -> bool:
     """Return whether a line's own words say a change of known items: an end if there is no new text.
 
-    An end needs words of an end, two words of each item or, unless it concerns safety, a statement with one of each; a
-    new text must have a word of the line that the known items lack.
+    An end needs words of an end, two words of each item or a statement with one of each; a new text must have a word of
+    the line that the known items lack.
     """
     own = split_own_words(line.text).own
     if not text:
-        said = (
-            frozenset[str]() if concerns_safety else list_stems(" ".join(one.content for one in select_statements(own)))
-        )
+        said = list_stems(" ".join(one.content for one in select_statements(own)))
         names = min(len(share_stems(list_stems(item.text), list_stems(own))) for item in known)
         is_stated = names > 1 or all(share_stems(list_stems(item.text), said) for item in known)
         return is_stated or affirms(own) or _says_end(own, detect_language(own))

@@ -28,6 +28,8 @@ _WORD = re.compile(r"[^\W_]+(?:['’.,:&+/@-][^\W_]+)*")
 _HAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _PARTS = re.compile(r"(?<=[^\W_])(?=['’](?:s|m|re|ve|d|ll)$)")
 _TITLE = re.compile(r"\b(Mrs?|Ms|Dr|St|Prof|Nr|Sr|Sra|Mme)\.(?= )")
+_BUT = re.compile(r"\W+(?:but|aber|pero|mais|ma|maar|mas|но)\s", re.IGNORECASE)
+_OWNED = re.compile(r"'s? \w+(?= )")
 _ANY_MORE = re.compile(r"\bany (?=more\b|longer\b)", re.IGNORECASE)
 _SELF = "i"  # stands for the person, whoever speaks of them
 _FORMS = {"am": "be", "is": "be", "are": "be", "'m": "be", "'re": "be", "has": "have", "'ve": "have", "does": "do"}
@@ -117,6 +119,44 @@ def divide_by_trust(text: str) -> tuple[str, str]:
     patterns = [_pattern("distrust", code) for code in {**_load()["distrust"]}]  # the language of a short one is unsure
     doubted = [one for one in sentences if any(pattern.search(one) for pattern in patterns)]
     return "\n".join(one for one in sentences if one not in doubted), "\n".join(doubted)
+
+
+def only_reports(line: str, text: str, *, user_names: Sequence[str] = ()) -> bool:
+    """Return whether a line has a text word for word, but only as what is asked, doubted, or said by or of others.
+
+    >>> lines = ("They say that Ana lives in Linz.", "Hardly anyone believes Ana lives in Linz.", "Ana lives in Linz.",
+    ...          "Ana's uncle lives in Linz.")
+    >>> [only_reports(line, "Ana lives in Linz.") for line in lines]
+    [True, True, False, True]
+    """
+    wanted, is_found = _list_words(text, detect_language(text), user_names), False
+    for sentence in split_sentences(_TITLE.sub(r"\1", line.replace("’", "'"))) if wanted else ():
+        code = detect_language(sentence)
+        found = _list_words(sentence, code, user_names)
+        starts = [n for n in range(len(found) - len(wanted) + 1) if found[n : n + len(wanted)] == wanted]
+        is_other = _list_words(_OWNED.sub("", sentence), code, user_names) == wanted != found
+        opening = sentence[: fold(sentence).find(fold(text).split()[0])]  # all but a mark if the word has another form
+        if starts and not asks(sentence, code) and not (starts[0] and _pattern("doubt", code).search(opening)):
+            return False
+        is_found |= bool(starts) or is_other
+    return is_found
+
+
+def ends_another(line: str, known: str) -> bool:
+    """Return whether a sentence says that something is over, and after a "but" what a known statement is about.
+
+    >>> ends_another("Gwen no longer has a car, but she paddles her canoe daily.", "Gwen owns a canoe.")
+    True
+    >>> ends_another("Gwen no longer has a canoe, but she has a car.", "Gwen owns a canoe.")
+    False
+    """
+    stems = list_stems(known) - frozenset[str]().union(*(list_stems(one.text) for one in find_names(known)))
+    for sentence in split_sentences(line):
+        ended, *others = _BUT.split(sentence)
+        is_over = bool(_pattern("end", detect_language(sentence)).search(ended))
+        if is_over and share_stems(stems, list_stems(" . ".join(others))):
+            return not share_stems(stems, list_stems(ended))
+    return False
 
 
 def supports_change(line: str, text: str, known: Sequence[str], *, user_names: Sequence[str] = ()) -> bool:

@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from newton.heart.facts.conflicts import concerns_safety
+from newton.heart.identity.rule_plan import may_lift
+from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.identity.user_names import find_names
 from newton.heart.reconciliation.authority import check_hidden, find_off_record, lifts_wish, says_change
+from newton.heart.reconciliation.citations import asks_to_lift, ends_another, only_reports, supports_change
 from newton.heart.reconciliation.derived_days import parse_when
 from newton.heart.reconciliation.known_checks import CHANGES, UPKEEP, check_known, find_repeated, is_denied
-from newton.heart.reconciliation.line_sources import MAX_NOVELTY, LineSources
+from newton.heart.reconciliation.line_sources import MAX_NOVELTY, LineSources, affirms
 from newton.heart.reconciliation.quoted_text import is_quoted, split_own_words
 from newton.heart.reconciliation.reconciling_types import (
     OPERATIONS,
@@ -48,6 +51,9 @@ _STATED = frozenset[Operation]({"add", "update", "end", "retract", "decision", "
 _ENDS = frozenset[Operation]({"end", "retract", "not_asserted"})
 _PAIRED = frozenset[Operation]({"same", "both", "newer"})
 _USER_KINDS = frozenset[KnownKind]({"rule", "wish"})
+_CONTESTING = frozenset[Weakening](
+    {"known item of higher trust", "known item needs a person", "line does not say the change"}
+)
 # The kinds of known items of which a new item is an update, if it names them.
 _REPLACED_KINDS: Mapping[Operation, frozenset[KnownKind]] = {
     "rule": _USER_KINDS,
@@ -222,7 +228,9 @@ class _ItemChecker:
             subject=subject[:MAX_TEXT],
             when=when,
             contests=contests or op == "unsure",
-            needs_approval=is_wish and op != "confirm" and not self._speaks_for_user(line, text),
+            needs_approval=is_wish
+            and op != "confirm"
+            and not _speaks_for_user(line, [text, item.text], self.batch.user_names),
             weakened=tuple(weakened),
         )
 
@@ -238,7 +246,8 @@ class _ItemChecker:
             raise _DroppedError("text too long")
         if op in _USER_KINDS:
             return self._check_wish(item.text, line)
-        if op not in CHANGES and not self._widen(op).is_grounded(item.text, line):
+        is_said = self.sources.says_news(item.text, line, known) if op in CHANGES else True
+        if not is_said or (op not in CHANGES and not self._widen(op).is_grounded(item.text, line)):
             raise _DroppedError("not supported by the line")
         if self._is_supported(op, item.text, line, known):
             return item.text, ""
@@ -319,25 +328,33 @@ class _ItemChecker:
         """Return whether the line only makes the known items unsettled; the reasons are added to `weakened`."""
         if any(not _may_change(line, item) for item in known):
             weakened.append("known item of higher trust")
-        persons = self.sources.list_persons(line)
-        needs_person = (
-            item.state == "CORE"
-            or (
-                concerns_safety(item.text)
-                and not (
-                    self.sources.uses_words_of(item, persons) and says_change(line, [item], text, concerns_safety=True)
-                )
-            )
-            for item in known
-            if item.kind == "fact"
-        )
-        if any(needs_person):
+        if any(item.kind == "fact" and (item.state == "CORE" or concerns_safety(item.text)) for item in known):
             weakened.append("known item needs a person")
-        return bool({"known item of higher trust", "known item needs a person"} & set(weakened))
+        if not _says_change(line, known, text, self.batch.user_names):
+            weakened.append("line does not say the change")
+        return not _CONTESTING.isdisjoint(weakened)
 
-    def _speaks_for_user(self, line: NewLine, text: str) -> bool:
-        """Return whether the user states a rule or wish in this conversation, in their own words."""
-        return line.is_user and not line.is_imported and not is_quoted(text, line.text)
+
+def _says_change(line: NewLine, known: Sequence[KnownItem], text: str, names: Sequence[str]) -> bool:
+    """Return whether a line may say the change: it is no report or doubt of it, and no end of something else."""
+    own = split_own_words(line.text).own
+    if affirms(own):
+        return True
+    if any(item.kind in _USER_KINDS for item in known) and not (may_lift(own) or asks_to_lift(own)):
+        return False
+    if text:
+        return not only_reports(own, text, user_names=names)
+    texts = [item.text for item in known if item.drafted_by != line.memory_id]
+    return supports_change(own, "", texts, user_names=names) and not any(ends_another(own, one) for one in texts)
+
+
+def _speaks_for_user(line: NewLine, texts: Sequence[str], names: Sequence[str]) -> bool:
+    """Return whether the user states a rule or wish in this conversation: no question, quotation or report."""
+    own = split_own_words(line.text).own
+    if not line.is_user or line.is_imported or is_quoted(texts[0], line.text):
+        return False
+    is_request = bool(detect_instructions(own)) or not is_only_question(own)
+    return is_request and not any(only_reports(own, one, user_names=names) for one in texts)
 
 
 def _find_named(proposed: Sequence[ProposedItem], batch: ReconcilingInput) -> Mapping[int, Sequence[KnownItem]]:

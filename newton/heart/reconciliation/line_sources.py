@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from newton.heart.reconciliation.derived_days import DerivedDays, derive_days, mask_derived_dates
+from newton.heart.reconciliation.derived_days import DerivedDays, derive_days, list_weekdays, mask_derived_dates
 from newton.heart.reconciliation.quoted_text import mask_quotations, split_own_words
 from newton.heart.reconciliation.reconciling_types import KnownItem, NewLine, ReconcilingInput
 from newton.heart.reconciliation.text_evidence import (
@@ -152,6 +152,17 @@ class LineSources:
         said = frozenset[str]().union(*map(list_stems, [*persons, *(item.text for item in known)]))
         stems = self._without_user(list_stems(text)) - _UNITS
         return bool(share_stems(stems - share_stems(stems, said), foreign.stems))
+
+    def says_news(self, text: str, line: NewLine, known: Sequence[KnownItem]) -> bool:
+        """Return whether a line, with what it continues or answers, has a new word, number or weekday of a text.
+
+        It also has it if it begins with a yes, or if the text has no word that the known items lack.
+        """
+        stems = self._without_user(list_stems(text))
+        new = stems - share_stems(stems, frozenset[str]().union(*(list_stems(item.text) for item in known)))
+        is_said = not new or affirms(line.text) or bool(share_stems(new, self._context_stems(line)))
+        told, said = (list_weekdays(one, self.batch.day_of(line)) for one in (text, line.text))
+        return is_said or self._shares_numbers(text, line) or bool(told & said)
 
     def count_own_words(self, text: str, line: NewLine) -> int:
         """Return how many words of a text are the person's own in this line, without quotations."""

@@ -71,6 +71,7 @@ Weakening = Literal[
     "day left out",
     "known item of higher trust",
     "known item needs a person",
+    "line does not say the change",
     "too many ended at once",
 ]
 
