@@ -108,15 +108,15 @@ async def test_a_model_that_comes_second_sees_the_confirmation(newton: AgentServ
 
 
 @pytest.mark.parametrize("end", ENDS)
-async def test_a_person_who_comes_second_confirms_nothing_that_is_ended(
+async def test_a_person_who_comes_second_confirms_nothing_that_is_replaced_or_forgotten(
     newton: AgentServices, onlooker: Tx, end: str
 ) -> None:
-    """The person is told so. S002-16"""
+    """The person is told so; what a model retracted is in force again. S002-16"""
     person, model, fact_id = await begin(newton, end)
     code = await run_at_once(onlooker, (model, end), (person, "confirm"), fact_id)
-    assert code == ("not_found" if end == "forget" else "conflict")
-    state, confirmations = await read(newton, fact_id)
-    assert state == {"retract": "INACTIVE", "forget": None}.get(end, "SUPERSEDED") and confirmations == 0
+    assert code == {"retract": "done", "forget": "not_found"}.get(end, "conflict")
+    after = {"retract": ("CONFIRMED", 1), "forget": (None, 0)}.get(end, ("SUPERSEDED", 0))
+    assert await read(newton, fact_id) == after
 
 
 async def test_a_model_does_not_end_a_fact_of_a_person_by_its_own_duplicate(newton: AgentServices) -> None:

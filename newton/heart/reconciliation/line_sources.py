@@ -156,10 +156,12 @@ class LineSources:
     def says_news(self, text: str, line: NewLine, known: Sequence[KnownItem]) -> bool:
         """Return whether a line, with what it continues or answers, has a new word, number or weekday of a text.
 
-        It also has it if it begins with a yes, or if the text has no word that the known items lack.
+        It also has it if it begins with a yes, or if the text has no word that the known items lack. What was read
+        from the line itself is no known item here.
         """
         stems = self._without_user(list_stems(text))
-        new = stems - share_stems(stems, frozenset[str]().union(*(list_stems(item.text) for item in known)))
+        older = (list_stems(item.text) for item in known if item.drafted_by != line.memory_id)
+        new = stems - share_stems(stems, frozenset[str]().union(*older))
         is_said = not new or affirms(line.text) or bool(share_stems(new, self._context_stems(line)))
         told, said = (list_weekdays(one, self.batch.day_of(line)) for one in (text, line.text))
         return is_said or self._shares_numbers(text, line) or bool(told & said)

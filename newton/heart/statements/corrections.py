@@ -77,10 +77,8 @@ class Correction(NamedTuple):
 
     def apply(self, text: str) -> str | None:
         """Return a statement with the right words; None if nothing replaces it, or if it lacks the wrong ones."""
-        new, pattern = (
-            _complete_day(self.new, self.old),
-            re.compile(rf"(?<!\w){re.escape(self.old)}(?!\w)", re.IGNORECASE),
-        )
+        new = _complete_day(self.new, self.old)
+        pattern = re.compile(rf"(?<!\w){re.escape(self.old)}(?!\w)", re.IGNORECASE)
         if new is None or not pattern.search(text):
             return None
         return pattern.sub(lambda match: _like(new, match[0]), text, count=1)
@@ -229,10 +227,8 @@ def _pick_right(message: str, negated: tuple[int, int], sentence: str, kind: Kin
     Otherwise they are the end of the clause before, the next clause, what "is" or the like precedes, or a fragment.
     """
     start = max((one.start() for one in _SENTENCE.finditer(message, 0, negated[0])), default=0)
-    before, after = (
-        cues["negated"].sub("", cues["cue"].sub("", message[start : negated[0]])).rstrip(" ,;–—-"),
-        message[negated[1] :],
-    )
+    before, after = cues["cue"].sub("", message[start : negated[0]]), message[negated[1] :]
+    before = cues["negated"].sub("", before).rstrip(" ,;–—-")
     if kind:
         near = [*_find_values(before)[::-1], *_find_values(after), *_find_values(message[:start])[::-1]]
         values = [one for one in near if not _has(sentence, one.text)]
@@ -277,7 +273,8 @@ def _replace_typed(message: str, sentence: str) -> tuple[str, str] | None:
 
 def _is_about_other(message: str, sentence: str) -> bool:
     """Return whether a message states something of a subject that the sentence does not name."""
-    words, named = list_words(message.strip(" ,.;!")), {*_fold(sentence)}
+    words = list_words(message.strip(" ,.;!"))
+    named = {*_fold(sentence), *(word for one in _find_values(message) for word in _fold(one.text))}
     subject = [one.text for one in words[: max(find_verb(words), 0)] if not _is_function(one.text, sentence)]
     return bool(subject) and not named & {*subject}
 
