@@ -58,8 +58,8 @@ async def test_a_duplicate_lends_its_trust_to_no_change(mind: Mind) -> None:
 async def test_a_classifier_does_not_doubt_what_a_model_wrote_beside_the_facts_it_knew(
     mind: Mind, *, is_read: bool
 ) -> None:
-    older = await say(mind, "Andrés is Mercedes's ex-husband.")
-    newer = await say(mind, "Vicente forgets that he has taken his medicine and rings Mercedes to ask.")
+    older = await say(mind, "My main browser is Chrome.")
+    newer = await say(mind, "I do all my browsing in Firefox.")
     if is_read:
         async with mind.scope.write() as (tx, ctx):
             await insert_changes(tx, [LineChange("learnt", newer, None)], ctx=ctx)
@@ -101,6 +101,13 @@ def is_replaced(older: str, newer: str, *, days: int = 2) -> bool:
 @pytest.mark.parametrize("days", [0, 2])
 def test_what_a_model_told_apart_in_one_line_replaces_only_what_was_said_before(days: int) -> None:
     assert is_replaced("Nora's rent is 820 euros.", "Nora's rent is 850 euros.", days=days) == bool(days)
+
+
+def test_a_model_that_read_a_fact_replaces_it_only_by_a_statement_on_the_same_thing() -> None:
+    assert is_replaced("Dev runs our stall on Saturdays.", "Dev's shifts at the stall are over, he moved to Leeds.")
+    assert not is_replaced(
+        "Our chief conductor is Matthias Brandl.", "Brandl's last concert was on Friday, Yuki Tanabe took the podium."
+    )
 
 
 def test_what_goes_on_is_not_replaced_by_the_statement_that_says_so() -> None:

@@ -115,6 +115,28 @@ def test_without_a_reading_and_for_the_same_words_the_trees_decide(minilm: MiniL
     assert len(verdicts) == 1
 
 
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("My greyhound is called Tango, he's six.", "Tango had a tooth pulled in March and gets soft food only."),
+        ("Project Heron: goal is to cut the sync time.", "Project Heron: deadline is 30 June."),
+        ("Our house has a slate roof.", "We heat the house with a heat pump."),
+        ("My sister is Mara.", "Mara is back from Lisbon, she lives with us again."),
+        ("I live in Trondheim with Runa.", "My mother lives in Molde."),
+        ("Mateo has a brown dog named Rex.", "Mateo no longer smokes."),
+        ("Logs are kept for fourteen days.", "Send reminders after ten days instead of fourteen."),
+        ("Eye drops: one at night.", "left eye done, right to be watched"),
+        ("I cycle to work.", "I quit my job at the radio station."),
+        ("Zwingen 60er: 14 Stück", "Zwingen 100er: 8 Stück"),
+    ],
+)
+def test_statements_on_two_things_leave_no_doubt_however_the_reader_takes_them(
+    minilm: MiniLM, reader: PairReader, older: str, newer: str
+) -> None:
+    # S002-16: a contradiction needs one thing of which both speak
+    assert judge(minilm, older, newer, reader.score_pairs([(older, newer)])[0]) == "compatible"
+
+
 def test_the_parts_of_a_message_that_may_state_a_change_are_statements() -> None:
     # S002-16
     spans = list_spans("Sold the kit to Jo. Can you draft the advert? The cellar is free now, Jo collects it.")

@@ -156,6 +156,16 @@ def test_only_what_cannot_be_true_together_is_one_item() -> None:
         "or 12 Nov: Carla lives in Bergen.",
         "or 3 Oct: Carla lives in Oslo",
     ]
+    # of a chain, only the facts that contradict the best one are beside it
+    chain = [
+        fact(n, f"Carla lives in {city}.", told=ago(20 - n), against=[n + 1], relevance=0.9 if n == 1 else 0.1)
+        for n, city in enumerate(("Bergen", "Oslo", "Rome"), 1)
+    ]
+    assert lines(context(*chain)) == [
+        "- 5 Nov: Carla lives in Oslo.",
+        "earlier 4 Nov: Carla lives in Bergen.",
+        "- unsettled, 6 Nov: Carla lives in Rome.",
+    ]
     # without room for both neither is told
     full = context(BERGEN, OSLO)
     for budget in range(1, full.block.tokens + 1):

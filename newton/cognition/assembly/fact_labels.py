@@ -280,22 +280,25 @@ def _short_lived_pattern() -> re.Pattern[str]:
 def _group_contradictions(
     facts: Mapping[UUID, RetrievedMemory], now: datetime
 ) -> dict[UUID, tuple[RetrievedMemory, ...]]:
-    """Map each current fact that is contradicted to all facts linked by contradictions, the latest first.
+    """Map each current fact that is contradicted to the facts of its item, the latest first.
 
-    Facts of a project come before those above it.
+    An item is a fact with those that contradict it, beginning with the facts that fit the input best; so a chain of
+    facts of which each contradicts the next is not one item. Facts of a project come before those above it.
     """
+    current = {memory_id: found for memory_id, found in facts.items() if _is_current(found, now)}
     neighbours = defaultdict[UUID, set[UUID]](set)
-    for found in facts.values():
-        for other in facts.keys() & found.contradicted_ids if found.contradicted_ids else ():
-            if _is_current(found, now) and _is_current(facts[other], now):
-                neighbours[found.memory_id].add(other)
-                neighbours[other].add(found.memory_id)
+    for found in current.values():
+        for other in current.keys() & found.contradicted_ids if found.contradicted_ids else ():
+            neighbours[found.memory_id].add(other)
+            neighbours[other].add(found.memory_id)
     groups: dict[UUID, tuple[RetrievedMemory, ...]] = {}
-    for memory_id in neighbours:
+    for memory_id in sorted(
+        neighbours, key=lambda one: (current[one].relevance, len(neighbours[one]), one), reverse=True
+    ):
         if memory_id not in groups:
-            connected = [facts[one] for one in _find_connected(memory_id, neighbours)]
-            latest_first = sorted(connected, key=_rank_statement, reverse=True)
-            groups |= dict.fromkeys((found.memory_id for found in connected), tuple(latest_first))
+            members = [current[one] for one in (memory_id, *(neighbours[memory_id] - groups.keys()))]
+            latest_first = tuple(sorted(members, key=_rank_statement, reverse=True))
+            groups |= dict.fromkeys((found.memory_id for found in members), latest_first)
     return groups
 
 
@@ -307,11 +310,3 @@ def _rank_statement(found: RetrievedMemory) -> tuple[bool, datetime, datetime, U
 def _is_current(found: RetrievedMemory, now: datetime) -> bool:
     is_past = found.quarantined or past_reason(found.kind, found.state) is not None
     return not (is_past or _has_ended(found, now) or _is_upcoming(found, now))
-
-
-def _find_connected(start: UUID, neighbours: Mapping[UUID, set[UUID]]) -> set[UUID]:
-    connected, front = {start}, {start}
-    while front:
-        front = {other for one in front for other in neighbours[one]} - connected
-        connected |= front
-    return connected

@@ -25,6 +25,7 @@ from newton.heart.statements.change_detection import (
     detect_change,
     is_comparable,
     load_model,
+    names_topic,
     score_vectors,
 )
 from newton.heart.statements.similarity import compare_statements
@@ -261,7 +262,8 @@ def _detect(fact: UncomparedFact, known: KnownFact, readings: Readings) -> Chang
     verdict = detect_change(older.text, newer.text, cosine=known.cosine, vector_score=score, reading=reading)
     if verdict.kind == "update" and _goes_on(older.text, newer.text):
         return verdict._replace(kind="compatible")
-    if verdict.kind == "compatible" and verdict.probability >= SAFETY_UNSURE_MIN and concerns_safety(older.text):
+    is_possible = verdict.kind == "compatible" and verdict.probability >= SAFETY_UNSURE_MIN
+    if is_possible and concerns_safety(older.text) and names_topic(older.text, newer.text):
         return verdict._replace(kind="unsure")
     return verdict
 
@@ -285,8 +287,9 @@ def _is_version(known: KnownFact, best: KnownFact) -> bool:
 def _classify_change(fact: UncomparedFact, known: KnownFact, kind: ChangeKind) -> str:
     """Return the name of the field of FactChanges to which a known fact belongs, or "none"."""
     older, newer = _in_order(fact, known)
-    # a model that read both facts knows better than a doubt of change detection
-    if kind == "compatible" or (kind == "unsure" and fact.is_reconciled):
+    # a model that read both facts knows better than a doubt of change detection, and names what a line replaces
+    is_told_apart = fact.is_reconciled and (kind == "unsure" or not names_topic(older.text, newer.text))
+    if kind == "compatible" or is_told_apart:
         return "none"
     vouched = older.is_vouched
     if kind == "unsure" or not may_replace(

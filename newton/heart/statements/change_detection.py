@@ -16,11 +16,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from newton.heart.statements.change_features import extract_features, outline
+from newton.heart.statements.change_features import ANNOUNCING_CUES, extract_features, outline
 from newton.heart.statements.clauses import list_untouched, split_clauses
 from newton.heart.statements.commitment import find_plan
 from newton.heart.statements.similarity import MAX_CHARACTERS
-from newton.heart.statements.slots import explain_slot_change, says_present
+from newton.heart.statements.slots import explain_slot_change, names_kin, says_present
 from newton.providers.embedding import Vector
 from newton.text.languages import ENGLISH, detect_language, load_language
 from newton.text.patterns import find_attribute, has_ended, is_negated
@@ -86,7 +86,7 @@ SINGLE_VALUED = frozenset(
 MIN_SHARED = 0.6  # of the content words of the shorter statement, for one that ends or denies the other
 MIN_EQUAL = 0.75  # of the content words of both, for statements that differ in an amount
 MIN_NAMED, MIN_TOPIC = 2, 0.4  # shared content words, and their share of the older statement, for one on the present
-_NUMBER = re.compile(r"\d")
+_NUMBER, _MEASURE = re.compile(r"\d"), re.compile(r"\w*\d\w*")
 
 
 def find_pattern_change(older: str, newer: str, code: str) -> str:
@@ -122,6 +122,9 @@ def _same_attribute(older: str, newer: str, code: str) -> str:
 def _differs_in_numbers(older: str, newer: str, old: frozenset[str], new: frozenset[str]) -> bool:
     if not (_NUMBER.search(older) and _NUMBER.search(newer)):
         return False
+    gone = {*_MEASURE.findall(older)} - {*_MEASURE.findall(newer)}
+    if len(gone) > 1 and any(not one.isdigit() for one in gone):  # "100er: 8" is not another count of "60er: 14"
+        return False
     return len(old & new) >= MIN_EQUAL * len(old | new) > 0
 
 
@@ -139,6 +142,7 @@ ChangeKind = Literal["update", "unsure", "compatible"]
 PATTERN_PROBABILITY = 0.9  # of a change that a pattern of another language than English shows
 MAX_TREES, MAX_READING = 3.0, 4.0  # log odds, by which the score of each counts at most
 MIN_COSINE = 0.2  # pairs below it are not compared
+SLOT_MIN = 0.5  # probability by the trees, which compare words, for a doubt: the reader doubts pairs of two matters too
 SHOWN_EVIDENCE = 3  # features named in a reason
 
 # The name of each feature in a reason. Features without a name only count.
@@ -289,6 +293,7 @@ def detect_change(
     model = load_model()
     probability = compute_probability(features, model)
     is_clear, is_likely = probability >= model.update_min, probability >= model.unsure_min
+    is_about_same = probability >= SLOT_MIN and names_topic(older, newer)
     # The same words in another order or with other numbers are the trees' alone: the reader has hardly seen such pairs.
     same_words = features["only_numbers_differ"] or outline(older).stems == outline(newer).stems
     if not math.isnan(reading) and not same_words:
@@ -298,11 +303,24 @@ def detect_change(
         is_clear = by_trees or combined >= limits.update_min
         is_likely = is_clear or combined >= limits.unsure_min
         probability = max(combined, probability) if by_trees else combined
-    if not is_likely:
+    if not is_clear and not (is_likely and is_about_same):
         return ChangeVerdict("compatible", probability, "too little evidence of a change")
     kind: ChangeKind = "update" if is_clear and not _says_more(older, newer) else "unsure"
     evidence = [text for name, text in _DESCRIPTIONS.items() if features[name]]
     return ChangeVerdict(kind, probability, ", ".join(evidence[:SHOWN_EVIDENCE]) or "the words are close")
+
+
+def names_topic(older: str, newer: str) -> bool:
+    """Return whether the newer statement shares more than names with the older one, or announces a change.
+
+    >>> names_topic("My greyhound is called Tango.", "Tango gets soft food only.")
+    False
+    >>> names_topic("The quiz is on Monday.", "Pub quiz every Thursday.")
+    True
+    """
+    old, new = outline(older), outline(newer)
+    announced = (new.cues & {*ANNOUNCING_CUES, "present", "negation"}) - (old.cues & {"negation"})
+    return bool(announced or (old.stems & new.stems) - old.names - new.names)
 
 
 def _judge_by_rules(older: str, newer: str, languages: set[str], *, cosine: float) -> ChangeVerdict | None:
@@ -314,7 +332,7 @@ def _judge_by_rules(older: str, newer: str, languages: set[str], *, cosine: floa
     if reason := explain_slot_change(older, newer, detect_language(newer)):
         kind: ChangeKind = "unsure" if languages == {ENGLISH} and _says_more(older, newer) else "update"
         return ChangeVerdict(kind, PATTERN_PROBABILITY, reason)
-    if cosine < MIN_COSINE:
+    if cosine < MIN_COSINE or names_kin(older, newer, detect_language(newer)):
         return ChangeVerdict("compatible", 0.0, "their meaning is not close")
     return None if languages == {ENGLISH} else _detect_pattern_change(older, newer, languages)
 

@@ -14,6 +14,7 @@ from newton.content.yaml_files import parse_trusted
 from newton.heart.statements.change_cues import load_cues
 from newton.text.english import VERB_LEMMAS, lemmatize
 from newton.text.languages import ENGLISH, detect_language, load_language
+from newton.text.numerals import CARDINALS
 from newton.text.patterns import has_ended
 from newton.text.stems import stem_word
 from newton.text.words import list_terms, split_words
@@ -72,6 +73,17 @@ def says_present(text: str, code: str) -> bool:
     return _load_patterns(code).present.search(text) is not None and not load_cues().cues["addition"].search(text)
 
 
+def names_kin(older: str, newer: str, code: str) -> bool:
+    """Return whether the older statement says who a relative is, and the newer one says something of that person.
+
+    >>> [names_kin("My sister is Mara.", newer, "en") for newer in ("Mara is back from Lisbon.", "It is Ana.")]
+    [True, False]
+    """
+    if not (kin := _load_patterns(code).kin) or not (found := kin.match(older)):
+        return False
+    return re.search(rf"(?<!\w){re.escape(found['name'])}(?!\w)", newer, re.IGNORECASE) is not None
+
+
 def _explain_ended_name(older: str, newer: str, code: str) -> str:
     """Return that the newer statement says of something which the older one names that it is over; "" if not."""
     patterns = _load_patterns(code)
@@ -80,7 +92,10 @@ def _explain_ended_name(older: str, newer: str, code: str) -> str:
             if lemmatize(term) in VERB_LEMMAS or (code != ENGLISH and match[0].islower()):
                 continue
             before, after = newer[: match.start()], newer[match.end() :]
-            if patterns.ended_before.search(before) or patterns.ended_after.match(after):
+            ended = patterns.ended_after.match(after)
+            # "Ana no longer smokes" ends one thing about Ana
+            is_of_subject = ended and older.startswith(match[0]) and after[ended.end() :].strip(" .!")
+            if patterns.ended_before.search(before) or (ended and not is_of_subject):
                 return f"the newer one says that {match[0]!r} is over"
     return ""
 
@@ -134,6 +149,7 @@ class _Patterns(NamedTuple):
     ended_before: re.Pattern[str]
     ended_after: re.Pattern[str]
     present: re.Pattern[str]
+    kin: re.Pattern[str] | None
 
 
 def _iter_slots(text: str, code: str) -> Iterator[Slot]:
@@ -147,7 +163,7 @@ def _iter_slots(text: str, code: str) -> Iterator[Slot]:
         if match := pattern.search(text):
             who = (match["who"] or "").casefold()
             if who not in _UNKNOWN:
-                yield Slot(SPEAKER if not who or who.split()[0] in _SPEAKERS else who, name, match["value"])
+                yield Slot(SPEAKER if not who or who in _SPEAKERS else who, name, match["value"])
 
 
 def _to_owner(name: str, own: str | None) -> str:
@@ -177,7 +193,9 @@ def _load_patterns(code: str) -> _Patterns:
     ended = (rf"{start}(?:{data['ended_before']})\W+(?:\w+\W+)?$", rf"\W+(?:{data['ended_after']}){end}")
     before, after, present = (re.compile(one, re.IGNORECASE) for one in (*ended, wrap.format(data["present"])))
     tables = [_compile_table(data.get(name, {}), wrap) for name in ("values", "events", "relations")]
-    return _Patterns(roles, compiled, tables[0], tables[1], tables[2], before, after, present)
+    kin = rf"{owner}{gap}(?:\w+{gap})?(?:{data['kin']}){copula}(?P<name>\w+)\W*$" if "kin" in data else None
+    kin_pattern = re.compile(kin, re.IGNORECASE) if kin else None
+    return _Patterns(roles, compiled, tables[0], tables[1], tables[2], before, after, present, kin_pattern)
 
 
 def _compile_table(table: Mapping[str, str], wrap: str) -> dict[str, re.Pattern[str]]:
@@ -198,7 +216,11 @@ def _list_stems(text: str, code: str) -> frozenset[str]:
 def _list_terms(text: str) -> list[str]:
     """Return the words of content of a text in lower case, without numbers."""
     common = load_language(ENGLISH).words | load_language(detect_language(text)).words
-    return [term for term in list_terms(text) if len(term) > 2 and term not in common and not term.isdigit()]
+    return [term for term in list_terms(text) if len(term) > 2 and term not in common and not _is_number(term)]
+
+
+def _is_number(term: str) -> bool:
+    return term.isdigit() or term in CARDINALS
 
 
 def count_edits(first: str, second: str) -> int:
