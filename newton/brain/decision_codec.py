@@ -11,7 +11,7 @@ from newton.brain.drafts import DecisionDraft, DecisionReason, ReasonKind, Stake
 from newton.brain.hash_chain import JsonObject
 from newton.errors import ConflictError, InputError
 from newton.memory import hygiene
-from newton.memory.memory import UNTRUSTED_TIERS, ShortForms, TokenCounter, Trust, lowest_trust
+from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, ShortForms, TokenCounter, Trust, lowest_trust
 from newton.memory.representations import make_short_forms, one_line
 from newton.memory.source_marks import describe_source
 
@@ -24,12 +24,25 @@ TEXT_FIELDS = ("description", "context", "alternatives", "reasons", "tags", "exp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionReview:
-    """The outcome of a decision, the time at which it was known, how it was determined, and the lesson from it."""
+    """The outcome of a decision, the time at which it was known, how it was determined, and the lesson from it.
+
+    `trust` is that of whoever recorded it.
+    """
 
     verdict: Verdict
     at: datetime
     how: ReviewMethod
     lesson: str | None = None
+    trust: Trust = "user"
+
+    @property
+    def is_of_person(self) -> bool:
+        return self.trust in PERSON_TIERS
+
+    @property
+    def report(self) -> str:
+        """Return it as the report of a model, which is shown beside what counts."""
+        return f"The assistant reports: {self.verdict}. {self.lesson or ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +143,7 @@ def encode_texts(draft: DecisionDraft) -> dict[str, Any]:
 def encode_review(review: DecisionReview, *, by: UUID | None = None) -> dict[str, object]:
     """Return the body of a ledger record for an outcome; `by` is the decision that caused it by superseding, if any."""
     body: dict[str, object] = {"outcome": review.verdict, "at": format_time(review.at), "how": review.how}
+    body |= {} if review.is_of_person else {"trust": review.trust}
     return body if by is None else {**body, "by": str(by)}
 
 
@@ -150,7 +164,8 @@ def decode_draft(body: Mapping[str, Any], texts: Mapping[str, Any]) -> DecisionD
 def decode_review(body: Mapping[str, Any], texts: Mapping[str, Any] | None) -> DecisionReview:
     """Return the review that the body and the texts of a ledger record contain; `texts` is None if they were erased."""
     lesson, seen_at = texts["lesson"] if texts else None, datetime.fromisoformat(body["at"])
-    return DecisionReview(verdict=body["outcome"], at=seen_at, how=body["how"], lesson=lesson)
+    trust = body.get("trust", "user")
+    return DecisionReview(verdict=body["outcome"], at=seen_at, how=body["how"], lesson=lesson, trust=trust)
 
 
 def clean_note(text: str, trust: Trust) -> str:

@@ -169,23 +169,19 @@ async def mark_done(tx: Tx, decision_id: UUID, *, ctx: WriteContext) -> None:
 
 
 async def review(tx: Tx, decision_id: UUID, review: DecisionReview, *, ctx: WriteContext) -> None:
-    """Record the outcome of a decision.
+    """Record the outcome of a decision. A person's takes the place of a model's, which stays as a report.
 
-    Raises NotFoundError for an unknown decision, ConflictError if it has an outcome already, and InputError if the
+    Raises NotFoundError for an unknown decision, ConflictError if it has another outcome already, and InputError if the
     outcome is before the decision or in the future.
     """
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     stored = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
-    if stored.review:
-        raise ConflictError(
-            f"The decision was already reviewed: {stored.review.verdict}, on {stored.review.at:%Y-%m-%d %H:%M}.",
-            hint="An outcome can be recorded only once; amend the decision to add to it.",
-        )
+    if stored.review and (stored.review.is_of_person or not review.is_of_person):
+        what = f"The decision was already reviewed: {stored.review.verdict}, on {stored.review.at:%Y-%m-%d %H:%M}."
+        raise ConflictError(what, hint="An outcome can be recorded only once; amend the decision to add to it.")
     if review.at > ctx.now:
-        raise InputError(
-            f"The outcome of {review.at:%Y-%m-%d %H:%M} is in the future.",
-            hint="Give the time at which the outcome was observed, or omit the time to use the present one.",
-        )
+        hint = "Give the time at which the outcome was observed, or omit the time to use the present one."
+        raise InputError(f"The outcome of {review.at:%Y-%m-%d %H:%M} is in the future.", hint=hint)
     await _apply_review(tx, stored, decision_codec.validate_review(review, decided_at=stored.decided_at), ctx=ctx)
 
 
@@ -202,7 +198,7 @@ async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext
         raise InputError("A decision cannot supersede a later one.", hint="Swap the ids of the two decisions.")
     is_new = await _record_supersession(tx, newer_id, older_id, ctx=ctx)
     if older.review is None:
-        review = DecisionReview(verdict="partial", at=newer.decided_at, how="superseded")
+        review = DecisionReview(verdict="partial", at=newer.decided_at, how="superseded", trust=ctx.trust)
         await _apply_review(tx, older, review, cause=newer_id, ctx=ctx)
     return is_new
 
@@ -274,7 +270,7 @@ async def erase(tx: Tx, decision_id: UUID, *, reason: str, ctx: WriteContext) ->
 
 def _from_records(records: Sequence[ChainRecord]) -> StoredDecision:
     first = records[0]
-    outcome = next((record for record in records if record.kind == "outcome"), None)
+    outcome = next((record for record in reversed(records) if record.kind == "outcome"), None)
     return StoredDecision(
         decision_id=first.decision_id,
         body=first.body,
@@ -360,8 +356,11 @@ async def _apply_review(
 ) -> None:
     (row,) = await SQL["get_states"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=[stored.decision_id])
     review, shown = decision_codec.mark_lesson(review, ctx.trust, decision_trust=row["trust"])
+    if stored.review:
+        await amend(tx, stored.decision_id, DecisionAmendment(text=stored.review.report), ctx=ctx)
+    else:
+        await apply_transitions(tx, [_review_transition(stored.decision_id, row["state"], review)], ctx=ctx)
     await ledger.append(tx, [_outcome_entry(stored.decision_id, review, cause)], ctx=ctx)
-    await apply_transitions(tx, [_review_transition(stored.decision_id, row["state"], review)], ctx=ctx)
     await store.update_memories(tx, [_memory_update(stored, shown, ctx=ctx)], ctx=ctx)
 
 

@@ -46,7 +46,7 @@ select
     d.review_method, w.texts ->> 'lesson' as lesson
 from brain.decisions as d
 left join brain.decision_texts as t on t.agent_id = $1 and t.record_id = d.decision_id
-left join brain.decision_records as r on r.agent_id = $1 and r.decision_id = d.decision_id and r.kind = 'outcome'
+left join brain.decision_records as r on r.agent_id = $1 and r.seq = d.review_seq
 left join brain.decision_texts as w on w.agent_id = $1 and w.record_id = r.record_id
 where
     d.agent_id = $1

@@ -587,6 +587,14 @@ class OperationMethods(DaemonConnection):
         self, target: str, memory_ids: Sequence[str], *, token: str | None = None, idempotency_key: str | None = None
     ) -> JsonDict:
         "Move facts, episodes, procedures, decisions, censors and lines of the identity to the person or to a project."
+    async def moves(self) -> JsonDict:
+        "List the moves of memories to the person or to a project that wait for a person's approval."
+    async def propose_move(self, memory_id: IdLike, target: str, *, idempotency_key: str | None = None) -> JsonDict:
+        "Propose to move a memory to the person, so that it holds in all projects, or to a project."
+    async def settle_move(
+        self, memory_id: IdLike, answer: Literal["approve", "reject"], *, idempotency_key: str | None = None
+    ) -> JsonDict:
+        "Approve a proposed move, which makes it, or reject it."
     async def process(self, since: datetime, *, idempotency_key: str | None = None) -> JsonDict:
         "Index, embed and deduplicate new memories now, without waiting for a job."
     async def expand(

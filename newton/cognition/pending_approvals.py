@@ -1,4 +1,4 @@
-"""Prohibitions, rules and procedures that wait for a person's approval, and the lines that tell the person of them."""
+"""Prohibitions, rules, procedures and moves that wait for a person, and the lines that tell the person of them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from newton.memory.lookup import short_id
 from newton.memory.memory import Trust
 from newton.memory.representations import one_line
 
-ApprovalKind = Literal["censor", "rule", "procedure"]
+ApprovalKind = Literal["censor", "rule", "procedure", "move"]
 
 MAX_SHOWN = 3
 MAX_TEXT_CHARACTERS = 160
@@ -30,12 +30,19 @@ COMMANDS: Mapping[ApprovalKind, ApprovalCommands] = {
     "procedure": ApprovalCommands(
         "procedure", "procedures approve {}", "procedures dismiss {}", "procedures/{}/approve"
     ),
+    "move": ApprovalCommands("move", "moves settle {} approve", "moves settle {} reject", "moves/{}/settle"),
 }
-MORE = "{} more wait for the user's approval: `newton censors`, `newton identity proposals`, `newton procedures`."
+MORE = (
+    "{} more wait for the user's approval: `newton censors`, `newton identity proposals`, `newton procedures`,"
+    " `newton moves`."
+)
 
 
 class PendingApproval(NamedTuple):
-    """A censor, rule or procedure that waits for approval, with its author's `trust`; only a procedure has a `name`."""
+    """A censor, rule, procedure or move that waits for approval, with its author's `trust`.
+
+    A procedure has a `name`, and a move that of its memory.
+    """
 
     item_id: UUID
     kind: ApprovalKind

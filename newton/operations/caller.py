@@ -31,7 +31,7 @@ from newton.db.pool import Tx
 from newton.deadline import RequestDeadline
 from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.sessions import get_session_id
-from newton.heart.speakers import Act, ActRuling, Speaker, decide
+from newton.heart.speakers import Act, ActRuling, Speaker, TargetStatement, decide
 from newton.memory.memory import Trust
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ class OperationCaller:
         """Return whether a report of how something turned out counts, or is only shown."""
         return self.ruling is None or self.ruling.verdict != "noted"
 
-    async def authorize(self, act: Act, targets: Sequence[str] = (), *, line: str | None, text: str = "") -> Self:
+    async def authorize(
+        self, act: Act, targets: Sequence[str | TargetStatement] = (), *, line: str | None, text: str = ""
+    ) -> Self:
         """Return the caller with the ruling on an act that changes the target memories, in the open transaction.
 
         `line` is the id of the message that the act cites, `text` what takes the place of a target. Raises

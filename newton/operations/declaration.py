@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter, create_model
 from pydantic.fields import FieldInfo
 
 from newton import operations
-from newton.heart.speakers import Act
+from newton.heart.speakers import Act, TargetStatement
 from newton.operations.groups import GROUPS_BY_PACKAGE
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ class OperationOptions(TypedDict, total=False):
     what may not be stored as the response of a request, such as text of a person. `job` is the job that the daemon
     queues after a write in place of that which embeds new text. `proposes_rules` says that the rules in its input wait
     for the approval of a person. `act` is what a write does to what persons have said; `list_targets` returns the ids
-    of the statements that it changes, if they are not its parameter `memory_id`. `inner_acts` are acts that it
-    authorizes by itself for some values of its input.
+    of the statements that it changes, if they are not its parameter `memory_id`, or what is no memory as a statement.
+    `inner_acts` are acts that it authorizes by itself for some values of its input.
     """
 
     name: str
@@ -82,7 +82,7 @@ class OperationOptions(TypedDict, total=False):
     proposes_rules: bool
     act: Act
     inner_acts: Sequence[Act]
-    list_targets: Callable[..., Awaitable[Sequence[str]]]
+    list_targets: Callable[..., Awaitable[Sequence[str | TargetStatement]]]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
-"""Results that several operations share: lists and pages of records."""
+"""Results that several operations share: lists and pages of records, and of a proposal."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, field_serializer
@@ -17,6 +18,13 @@ class ItemList(BaseModel, Generic[Item]):
     model_config = ConfigDict(frozen=True)
 
     items: Sequence[Item]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalResult:
+    """The result of a proposal. `is_new` is false if the same was proposed, or is in the identity, already."""
+
+    is_new: bool
 
 
 class SelectedFields(BaseModel):

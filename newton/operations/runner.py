@@ -10,6 +10,7 @@ from pydantic_core import to_jsonable_python
 from newton.agent.inputs import ToolInput, parse_json
 from newton.db.pool import Tx
 from newton.heart.identity.standing_wishes import detect_instructions
+from newton.heart.speakers import TargetStatement
 from newton.memory.lookup import short_id
 from newton.memory.memory import UNTRUSTED_TIERS
 from newton.operations.caller import OperationCaller
@@ -109,7 +110,7 @@ async def _write(
 
 async def _authorize(operation: Operation, caller: OperationCaller, fields: Mapping[str, Any]) -> OperationCaller:
     """Return the caller with the ruling on the operation. Raises ForbiddenError if it is refused."""
-    targets: Sequence[str] = [fields[TARGET]] if TARGET in fields else []
+    targets: Sequence[str | TargetStatement] = [fields[TARGET]] if TARGET in fields else []
     act, list_targets = operation.act, operation.options.get("list_targets")
     if list_targets:
         targets = await list_targets(caller, **fields)

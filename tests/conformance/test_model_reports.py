@@ -8,6 +8,8 @@ import pytest
 import pytest_asyncio
 
 from newton.agent.loop import tools
+from newton.brain.drafts import DecisionDraft
+from newton.brain.hash_chain import ChainHead
 from newton.content.skills import SkillFile
 from newton.db.pool import Database
 from newton.heart.censors import CensorRule
@@ -15,6 +17,7 @@ from newton.heart.speakers import Speaker
 from newton.operations.declaration import load_operations
 from newton.runtime.wiring import AgentServices
 from tests.conformance.doors import DoorCall, DoorFunction, call_client, call_http, call_mcp
+from tests.support import NOON
 from tests.system.served import Api, served
 
 OPERATIONS = load_operations()
@@ -63,6 +66,46 @@ async def test_a_model_reviews_its_own_decisions(api: Api) -> None:
     decision_id = (await call(api, "model", "decide", **DECISION))["decision_id"]
     assert (await call(api, "model", "review", decision_id=decision_id, outcome="failure"))["counts"] is True
     assert await count_reviewed(await api.app.state.agents.get("ana")) == 1
+
+
+@pytest.mark.parametrize("by_chat", [False, True])
+async def test_the_review_of_a_person_takes_the_place_of_a_models(api: Api, *, by_chat: bool) -> None:
+    """It becomes the outcome of every view, once; the model's stays in the ledger and as a report. S002-20"""
+    said = {"decision_id": (await call(api, "model", "decide", **DECISION))["decision_id"], "outcome": "success"}
+    newton = await api.app.state.agents.get("ana")
+    decisions = newton.decisions("test")
+    if by_chat:
+        arguments = tools.TOOLS["review"].input_model.model_validate({**said, "lesson": "It was fast."})
+        await tools.TOOLS["review"].handler(newton.toolset("chat"), arguments)
+    else:
+        await call(api, "model", "review", **said, lesson="It was fast.")
+    token = {one: await api.token("ana", speaker=one) for one in ("model", "person")}
+
+    async def review(speaker: Speaker, outcome: str) -> str | None:
+        given = {**said, "outcome": outcome, "lesson": f"It was a {outcome}."}
+        return (await call_http(DoorCall(api, "ana", token[speaker], OPERATIONS["review"], given))).code
+
+    assert await review("model", "partial") == "conflict"
+    assert await review("person", "failure") is None
+    assert await review("person", "success") == "conflict"
+    assert await review("model", "success") is None  # a report
+    shown = await decisions.get(said["decision_id"])
+    assert shown.review and (shown.review.verdict, shown.review.lesson) == ("failure", "It was a failure.")
+    assert (shown.memory.outcome, shown.memory.state) == ("failure", "REVIEWED")
+    assert [one.text for one in shown.amendments] == [
+        "The assistant reports: success. It was fast.",
+        "The assistant reports: success. It was a success.",
+    ]
+    (listed,) = await decisions.list_outcomes()
+    assert (listed.outcome, listed.lesson) == ("failure", "It was a failure.")
+    (counted,) = await decisions.list_reviewed_decisions()
+    record, _ = await decisions.check_guardrails(DecisionDraft(description="Send it", confidence=0.5, at=NOON))
+    assert (counted.outcome, record.judged, record.success_rate) == ("failure", 1, 0.0)
+    assert isinstance(await decisions.verify_chain(), ChainHead)
+    # what a person has judged, a model neither replaces nor erases
+    for name, more in (("erase_decision", {"reason": "old"}), ("amend_decision", {"category": "cost"})):
+        given = {"decision_id": said["decision_id"], **more}
+        assert (await call_http(DoorCall(api, "ana", token["model"], OPERATIONS[name], given))).code == "forbidden"
 
 
 async def test_the_model_of_a_chat_reviews_no_decision_of_the_user(api: Api) -> None:

@@ -76,8 +76,13 @@ async def begin_world(newton: AgentServices, speaker: Speaker = "person") -> dic
     (line, _), (proposal,) = (await person.identity.get()).tenets, await person.identity.list_proposals()
     proposals = ("accept_proposal", "reject_proposal")
     await _store_rows(own.newton, censors["open the sluice"], facts)
+    await model.moves.propose(str(facts[0]), "shop")
+    talk = await _talk(person)
     return {
-        **await _talk(person),
+        **talk,
+        # a model closes an open item of its work
+        "item_id": talk["item_id" if speaker == "person" else "open_item"],
+        "settle_move.memory_id": str(facts[0]),
         "censor_id": str(censors["open the sluice"]),
         "approve_censor.censor_id": str(censors["burn the mill"]),
         # a model withdraws what it proposed
@@ -87,7 +92,7 @@ async def begin_world(newton: AgentServices, speaker: Speaker = "person") -> dic
         "diff.other_id": "latest",
         "memory_id": str(facts[1]),
         "line_id": str(line.tenet_id),
-        "injection_id": str((await person.injections.inject_text("s", "Answer in French.")).injection_id),
+        "injection_id": str((await own.injections.inject_text("s", "Answer in French.")).injection_id),
         "permission_id": str(await newton.permissions("world").deny("post", "send")),
         **dict.fromkeys((f"{one}.line_id" for one in proposals), str(proposal.tenet_id)),
         "set_outcome.memory_id": str(episode.memory_id),
@@ -127,7 +132,7 @@ async def _talk(person: OperationCaller) -> dict[str, str]:
     """Store a session with a brief and tasks; return the ids of what is in it."""
     talk: Sequence[tuple[Role, str]] = (
         *(("user", "Never push the crate."), ("user", "Where is it?")),
-        *(("assistant", "It is in the shed. " * 40), ("user", "Good."), ("assistant", "Yes.")),
+        *(("assistant", "It is in the shed. " * 40), ("user", "Good."), ("assistant", "I still need to find the lid.")),
     )
     said = [Message(role=role, content=text, said_at=person.scope.now()) for role, text in talk]
     await person.newton.sessions("world").append("s", said)
@@ -136,7 +141,7 @@ async def _talk(person: OperationCaller) -> dict[str, str]:
     tasks = await person.tasks("s")
     await tasks.push("Repair the mill", ["Find the leak", "Close the leak"])
     await tasks.fail("It is dark.")
-    (rule,) = await person.briefs.list_items("s")
+    rule, open_item = await person.briefs.list_items("s")
     entry = CompactionEntry(
         entry_id=new_id(),
         kind="turn",
@@ -157,7 +162,7 @@ async def _talk(person: OperationCaller) -> dict[str, str]:
         await entry_store.record_run(tx, run, **key)
         sent = PromptOrigin(session_id=key["session_id"], input_position=0, loaded=())
         await insert_prompt(tx, SENT, sent, CallOutcome(new_id(), "stop"), agent_id=key["agent_id"], now=entry.made_at)
-    return {"item_id": str(rule.item_id), "compaction_id": str(entry.entry_id)}
+    return {"item_id": str(rule.item_id), "open_item": str(open_item.item_id), "compaction_id": str(entry.entry_id)}
 
 
 async def _decide(person: OperationCaller) -> tuple[str, str]:

@@ -81,6 +81,7 @@ FIXED = {
     "runtime.idempotency_keys": {"key", "request_hash", "status_code", "response_body", "created_at"},
     "runtime.tokens": {"token_id", "name", "scope", "hash", "created_at", "expires_at"},
     "runtime.failing_models": {"purpose", "failing_since"},
+    "memory.proposed_moves": {"move_id", "memory_id", "target", "trust"},
     "memory.foreign_readings": {"reader", "trust"},
     "runtime.tool_permissions": {"permission_id", "server", "tool", "session_id"},
     "heart.activations": {"memory_id", "activation_id", "activated_at", "stage"},

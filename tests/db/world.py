@@ -19,6 +19,7 @@ from newton.agent.prompt_records.prompt_store import CallOutcome
 from newton.agent.prompt_records.spans import NO_TOKENS, PromptOrigin, to_spans
 from newton.agent.reconciliation.line_changes import LineChange, insert_changes
 from newton.agent.reconciliation.proposal_log import record_answer
+from newton.agent.services import memory_moves
 from newton.agent.services.working_memory import WorkingMemory
 from newton.brain import decisions, guardrails
 from newton.brain.calibration import snapshots
@@ -78,7 +79,7 @@ from newton.heart.items.item_store import ItemAddress
 from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.reconciliation.reconciling_types import CheckedAnswer, CheckedItem
-from newton.ids import derive_model_id
+from newton.ids import derive_model_id, new_id
 from newton.memory import agents, foreign_readings, memory_list, store
 from newton.memory.forgetting import forget
 from newton.memory.memory import WriteContext
@@ -163,6 +164,8 @@ async def a_reading(tx: Tx, ctx: LifecycleContext) -> None:
     answer = CheckedAnswer(kept=(CheckedItem(op="same", line=None),), dropped=())
     await record_answer(tx, answer, model="scripted", malformed=1, ctx=ctx)
     await insert_changes(tx, [LineChange("confirmed", fact, line)], ctx=ctx)
+    move = {"memory_id": fact, "target": "person", "trust": "agent"}
+    await memory_moves.SQL["insert_move"].execute(tx, agent_id=ctx.agent_id, move_id=new_id(), **move)
 
 
 async def a_prompt(tx: Tx, bundle: Bundle, session_id: UUID) -> None:

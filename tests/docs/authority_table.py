@@ -12,7 +12,7 @@ HEAD = "| what is done | operations | to what | a person | an app | a model | a 
 ACT_NAMES: Mapping[Act, str] = {
     "work": "work: tasks, sessions, records of use",
     "state": "state something",
-    "propose": "propose a line of the identity",
+    "propose": "propose a line of the identity or a move",
     "rule": "add a rule",
     "govern": "govern: approve, weaken, edit, configure",
     "displace": "replace",

@@ -45,6 +45,7 @@ BODIES = {
     "/v1/memories/{memory_id}/supersede": {"content": "Ana lives in Bergen."},
     "/v1/censors/{censor_id}/relax": {"reason": "it never applies"},
     "/v1/conflicts/{memory_id}/settle": {"keep": "newer"},
+    "/v1/moves/{memory_id}/settle": {"answer": "approve"},
     "/v1/memories/{memory_id}/outcome": {"outcome": "success"},
     "/v1/decisions/{decision_id}/review": {"outcome": "success"},
     "/v1/sessions/{session}/messages": {"messages": [{"role": "user", "content": "hi"}]},

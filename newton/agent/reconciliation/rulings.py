@@ -76,7 +76,7 @@ def build_batch(
 
 
 class ProposedChange(NamedTuple):
-    """An act of a speaker on the memories `targets`, named by their ids or the ends of these.
+    """An act of a speaker on the memories `targets`, named by their ids or the ends of these, or on other statements.
 
     `read` is the lowest trust of texts of others that a model was given, `line` the id of the message that the act
     cites, and `text` what takes the place of a target.
@@ -85,7 +85,7 @@ class ProposedChange(NamedTuple):
     act: Act
     speaker: Speaker
     read: Trust | None = None
-    targets: Sequence[str] = ()
+    targets: Sequence[str | TargetStatement] = ()
     line: str | None = None
     text: str = ""
 
@@ -113,9 +113,11 @@ async def rule_on(scope: AgentScope, change: ProposedChange) -> ActRuling:
 
 async def _rule_on_targets(scope: AgentScope, change: ProposedChange) -> list[ActRuling]:
     """Return the rulings on each target that exists; the operation says which does not."""
-    rulings, read = list[ActRuling](), change.read
+    read = change.read
+    others = [one for one in change.targets if isinstance(one, TargetStatement)]
+    rulings = [decide(change.act, change.speaker, target=one, read=read) for one in others]
     async with scope.transaction() as tx:
-        for memory_ref in sorted(set(change.targets)):
+        for memory_ref in sorted({one for one in change.targets if isinstance(one, str)}):
             targets = list[TargetStatement]()
             with suppress(NotFoundError, InputError):
                 targets = await _read_targets(tx, change.act, memory_ref, scope=scope)

@@ -18,6 +18,11 @@ select
         select
         from memory.confirmations as c
         where c.agent_id = $1 and c.memory_id = m.memory_id and c.trust in ('operator', 'user')
+    )
+    or exists (
+        select
+        from brain.decision_records as r
+        where r.agent_id = $1 and r.decision_id = m.memory_id and r.kind = 'outcome' and not r.body ? 'trust'
     ) as is_vouched
 from memory.memories as m
 where m.agent_id = $1 and m.memory_id = any($2::uuid[]);

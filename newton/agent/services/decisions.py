@@ -153,16 +153,16 @@ class DecisionService:
         how: ReviewMethod = "hand",
         counts: bool = True,
     ) -> UUID:
-        """Record the outcome of a decision, which is possible once, and return the id of the decision.
+        """Record the outcome of a decision, which is possible once, and once more for a person after a model.
 
-        `reviewed_at` defaults to the current time. A review that does not count is a report of a model: it is added to
-        the decision as a text, and the outcome stays open.
+        Return the id of the decision. `reviewed_at` defaults to the current time. A review that does not count is a
+        report of a model: it is added to the decision as a text, and changes no outcome.
         """
+        at, trust = reviewed_at or self.scope.now(), self.scope.trust
+        outcome = DecisionReview(verdict=verdict, at=at, how=how, lesson=lesson, trust=trust)
         if not counts:
-            text = f"The assistant reports: {verdict}. {lesson or ''}"
-            return await self.amend(decision_ref, DecisionAmendment(text=text))
+            return await self.amend(decision_ref, DecisionAmendment(text=outcome.report))
         async with self._change(decision_ref, "reviewed", outcome=verdict) as (tx, ctx, decision_id):
-            outcome = DecisionReview(verdict=verdict, at=reviewed_at or ctx.now, how=how, lesson=lesson)
             await decisions.review(tx, decision_id, outcome, ctx=ctx)
         await self.refresh_snapshot()
         return decision_id
@@ -183,7 +183,7 @@ class DecisionService:
         if command is None:
             hint = "Set the command of the category under [verifiers] in newton.toml."
             raise ConfigError(f"No verifier is configured for the category {decision.category!r}.", hint=hint)
-        if decision.review:
+        if decision.review and decision.review.is_of_person:
             what = f"The decision {short_id(decision_id)} was already reviewed."
             raise ConflictError(what, hint="An outcome can be recorded only once.")
         verdict = await run_verifier(command, decision_id, timeout_seconds=self.verifier_timeout_seconds)

@@ -1,7 +1,7 @@
 """Moves of memories and rules between a person and the projects of this person, or between two projects.
 
 A move copies a memory with its text, origin, trust and times, and ends it in its old scope, in one transaction of two
-scopes. A person confirms it.
+scopes. A person confirms it; a model may only propose one, without a look at the target.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from newton.brain.decision_codec import NewDecision
 from newton.brain.hash_chain import ChainHeadFiles
 from newton.content.skills import SkillFile
 from newton.db.pool import Tx, after_commit, visit_agent
+from newton.db.queries import load
 from newton.errors import ConflictError, ForbiddenError, InputError, NotFoundError
 from newton.heart import censors, episodes, procedures
 from newton.heart.censors import CensorRule
@@ -25,11 +26,15 @@ from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
 from newton.heart.identity.identity_store import IdentityEdit
 from newton.heart.lifecycle.engine import LifecycleContext
+from newton.ids import new_id
 from newton.memory import agents
 from newton.memory.forgetting import forget
+from newton.memory.hygiene import clean_name
 from newton.memory.lookup import MemoryDetail, read_memory, resolve_id
 from newton.memory.memory import MAX_IMPORTANCE
 from newton.memory.redaction.redactor import redact_secrets
+
+SQL = load("newton.agent.services", "memory_moves.sql")
 
 PERSON = "person"  # the target above all projects
 Copy = Callable[[Tx, LifecycleContext], Awaitable[UUID | None]]  # stores the memory in the scope of the context
@@ -60,6 +65,13 @@ class MovedMemories:
     target: str
     items: Sequence[UUID]
     new_ids: Sequence[UUID | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedMove(MovingMemory):
+    """A move of a memory that waits for a person, with what `target` says, which need not exist."""
+
+    target: str
 
 
 class _Target(NamedTuple):
@@ -100,8 +112,46 @@ class MoveService:
                 for agent_id in (ctx.agent_id, found.agent_id):
                     await self._save_chain_head(tx, agent_id)
             ids = [one.memory_id for one in items]
+            await SQL["close_moves"].execute(tx, agent_id=ctx.agent_id, memory_ids=ids)
             self.scope.publish("memory.moved", {"memory_ids": [str(one) for one in ids], "target": found.name})
         return MovedMemories(target=found.name, items=ids, new_ids=new_ids)
+
+    async def propose(self, memory_ref: str, target: str) -> bool:
+        """Store a move of a memory that waits for a person; return False if one was proposed before.
+
+        Whether there is such a target shows only the person's approval. Raises as `move` for the memory, and InputError
+        for a line of the identity.
+        """
+        async with self.scope.write() as (tx, ctx):
+            item = await self._describe(tx, memory_ref)
+            if item.kind == "rule":
+                raise InputError("A line of the identity is no memory.", hint="Ask the person to move it.")
+            fields = {"memory_id": item.memory_id, "target": clean_name(target, what="target"), "trust": ctx.trust}
+            stored = await SQL["insert_move"].fetch_one(tx, agent_id=ctx.agent_id, move_id=new_id(), **fields)
+            return stored is not None
+
+    async def list_proposed(self) -> list[ProposedMove]:
+        """Return the moves that wait for a person, oldest first."""
+        async with self.scope.transaction() as tx:
+            return [ProposedMove(**row) for row in await SQL["list_moves"].fetch_all(tx, agent_id=self.scope.agent_id)]
+
+    async def settle(self, memory_ref: str, *, approve: bool) -> MovedMemories:
+        """Make the move of a memory that waits, or reject it, so that it is not proposed again; return what was moved.
+
+        Raises NotFoundError if no move of the memory waits, and as `move`.
+        """
+        async with self.scope.write() as (tx, ctx):
+            here = replace(self, scope=self.scope.within(tx))
+            memory_id = await resolve_id(tx, memory_ref, agent_id=ctx.agent_id)
+            target = next((one.target for one in await here.list_proposed() if one.memory_id == memory_id), None)
+            if target is None:
+                hint = "`newton moves` lists the moves that wait."
+                raise NotFoundError(f"No move of the memory {memory_ref} waits.", hint=hint)
+            if approve:
+                plan = await here.plan([memory_id.hex], target)
+                return await here.move([memory_id.hex], target, token=plan.token)
+            await SQL["close_moves"].execute(tx, agent_id=ctx.agent_id, memory_ids=[memory_id])
+        return MovedMemories(target=target, items=[], new_ids=[])
 
     async def _find_target(self, tx: Tx, name: str) -> _Target:
         if self.is_confined:

@@ -17,7 +17,7 @@ from newton.dialogue.log import InjectedRange
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.memory.hygiene import clean_text
 from newton.memory.lookup import read_memory, resolve_id, short_id
-from newton.memory.memory import RECALLABLE_KINDS, past_reason
+from newton.memory.memory import RECALLABLE_KINDS, Trust, past_reason
 from newton.memory.memory_reader import fetch_memories
 from newton.memory.search_types import RetrievedMemory
 
@@ -30,11 +30,13 @@ class SessionInjection:
 
     `tokens` are those of a text or of the messages, and for a memory those of its summary. `session`, `first` and
     `last` say which messages. `text` is no part of the response to a request that writes, because that is stored.
+    `trust` is that of whoever put it in; of messages it is not known.
     """
 
     injection_id: UUID
     type: InjectionType
     text: Annotated[str, Field(exclude=True)] = ""
+    trust: Annotated[Trust, Field(exclude=True)] = "agent"
     tokens: int
     created_at: datetime
     memory_id: UUID | None = None
@@ -121,14 +123,18 @@ class InjectionService:
         injections = [*(_to_injection(one, found) for one in in_context), *map(_from_range, ranges)]
         return sorted(injections, key=lambda one: (one.created_at, one.injection_id))
 
-    async def eject(self, session: str, injection_ref: str) -> ShownInjection:
-        """Take out what was put into a session, by the id of the injection or of the memory; return what was taken out.
+    async def find(self, session: str, injection_ref: str) -> ShownInjection:
+        """Return what was put into a session, by the id of the injection or of the memory, or the end of it.
 
-        The end of an id is enough. Raises NotFoundError if nothing has this id.
+        Raises NotFoundError if nothing has this id.
         """
         known = await self.list_injections(session)
         by_id = {one.injection_id: one for one in known} | {one.memory_id: one for one in known if one.memory_id}
-        injection = by_id[match_id(injection_ref, list(by_id), session, "injection", "eject")]
+        return by_id[match_id(injection_ref, list(by_id), session, "injection", "eject")]
+
+    async def eject(self, session: str, injection_ref: str) -> ShownInjection:
+        """Take out what was put into a session, and return it. Raises as `find`."""
+        injection = await self.find(session, injection_ref)
         if injection.type == "messages":
             await self.sessions.eject(session, str(injection.injection_id))
             return injection
@@ -144,7 +150,9 @@ class InjectionService:
 
 
 def _to_injection(injection: ContextInjection, memories: dict[UUID, RetrievedMemory]) -> ShownInjection:
-    build = partial(ShownInjection, injection_id=injection.injection_id, created_at=injection.created_at)
+    build = partial(
+        ShownInjection, injection_id=injection.injection_id, created_at=injection.created_at, trust=injection.trust
+    )
     if injection.memory_id is None:
         return build(type="text", text=injection.text or "", tokens=sum(injection.line_tokens or ()))
     memory = memories.get(injection.memory_id)

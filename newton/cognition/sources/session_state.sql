@@ -18,6 +18,11 @@ with pending as materialized (
     from heart.proposals as p
     join heart.tenets as t on t.agent_id = $1 and t.tenet_id = p.tenet_id and t.text is not null
     where p.agent_id = $1 and p.state = 'PROPOSED'
+    union all
+    -- without the text of the memory, which a forgetting must find in contexts by its id
+    select p.move_id, 'move', right(p.memory_id::text, 8) || ' to ' || p.target, right(p.memory_id::text, 8), p.trust
+    from memory.proposed_moves as p
+    where p.agent_id = $1 and p.is_open
 ),
 not_told as (
     select p.item_id, p.kind, p.text, p.name, p.trust

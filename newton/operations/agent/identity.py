@@ -16,7 +16,6 @@ from newton.operations.agent.identity_records import (
     IdentityOverview,
     IdentityRollback,
     IdentityVersionInfo,
-    LineProposalResult,
     ProposedLine,
     WithdrawnLine,
     format_identity,
@@ -29,7 +28,7 @@ from newton.operations.agent.identity_records import (
 )
 from newton.operations.declaration import Door, operation
 from newton.operations.fields import describe_id
-from newton.operations.results import ItemList
+from newton.operations.results import ItemList, ProposalResult
 
 if TYPE_CHECKING:
     from newton.operations.caller import OperationCaller
@@ -61,7 +60,7 @@ def _format_rollback(result: IdentityRollback) -> str:
     return f"The identity equals version {result.version}; nothing changed."
 
 
-def _format_proposed(result: LineProposalResult) -> str:
+def _format_proposed(result: ProposalResult) -> str:
     if result.is_new:
         return "Line proposed. `newton identity proposals` lists the proposals."
     return "The line is in the identity or proposed already; nothing changed."
@@ -127,12 +126,12 @@ async def list_proposals(caller: "OperationCaller") -> ItemList[ProposedLine]:
     is_idempotent=True,
     proposes_rules=True,
 )
-async def propose_line(caller: "OperationCaller", section: Section, text: LineText) -> LineProposalResult:
+async def propose_line(caller: "OperationCaller", section: Section, text: LineText) -> ProposalResult:
     """Propose a line for the agent's identity, such as a standing instruction. A person accepts or rejects it.
 
     Example: newton identity propose instruction "Answer in metric units"
     """
-    return LineProposalResult(is_new=await caller.identity.propose(section, text, trust=caller.trust))
+    return ProposalResult(is_new=await caller.identity.propose(section, text, trust=caller.trust))
 
 
 @operation(

@@ -107,13 +107,6 @@ class IdentityRollback:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineProposalResult:
-    """The result of a proposal. `is_new` is false if the line is in the identity or proposed already."""
-
-    is_new: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WithdrawnLine:
     """The id of the line that was removed or rejected."""
 

@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from newton.dialogue.brief.brief_items import KIND_LABELS, BriefItem, ClosedStatus
+from newton.heart.speakers import TargetStatement
 from newton.memory.lookup import short_id
 from newton.operations.declaration import operation
 from newton.operations.fields import SessionName, describe_id
@@ -56,8 +57,20 @@ async def show_brief(
     return ItemList(items=await caller.briefs.list_items(session, only_open=not include_closed))
 
 
+async def _list_closed(caller: "OperationCaller", session: str, item_id: str, **_: object) -> list[TargetStatement]:
+    """Return the item, unless it is an open one of the assistant's work, which a model may close."""
+    items, end = await caller.briefs.list_items(session, only_open=True), item_id.replace("-", "").lower()
+    found = [one for one in items if one.item_id.hex.endswith(end) and one.kind != "open_item"]
+    return [TargetStatement(one.trust) for one in found]
+
+
 @operation(
-    "POST /v1/sessions/{session:path}/brief", "changes", act="work", command="sessions close-item", text=_format_closed
+    "POST /v1/sessions/{session:path}/brief",
+    "changes",
+    act="end",
+    list_targets=_list_closed,
+    command="sessions close-item",
+    text=_format_closed,
 )
 async def close_brief_item(
     caller: "OperationCaller",

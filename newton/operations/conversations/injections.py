@@ -8,6 +8,7 @@ from newton.agent.field_types import CleanText, Ref
 from newton.agent.inputs import ToolInput
 from newton.agent.session_data.injections import SessionInjection, ShownInjection
 from newton.errors import InputError
+from newton.heart.speakers import TargetStatement
 from newton.memory.lookup import short_id
 from newton.memory.representations import one_line
 from newton.operations.declaration import operation
@@ -109,10 +110,15 @@ async def list_injections(caller: "OperationCaller", session: SessionName) -> It
     return ItemList(items=await caller.injections.list_injections(session))
 
 
+async def _list_ejected(caller: "OperationCaller", session: str, injection_id: str) -> list[TargetStatement]:
+    return [TargetStatement((await caller.injections.find(session, injection_id)).trust)]
+
+
 @operation(
     "DELETE /v1/sessions/{session:path}/injections/{injection_id}",
     "changes",
-    act="work",
+    act="end",
+    list_targets=_list_ejected,
     command="sessions eject",
     text=lambda ejected: f"Removed {_describe(ejected)}.",
 )

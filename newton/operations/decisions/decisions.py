@@ -175,8 +175,13 @@ async def mark_done(caller: "OperationCaller", decision_id: DecisionRef) -> Deci
     return DecisionChange(decision_id=await caller.decisions.mark_done(decision_id))
 
 
-async def _list_reviewed(caller: "OperationCaller", decision_id: str, **_: object) -> list[str]:
+async def _list_reviewed(_: object, decision_id: str, **__: object) -> list[str]:
     return [decision_id]
+
+
+async def _list_amended(_: object, decision_id: str, text: str | None = None, **fields: object) -> list[str]:
+    """Return nothing if only a text is added, which changes no statement."""
+    return [decision_id] if any(one is not None for one in fields.values()) else []
 
 
 @operation(
@@ -201,7 +206,8 @@ async def review_decision(
         Timestamp | None, Field(description="When the outcome became known. Default: now."), CommandOption("at")
     ] = None,
 ) -> RecordedOutcome:
-    """Record the outcome of a decision once it is known. It can be recorded only once.
+    """Record the outcome of a decision once it is known. It can be recorded only once, but a person's outcome takes
+    the place of a model's.
 
     What a model says of a person's decision is shown with it, and the person's review stays open.
 
@@ -215,7 +221,8 @@ async def review_decision(
 @operation(
     "POST /v1/decisions/{decision_id}/amendments",
     "adds",
-    act="state",
+    act="displace",
+    list_targets=_list_amended,
     command="decisions amend",
     text=lambda _: "Decision amended.",
     absent={"mcp": NOT_FOR_MODELS},

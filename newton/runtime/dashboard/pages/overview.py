@@ -53,8 +53,10 @@ async def show_overview(page: PageRequest) -> Response:
         api.get("/v1/censors"),
         api.get("/v1/procedures"),
         api.get("/v1/decisions", due=True, limit=MAX_LISTED),
+        api.get("/v1/moves"),
     )
-    conflicts, (proposals, censors, procedures, due) = attention[0]["count"], (one["items"] for one in attention[1:])
+    conflicts, *lists = attention
+    proposals, censors, procedures, due, moves = (one["items"] for one in lists)
     return page.render(
         "overview.html",
         health=health,
@@ -66,11 +68,12 @@ async def show_overview(page: PageRequest) -> Response:
         turns=metrics["turns"],
         jobs=jobs["items"],
         dead=[one for one in jobs["items"] if one["state"] == "dead"],
-        conflicts=conflicts,
+        conflicts=conflicts["count"],
         proposals=proposals,
         censors=[one for one in censors if one["is_proposed"]],
         procedures=[one for one in procedures if one["is_proposed"]],
         due=due,
+        moves=moves,
         max_listed=MAX_LISTED,
         days=DAYS,
     )
