@@ -183,6 +183,13 @@ class ContextSettings(SettingGroup):
         le=100_000,
         description="Maximum tokens of all passages of documents in a context, heading included.",
     )
+    rag_per_turn_profile_budget_tokens: int = Field(
+        300,
+        ge=0,
+        le=100_000,
+        description="Maximum tokens of what is known of the user in a context, headings included, unless the input asks"
+        " for it; 0 leaves it out.",
+    )
 
 
 class SessionSettings(SettingGroup):

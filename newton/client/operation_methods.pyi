@@ -412,6 +412,8 @@ class OperationMethods(DaemonConnection):
         idempotency_key: str | None = None,
     ) -> JsonDict:
         "Record a decision before you act on it."
+    async def about(self, *, name: str | None = None, complete: bool = False) -> JsonDict:
+        "Show what is known of the user or of another person: facts by section, each with its source."
     async def attributes(self) -> JsonDict:
         "List the attributes of facts, such as 'lives in'."
     async def set_attribute(

@@ -45,6 +45,7 @@ class SyncClient:
     def max_attempts(self) -> int: ...
     @property
     def redacted(self) -> dict[str, int]: ...
+    about = _synchronize(Client.about)
     accept_proposal = _synchronize(Client.accept_proposal)
     actions = _synchronize(Client.actions)
     add_artifact = _synchronize(Client.add_artifact)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.clock import monotonic_ms
+from newton.cognition.assembly.about_section import AboutSelection
 from newton.cognition.assembly.always_on import AlwaysOnSections
 from newton.cognition.assembly.artifact_selection import ArtifactSelector
 from newton.cognition.assembly.assembler import AssemblyResult
@@ -59,6 +60,7 @@ class ContextPlan:
     """The frame, profile and budget selected for an input, and the time for which the context is built.
 
     `extra` are the lines of the caller that fit, `always_on` the identity lines and the censors.
+    `about` is the profile of the person whom the input concerns.
     `incomplete_note` names what could not be searched, None if all was, and `approval_notes` what waits for approval.
     """
 
@@ -71,6 +73,7 @@ class ContextPlan:
     always_on: AlwaysOnSections
     incomplete_note: TextBlock | None = None
     approval_notes: Sequence[TextBlock] = ()
+    about: AboutSelection = field(default_factory=AboutSelection)
 
 
 class AssembledContext(NamedTuple):
@@ -142,6 +145,7 @@ class AssemblyInputBuilder:
             uncertain_note=render_uncertain_note(count_tokens),
             incomplete_note=plan.incomplete_note,
             approval_notes=plan.approval_notes,
+            about_note=plan.about.note,
             approvals=select_shown(state.pending_approvals),
             item_id_tokens=count_item_id_tokens(count_tokens) if request.item_ids else 0,
             cut_id_tokens=count_item_id_tokens(count_tokens),

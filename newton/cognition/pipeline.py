@@ -11,6 +11,7 @@ from uuid import UUID
 
 from newton.brain.pack_hooks import NO_HOOKS, HookRunner
 from newton.clock import Clock
+from newton.cognition.assembly.about_section import select_about
 from newton.cognition.assembly.always_on import AlwaysOnSections, list_applicable, select_always_on
 from newton.cognition.assembly.assembler import assemble
 from newton.cognition.assembly.budget import (
@@ -219,6 +220,7 @@ class ContextBuilder:
         failed: dict[str, str],
     ) -> AssembledContext:
         plan = self._create_plan(request, frame_choice, now, gathered, failed)
+        gathered = replace(gathered, input_matches=replace(gathered.input_matches, person=plan.about.person))
         candidate_set = collect_candidates(
             gathered,
             request,
@@ -248,13 +250,12 @@ class ContextBuilder:
     ) -> ContextPlan:
         frame = get_frame(self.frames, frame_choice.frame)
         selected = select_profile(self.profiles, request.profile or frame.profile, frame=frame.name)
-        profile = request.overrides.apply_to_profile(selected)
-        state, headers = gathered.session_state, self.header_tokens
+        state, headers, is_asked = gathered.session_state, self.header_tokens, gathered.person.question.is_complete
         extra_lines = render_extra_lines(request.additional or "", state.injections, count_tokens=self.count_tokens)
         budget = allocate_budget(
             request.tokens,
             shares=request.overrides.select_shares(frame.budget).shares,
-            complexity=estimate_complexity(request.input) if request.adaptive_budget else None,
+            complexity=estimate_complexity(request.input) if request.adaptive_budget and not is_asked else None,
             stakes=frame.default_stakes,
             has_tasks=bool(gathered.session_data.task_stack.path),
             reserved=count_reserved_tokens(extra_lines, state.brief, headers),
@@ -265,18 +266,22 @@ class ContextBuilder:
         reserved = sum(note.tokens for note in (incomplete_note, *approval_notes) if note)
         budget = reserve_note(budget, reserved and reserved + headers["note"])  # no heading without notes
         budget = reserve_always_on(budget, always_on.tokens, max_tokens=request.tokens)
+        about = select_about(
+            gathered.person, budget, self.artifact_policy.max_profile_tokens, headers, self.count_tokens
+        )
         return ContextPlan(
             now=now,
             frame_choice=frame_choice,
             frame=frame,
-            profile=profile,
+            profile=request.overrides.apply_to_profile(selected),
             budget=create_artifact_selector(self.artifact_policy, gathered).reserve_layers(
-                budget, gathered.artifacts.found, gathered.recall_result.memories, request.sent_messages
+                about.reserve(budget), gathered.artifacts.found, gathered.recall_result.memories, request.sent_messages
             ),
             extra=fit_extra_lines(extra_lines, max_tokens=budget.layers.get("additional", 0) - headers["additional"]),
             always_on=always_on,
             incomplete_note=incomplete_note,
             approval_notes=approval_notes,
+            about=about,
         )
 
     def _select_always_on(

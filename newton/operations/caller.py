@@ -23,6 +23,7 @@ from newton.agent.services.decisions import DecisionService
 from newton.agent.services.entities import EntityService
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memory_moves import MoveService
+from newton.agent.services.persons import PersonService
 from newton.agent.services.procedures import ProcedureService
 from newton.agent.services.sessions import BriefService, SessionService
 from newton.agent.session_data.injections import InjectionService
@@ -156,6 +157,10 @@ class OperationCaller:
     @property
     def entities(self) -> EntityService:
         return EntityService(scope=self.scope)
+
+    @property
+    def persons(self) -> PersonService:
+        return PersonService(scope=self.scope)
 
     @property
     def identity(self) -> IdentityService:

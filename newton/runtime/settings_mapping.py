@@ -129,4 +129,5 @@ def build_artifact_policy(settings: Settings) -> ArtifactPolicy:
         max_selected=settings.rag_final_top_k,
         max_tokens=settings.rag_per_turn_memory_budget_tokens,
         max_passage_tokens=settings.rag_per_turn_document_budget_tokens,
+        max_profile_tokens=settings.rag_per_turn_profile_budget_tokens,
     )

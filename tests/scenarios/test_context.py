@@ -19,7 +19,7 @@ from newton.providers.fakes import BrokenEmbedder
 from tests.scenarios.conftest import Mind
 from tests.statements import watched_database
 
-MOST_TURNS = 32  # of which begin and end take two for each unit of work
+MOST_TURNS = 33  # of which begin and end take two for each unit of work
 LONG_TURNS = MOST_TURNS + 1  # one more reads the windows of all long texts
 
 

@@ -170,7 +170,7 @@ def test_settings_do_not_change_and_are_few() -> None:
         settings.agent = "other"  # pyright: ignore[reportAttributeAccessIssue]  # the point of the test
     assert "secret" not in repr(settings).replace("SecretStr", "").replace("secret_str", "")
     assert load(env={"NEWTON_DATA_DIR": "~/minds"}).home == Path("~/minds").expanduser()
-    assert len(Settings.model_fields) <= 58
+    assert len(Settings.model_fields) <= 59
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
     secret = {name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)}
     assert secret == set(SECRET_SETTINGS)

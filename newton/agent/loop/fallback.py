@@ -9,15 +9,19 @@ from newton.agent.loop.turn_state import RunningTurn
 from newton.cognition.assembly.assembler import TIMELY_INDEX
 from newton.cognition.assembly.fact_labels import render_contradiction
 from newton.cognition.assembly.relevance_floor import ANSWER_KINDS
+from newton.cognition.assembly.render import render_header
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.bundle_store import AnsweredBy
 from newton.cognition.questions.question_rules import REASONS
 from newton.cognition.session_context.service import SessionContext
+from newton.cognition.sources.person import ABOUT_LAYER
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.dialogue.brief.item_detection import find_asked_kinds
 from newton.errors import CensorError, NewtonError
 from newton.heart.identity.standing_wishes import detect_instructions
+from newton.heart.identity.user_names import find_names
+from newton.heart.persons.person_questions import read_person_question
 from newton.heart.reconciliation.authority import find_request
 from newton.memory.memory_reader import DATED_KINDS
 from newton.text.questions import contains_question, is_only_question, summarizes_session_starting_with
@@ -41,11 +45,34 @@ def quote_memories(bundle: Bundle) -> list[str]:
 
     If the input asks about a time from which there are no memories, memories with a date are left out.
     """
+    profile = _quote_profile(bundle)
+    if profile and read_person_question(bundle.input).is_complete:
+        return profile
     skip_dated = bundle.empty_time_ranges and asks_for_whole_range(bundle.input, bundle.assembly_input.time_ranges)
     items = [item for item in bundle.items if _is_relevant(item, bundle)]
     items = [item for item in items if not (skip_dated and item.kind in DATED_KINDS)][:MAX_QUOTES]
     quotes = [_render_quote(item, bundle) for item in items]
-    return [*_quote_brief(bundle), *quotes][:MAX_QUOTES]
+    return [*profile, *_quote_brief(bundle), *(one for one in quotes if one not in profile)][:MAX_QUOTES]
+
+
+def _quote_profile(bundle: Bundle) -> list[str]:
+    """Return what the context knows of the person whom the input asks about, in sections; nothing for other inputs.
+
+    The identity has what the user wants to be called, and rules of the user.
+    """
+    if not bundle.assembly_input.gathering.asks_person:
+        return []
+    question = read_person_question(bundle.input)
+    profile, identity = (_list_lines(bundle.text, layer) for layer in (ABOUT_LAYER, "identity"))
+    named = [line for line in identity if find_names([line.rpartition(": ")[2]])]
+    if question.asks_name:
+        return [*named, *profile]
+    return [*profile, *([] if question.name else identity)] if profile else []
+
+
+def _list_lines(text: str, layer: str) -> list[str]:
+    """Return the lines of a section of a context."""
+    return f"\n{text}".partition(f"\n{render_header(layer)}")[2].partition("\n## ")[0].splitlines()
 
 
 def _quote_brief(bundle: Bundle) -> list[str]:

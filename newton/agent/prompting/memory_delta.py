@@ -13,6 +13,7 @@ from typing import NamedTuple
 from newton.cognition.assembly.always_on import OMISSION_END
 from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END, FRAME_HEADER, render_header
 from newton.cognition.assembly.sections import ABSENCE_NOTES, INPUT_NOTES
+from newton.heart.persons.profile_sections import TITLES
 from newton.memory.representations import to_bullet
 from newton.memory.source_marks import SOURCE_MARKS
 from newton.text.words import extract_content_words
@@ -28,7 +29,8 @@ SUCCESSOR_MARK = " Now: "  # in a line of that section, between a fact and what 
 _STATE_SECTIONS = frozenset(render_header(layer) for layer in ("brief", "root"))
 _NOTE_SECTION, _FACT_SECTION = render_header("note"), render_header("facts")
 _RULE_SECTIONS = frozenset(render_header(layer) for layer in ("identity", "censors"))
-_DAY = re.compile(r"\d{4}-\d\d-\d\d:\n")
+# A day, or a section of a profile.
+_HEADING = re.compile(rf"(?:\d{{4}}-\d\d-\d\d|{'|'.join(TITLES.values())}):\n")
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 # The day of a fact, which changes with each confirmation and is no news. Whose word it is may stand before it.
 _MARK = "|".join(map(re.escape, sorted(SOURCE_MARKS, key=len, reverse=True)))
@@ -274,7 +276,7 @@ def _group_sections(text: str) -> list[tuple[str, list[ContextLine]]]:
         if line.startswith("## "):
             section, heading = line, ""
             groups.append((section, []))
-        elif line == FENCE_BEGIN or _DAY.fullmatch(line):
+        elif line == FENCE_BEGIN or _HEADING.fullmatch(line):
             heading = line
         elif line == FENCE_END:
             heading = ""

@@ -31,22 +31,16 @@ from newton.cognition.session_context import staleness
 from newton.cognition.session_context.service import SessionContext
 from newton.cognition.session_context.staleness import ReplacedMemory
 from newton.db.pool import Tx
-from newton.db.queries import load
 from newton.dialogue import log
 from newton.dialogue.log import PromptBlock
 from newton.dialogue.view import MemoryBlock, ViewMessage
 from newton.heart.censors import Censor
 from newton.heart.identity import identity_store
 from newton.heart.identity.tenets import render_tenet
-from newton.heart.identity.user_names import MAX_NAMES, extend_pattern, find_known_names, find_names
+from newton.heart.identity.user_names import MAX_NAMES
+from newton.heart.persons import person_store
 from newton.memory.memory import Trust, lowest_known_trust
 
-SQL = load("newton.agent.prompting", "session_prompt.sql")
-
-MAX_INTRODUCTIONS = 40  # texts that may tell a name
-MAX_TELLING = 3  # of them that are kept as the source of the names
-MAX_SUBJECTS = 10  # of facts, that may be the user's name
-MAX_CANDIDATES = 200  # texts of each kind that are searched for names
 RULES_SOURCE = "identity and constraints"  # among the missing sources of a context
 
 
@@ -127,24 +121,10 @@ async def read_user_names(tx: Tx, scope: AgentScope) -> tuple[list[str], tuple[U
     """
     names, telling = dict[str, None](), list[UUID]()
     async for agent_id in scope.visit_levels(tx):
-        found, memory_ids = await _read_own_names(tx, agent_id=agent_id)
+        found, memory_ids = await person_store.read_user_names(tx, agent_id=agent_id)
         names |= dict.fromkeys(found)
         telling += memory_ids
     return list(names)[:MAX_NAMES], tuple(telling)
-
-
-async def _read_own_names(tx: Tx, *, agent_id: UUID) -> tuple[list[str], Sequence[UUID]]:
-    key = {"agent_id": agent_id, "max_candidates": MAX_CANDIDATES}
-    found = await SQL["list_subjects"].fetch_all(tx, max_rows=MAX_SUBJECTS, **key)
-    subjects = [row["subject"] for row in found]
-    pattern = extend_pattern(subjects)
-    rows = await SQL["list_introductions"].fetch_all(tx, pattern=pattern, max_rows=MAX_INTRODUCTIONS, **key)
-    wished = find_names(row["text"] for row in rows if row["is_wish"])
-    known = find_known_names((row["text"] for row in rows), subjects)
-    introduced = known or find_names(row["text"] for row in rows)
-    names = list(dict.fromkeys([*wished, *introduced]))[:MAX_NAMES]
-    telling = [row["memory_id"] for row in rows if any(name.casefold() in row["text"].casefold() for name in names)]
-    return names, telling[:MAX_TELLING]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

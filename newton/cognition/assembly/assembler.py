@@ -38,6 +38,7 @@ from newton.cognition.assembly.scored_candidate import (
 )
 from newton.cognition.assembly.sections import IdentitySection
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
+from newton.cognition.sources.person import ABOUT_LAYER
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.memory.memory import past_reason
 from newton.memory.memory_reader import DATED_KINDS
@@ -121,6 +122,7 @@ class _Placer:
         }
         rejected = {**self._rejected, **rejected}
         ranks = {memory_id: -float(rank) for rank, memory_id in enumerate(selection.selected)}
+        asked = inputs.gathering.about if inputs.gathering.asks_person else {}
         candidates = [to_fill_candidate(s, inputs) for s in self._ordered if s.found.memory_id not in rejected]
         layers, maximum = inputs.budget.layers, inputs.budget.other_sessions
         limited = {s.found.memory_id for s in self._ordered if is_of_other_session(s, inputs)}
@@ -128,7 +130,7 @@ class _Placer:
             [
                 c._replace(
                     score=ranks.get(c.memory_id, c.score),
-                    is_first=c.memory_id in inputs.injected,
+                    is_first=c.memory_id in inputs.injected or c.memory_id in asked,
                     sublayer=OTHER_SESSIONS if c.memory_id in limited else "",
                 )
                 for c in candidates
@@ -154,8 +156,12 @@ def compose(
         assembly_input.day_tokens,
         show_ids=assembly_input.item_id_tokens > 0,
     )
-    sections = {**_build_fixed_sections(assembly_input, focus), **shown}
-    if not (shown or focus):
+    fixed, is_asked = _build_fixed_sections(assembly_input, focus), assembly_input.gathering.asks_person
+    profile = [*shown.get(ABOUT_LAYER, ()), *fixed[ABOUT_LAYER]]
+    sections = {**fixed, **shown, ABOUT_LAYER: profile}
+    if is_asked and profile:
+        pass
+    elif not (shown.keys() - {ABOUT_LAYER} or focus):
         sections = _add_note(sections, assembly_input.nothing_known_note, assembly_input)
     elif _is_insufficient(candidates, assembly_input):
         sections = _add_note(sections, assembly_input.uncertain_note, assembly_input)
@@ -241,6 +247,7 @@ def _build_fixed_sections(
         "frame": [assembly_input.frame_section],
         "brief": assembly_input.brief.blocks,
         **assembly_input.tasks.to_layers(),
+        ABOUT_LAYER: [note] if (note := assembly_input.about_note) else [],
         "working": [render_memory(f.memory_id, *_label_focus(f, assembly_input), show_id=shows_ids) for f in focus],
         "additional": assembly_input.extra,
         "note": _build_notes(assembly_input),
@@ -270,6 +277,9 @@ def to_fill_candidate(scored: ScoredMemory, assembly_input: AssemblyInput) -> Fi
         extra = summary - found.summary_tokens
         candidate = FillCandidate(found.memory_id, layer, _rank_score(scored), summary, micro)
         return resize_long_candidate(candidate, found, extra, extra - ids + assembly_input.cut_id_tokens)
+    if scored.section:
+        heading = day_tokens.sections[scored.section]
+        return FillCandidate(found.memory_id, layer, _rank_score(scored), summary, micro, scored.section, heading)
     if found.kind in FENCED_KINDS:
         return FillCandidate(found.memory_id, layer, scored.score, summary, micro, FENCE_GROUP, day_tokens.fence)
     if layer not in LAYERS_BY_DAY or (day := found.day) is None:
@@ -308,7 +318,7 @@ def _reject_candidates(
     kept = [s.found for s in ordered if s.found.memory_id not in rejected]
     repeated = find_repeated_messages(one for one in kept if one.thread_id not in assembly_input.related_sessions)
     rejected |= {memory_id: FillPlacement(memory_id, None, 0, REPEATS_STATED_FACT) for memory_id in repeated}
-    if assembly_input.budget.other_sessions is not None:
+    if assembly_input.budget.other_sessions is not None or assembly_input.gathering.asks_person:
         sources = find_fact_sources(kept)
         rejected |= {memory_id: FillPlacement(memory_id, None, 0, IS_FACT_SOURCE) for memory_id in sources}
     rejected |= reject_surplus_passages(ordered, rejected, assembly_input.artifact_selector.policy.max_selected)

@@ -32,13 +32,13 @@ class AssemblyInput:
     not candidates; `extra` are lines of the caller. `time_ranges` are the times that the input asks for.
     `empty_range_note` says that memory has nothing from them, `nothing_known_note` that it has nothing on a question,
     `uncertain_note` that it may not answer it; `incomplete_note` names what was not searched, so that neither of them
-    is shown; `approval_notes` say that `approvals` wait for the user's approval. `item_id_tokens` are the tokens of an
-    id in a line, 0 without ids, and `cut_id_tokens` those in the line of a long text that is cut, which always has its
-    id. `renewals` maps facts to the time of their last repetition, by which they are ordered. `relation_evidence` maps
-    relations to candidate facts that state them. `injected` memories were put into the session and are placed first.
-    `observations` maps events to the decision whether they are shown; other events are judged like other memories.
-    `gathering` describes how memories were gathered for the kind of question. Messages of `related_sessions` rank
-    higher, even above facts extracted from them.
+    is shown; `approval_notes` say that `approvals` wait for the user's approval. `about_note` counts the facts on a
+    person. `item_id_tokens` are the tokens of an id in a line, 0 without ids, and `cut_id_tokens` those in the line of
+    a long text that is cut, which always has its id. `renewals` maps facts to the time of their last repetition, by
+    which they are ordered. `relation_evidence` maps relations to candidate facts that state them. `injected` memories
+    were put into the session and are placed first. `observations` maps events to the decision whether they are shown;
+    other events are judged like other memories. `gathering` describes how memories were gathered for the kind of
+    question. Messages of `related_sessions` rank higher, even above facts extracted from them.
     """
 
     input: str
@@ -72,6 +72,7 @@ class AssemblyInput:
     incomplete_note: TextBlock | None = None
     approval_notes: Sequence[TextBlock] = ()
     approvals: Sequence[PendingApproval] = ()
+    about_note: TextBlock | None = None
     item_id_tokens: int = 0
     cut_id_tokens: int = 0
     fact_labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])

@@ -181,8 +181,10 @@ def limit_other_sessions(request: ContextBuildRequest) -> int | None:
     return min(MAX_OTHER_SESSIONS, max(MAX_ALL_OTHER_SESSIONS - sent.quoted_tokens, 0))
 
 
-def reserve_layer(budget: ContextBudget, layer: str, tokens: int) -> ContextBudget:
-    """Return the budget with `tokens` reserved for a layer, at most half of the flexible layers' tokens.
+def reserve_layer(
+    budget: ContextBudget, layer: str, tokens: int, *, max_share: float = MAX_RESERVED_SHARE
+) -> ContextBudget:
+    """Return the budget with `tokens` reserved for a layer, at most a share of the flexible layers' tokens.
 
     >>> budget = reserve_layer(allocate_budget(8_000), "session", 800)
     >>> budget.layers["session"], budget.layers["decisions"], allocate_budget(8_000).layers["decisions"]
@@ -191,7 +193,7 @@ def reserve_layer(budget: ContextBudget, layer: str, tokens: int) -> ContextBudg
     if tokens <= 0:
         return budget
     flexible = sum(budget.layers[name] for name in budget.flexible)
-    reserved = min(tokens, int(flexible * MAX_RESERVED_SHARE))
+    reserved = min(tokens, int(flexible * max_share))
     rest = {name: budget.layers[name] * (flexible - reserved) // (flexible or 1) for name in budget.flexible}
     return replace(budget, layers={**budget.layers, **rest, layer: reserved})
 

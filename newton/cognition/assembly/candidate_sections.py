@@ -17,9 +17,12 @@ from newton.cognition.assembly.render import (
     fence,
     render_day_heading,
     render_memory,
+    render_section_heading,
 )
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
+from newton.cognition.sources.person import ABOUT_LAYER
 from newton.content.profiles import Profile
+from newton.heart.persons.profile_sections import TITLES
 from newton.heart.procedures import section_header
 
 if TYPE_CHECKING:
@@ -86,6 +89,8 @@ def build_candidate_sections(
     return {
         layer: _group_by_day(items, profile, day_tokens, show_ids=show_ids)
         if layer in LAYERS_BY_DAY
+        else _group_by_section(items, members, day_tokens, show_ids=show_ids)
+        if layer == ABOUT_LAYER
         else [_render_item(c, members, show_id=show_ids) for c in _arrange_layer(layer, items, profile)]
         for layer, items in layers.items()
     }
@@ -125,6 +130,22 @@ def _group_by_day(
         blocks += [render_day_heading(day, day_tokens), *lines]
     fenced = sorted((c for c in candidates if c.kind in FENCED_KINDS), key=_chronological_key)
     return [*blocks, *fence([_render_item(c, {}, show_id=show_ids) for c in fenced], day_tokens)]
+
+
+def _group_by_section(
+    candidates: Sequence[ScoredCandidate],
+    members: Mapping[UUID, ScoredCandidate],
+    day_tokens: DayTokens,
+    *,
+    show_ids: bool,
+) -> list[TextBlock]:
+    """Render the facts on a person under the headings of their sections, those stated last first."""
+    ordered = sorted(candidates, key=lambda c: (c.scored.found.told_at, c.memory_id), reverse=True)
+    blocks = list[TextBlock]()
+    for section in TITLES:
+        items = [_render_item(c, members, show_id=show_ids) for c in ordered if c.scored.section == section]
+        blocks += [render_section_heading(section, day_tokens), *items] if items else []
+    return blocks
 
 
 def _day_of(group: tuple[str | None, list[ScoredCandidate]]) -> str:

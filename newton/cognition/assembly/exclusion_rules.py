@@ -121,7 +121,8 @@ def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput,
         return "already in Current Focus"
     if found.memory_id in assembly_input.tasks.task_ids:
         return "already in Tasks"
-    if assembly_input.sent_messages and assembly_input.sent_messages.contains(found):
+    is_asked = assembly_input.gathering.asks_person and found.memory_id in assembly_input.gathering.about
+    if assembly_input.sent_messages and assembly_input.sent_messages.contains(found) and not is_asked:
         return ALREADY_SENT
     is_injected = found.memory_id in assembly_input.injected
     return None if is_injected else _find_unwanted_reason(found, assembly_input)

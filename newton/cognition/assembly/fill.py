@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Literal, NamedTuple
 from uuid import UUID
 
+from newton.cognition.sources.person import ABOUT_LAYER
+
 # `part` is the window of a long text that answers best, `full` the whole of a long text.
 DetailLevel = Literal["full", "summary", "part", "micro"]
 FillPolicy = Literal["stop", "skip", "downgrade"]
@@ -185,7 +187,8 @@ class _FillState:
         if self._compute_cost(turn, candidate.entry_tokens) > self._find_free_sublayer(candidate):
             return FillPlacement(candidate.memory_id, None, 0, OVER_LIMIT)
         if self._try_reserve(turn, candidate.entry_tokens):
-            own = INJECTED if candidate.is_first else FITS_LEFTOVER if is_over_layer else FITS_LAYER
+            is_injected = candidate.is_first and candidate.layer != ABOUT_LAYER
+            own = INJECTED if is_injected else FITS_LEFTOVER if is_over_layer else FITS_LAYER
             reason = FITS_GAP if self._has_gap else own
             return FillPlacement(candidate.memory_id, candidate.entry_detail, candidate.entry_tokens, reason)
         reason = f"{FITS_GAP}, in short" if self._has_gap else FITS_SHORT

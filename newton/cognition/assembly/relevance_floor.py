@@ -170,8 +170,8 @@ def create_floor(
 
     Only for a question for a fact or a list are memories judged as answers; for other inputs they are judged by topic.
     """
-    kind = gathered.gathering.reading.kind
-    is_answered = kind in ANSWERED_KINDS
+    kind, is_known = gathered.gathering.reading.kind, bool(gathered.person.memories)
+    is_answered = kind in ANSWERED_KINDS and not (is_known and gathered.person.question.is_complete)
     minimum = frame.relevance_floor * (TIMELINE_FACTOR if kind == "timeline" else 1.0)
     answer = frame.answer_floor if is_answered else 0.0
     minimums = (0.0, 0.0, 0.0) if request.fill else (minimum, frame.fact_share, answer)

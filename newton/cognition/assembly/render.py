@@ -6,9 +6,10 @@ tokens of a context are the sum of the tokens of its blocks.
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
+from newton.heart.persons.profile_sections import TITLES
 from newton.memory.lookup import ITEM_ID_DIGITS, item_id
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import date_prefix, to_bullet
@@ -24,6 +25,7 @@ SECTION_TITLES: Mapping[str, str] = {
     "siblings": "",
     "working": "Current Focus",
     "session": "Earlier in This Session",
+    "about": "Profile",  # of the person whom the input concerns
     "decisions": "Relevant Past Decisions",
     "facts": "Known Information",
     "documents": "From Documents",
@@ -80,12 +82,13 @@ def count_header_tokens(count_tokens: TokenCounter) -> dict[str, int]:
 class DayTokens:
     """Numbers of tokens of a day heading, of the date prefix of a line, and of the two lines that fence tool output.
 
-    Every day has the same number.
+    Every day has the same number. `sections` are those of the headings in the profile of a person.
     """
 
     heading: int
     prefix: int
     fence: int
+    sections: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @functools.lru_cache(maxsize=4)
@@ -95,6 +98,7 @@ def count_day_tokens(count_tokens: TokenCounter) -> DayTokens:
         count_tokens(_format_day_heading(day)),
         count_tokens(to_bullet(f"{date_prefix(day)}a")) - count_tokens(to_bullet("a")),
         count_tokens(FENCE_BEGIN) + count_tokens(FENCE_END),
+        {section: count_tokens(f"{title}:\n") for section, title in TITLES.items()},
     )
 
 
@@ -102,6 +106,10 @@ def count_day_tokens(count_tokens: TokenCounter) -> DayTokens:
 def count_item_id_tokens(count_tokens: TokenCounter) -> int:
     """Return the tokens by which a line grows with the id of its memory; the same for every id and line."""
     return count_tokens(to_bullet(f"#{'0' * ITEM_ID_DIGITS} a")) - count_tokens(to_bullet("a"))
+
+
+def render_section_heading(section: str, tokens: DayTokens) -> TextBlock:
+    return TextBlock(f"{TITLES[section]}:\n", tokens.sections[section])
 
 
 def render_day_heading(day: str, tokens: DayTokens) -> TextBlock:

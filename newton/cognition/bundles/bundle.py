@@ -153,7 +153,8 @@ class Bundle:
     @property
     def has_nothing_relevant(self) -> bool:
         """Return True when every source was searched, and no memory was selected."""
-        return not self.items and not self.is_incomplete
+        is_asked = self.assembly_input.gathering.asks_person
+        return not self.is_incomplete and all(c.scored.section and not is_asked for c in self.items)
 
     @property
     def is_incomplete(self) -> bool:
@@ -184,7 +185,7 @@ class Bundle:
         Return None if it is unknown: without a question, with another embedding model than the fitted one, and if the
         context was kept from an earlier input.
         """
-        if not contains_question(self.input):
+        if not contains_question(self.input) or self.assembly_input.gathering.asks_person:
             return None
         found = [c.scored for c in self.candidates if c.reason != REPEATS_STATED_FACT]
         return self.assembly_input.relevance_floor.estimate_sufficiency([c.scored for c in self.items], found)

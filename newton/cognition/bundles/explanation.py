@@ -17,6 +17,7 @@ from newton.cognition.bundles.replay import MemoryHistory, align_features, resto
 from newton.cognition.bundles.trace import StoredBundle, StoredCandidate
 from newton.cognition.questions.question_rules import MemoryOrigin
 from newton.cognition.scoring.score import FEATURE_NAMES, LAYER_BY_KIND, compute_contributions
+from newton.cognition.sources.person import ABOUT_LAYER
 from newton.content.profiles import Profile
 from newton.errors import ConflictError, InputError
 from newton.memory.lookup import MIN_ID_DIGITS, short_id
@@ -34,6 +35,7 @@ TEXTS: Mapping[MemoryOrigin, str] = {
     "recent": "it is among the last events of this session",
     "recent_elsewhere": "it is among the last events of another session",
     "contradicts": "it contradicts a fact that was found",
+    "about": "the input concerns the person whom it is about",
     "artifact": "it belongs to this session and matches the input",
 }
 _SPEAKER = re.compile(r"\[[0-9-]+\] ([^:]+): ")
@@ -371,7 +373,7 @@ def _explain_candidate(
         number=None,
         **{name: getattr(stored_candidate, name) for name in STORED_FIELDS},
         kind=found.kind,
-        layer=LAYER_BY_KIND[found.kind],
+        layer=ABOUT_LAYER if stored_candidate.memory_id in inputs.gathering.about else LAYER_BY_KIND[found.kind],
         trust=found.trust,
         source=find_source(stored_candidate.memory_id, history.found.kind, inputs, stored.trace.recent_ids),
         found_by=describe_origin(history.found, inputs, evidence, cosine=named["cosine"], lexical=named["lexical"]),

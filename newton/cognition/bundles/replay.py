@@ -11,7 +11,13 @@ from newton.cognition.assembly.assembler import AssemblyResult, assemble, compos
 from newton.cognition.assembly.fill import FillPlacement, format_verdict
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles.trace import StoredBundle, StoredCandidate, compute_checksum
-from newton.cognition.scoring.score import FEATURE_NAMES, NEUTRAL_FEATURES, ScoredMemory, score_from_features
+from newton.cognition.scoring.score import (
+    FEATURE_NAMES,
+    NEUTRAL_FEATURES,
+    ScoredMemory,
+    place_in_profile,
+    score_from_features,
+)
 from newton.content.profiles import Profile
 from newton.memory.lookup import short_id
 from newton.memory.memory import ShortForms
@@ -133,7 +139,8 @@ def _rebuild(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> A
     if stored.trace.update:  # an incremental update depends on the previous bundle, so its verdicts are not repeated
         placed = [
             ScoredCandidate(
-                ScoredMemory(found, features, c.score), FillPlacement(c.memory_id, c.detail, c.tokens, c.reason)
+                ScoredMemory(found, features, c.score, inputs.gathering.about.get(c.memory_id)),
+                FillPlacement(c.memory_id, c.detail, c.tokens, c.reason),
             )
             for c, found, features in candidates
         ]
@@ -143,6 +150,7 @@ def _rebuild(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> A
         for _, found, features in candidates
     ]
     # focus is stored oldest first, and the assembly reads it latest first
+    scored = place_in_profile(scored, inputs.gathering.about)
     return assemble(scored, replace(inputs, focus=focus[::-1]))
 
 

@@ -134,7 +134,7 @@ RULES: Mapping[QuestionKind, QuestionRules] = {
 # What brings a memory into a context besides the search.
 MemoryOrigin = Literal[
     "injected", "standing", "triggered", "named", "related", "salient", "recent", "recent_elsewhere", "contradicts",
-    "artifact",
+    "artifact", "about",
 ]  # fmt: skip
 
 
@@ -144,7 +144,8 @@ class QuestionGathering:
 
     `standing` are instructions and preferences that apply to the input. `origins` says how each memory that the search
     did not find, or that needs no search, became a candidate. `inherited` are the memories, found for a project, of the
-    agent above it.
+    agent above it. `about` are the memories in the profile of a person with their sections; if `asks_person`, the input
+    asks for them.
     """
 
     reading: QuestionReading = POINT
@@ -153,6 +154,8 @@ class QuestionGathering:
     standing: frozenset[UUID] = frozenset()
     origins: Mapping[UUID, MemoryOrigin] = field(default_factory=dict[UUID, MemoryOrigin])
     inherited: frozenset[UUID] = frozenset()
+    about: Mapping[UUID, str] = field(default_factory=dict[UUID, str])
+    asks_person: bool = False
 
     @property
     def is_chronological(self) -> bool:

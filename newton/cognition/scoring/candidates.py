@@ -27,7 +27,14 @@ from newton.cognition.scoring.relevance import (
     read_words,
 )
 from newton.cognition.scoring.reply_usage import extract_keywords
-from newton.cognition.scoring.score import NO_SIGNALS, QuerySignals, ScoredMemory, TrialCounts, create_scorer
+from newton.cognition.scoring.score import (
+    NO_SIGNALS,
+    QuerySignals,
+    ScoredMemory,
+    TrialCounts,
+    create_scorer,
+    place_in_profile,
+)
 from newton.cognition.sources.gathered_data import GatheredSources
 from newton.cognition.sources.observations import ObservationVerdict, choose_observations
 from newton.cognition.sources.signals import asks_for_times, asks_only_about_time
@@ -179,7 +186,8 @@ def collect_candidates(
     searched = {f.memory_id: f for f in result.memories}
     limit = partial(_limit_related, gathered, reach)
     related = compute_part("entities", limit, default=(), missing=missing)
-    others = {f.memory_id: f for f in (*recent, *related, *gathered.procedures, *gathered.injected)}
+    added = (*recent, *related, *gathered.person.memories, *gathered.procedures, *gathered.injected)
+    others = {f.memory_id: f for f in added}
     contradictions = {f.memory_id: f for f in result.contradictions}
     memories = contradictions | others | searched | observed | {f.memory_id: f for f in gathered.artifacts.found}
     signals, answers = _compute_signals(gathered, memories, text, relevance_model, missing)
@@ -190,8 +198,6 @@ def collect_candidates(
     select = partial(select_nearest, result, gathered.gathering.reading, answers)
     nearest = compute_part("nearest memories", select, default=frozenset[UUID](), missing=missing)
     standing, origins = gathered.gathering.standing, _find_origins(gathered, recent, triggered, searched)
-    inherited = frozenset(f.memory_id for f in memories.values() if f.is_inherited)
-    reasons = {**dict.fromkeys(nearest, NEAREST), **gathered.gathering.reasons}
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
         recent_ids=frozenset(f.memory_id for f in recent if f.memory_id not in searched) | own_observations,
@@ -201,10 +207,28 @@ def collect_candidates(
         relation_evidence=_find_relation_evidence(gathered.input_matches.entity_matches.evidence, memories),
         observations=verdicts or {},
         answers=answers,
-        gathering=replace(gathered.gathering, origins=origins, reasons=reasons, inherited=inherited),
+        gathering=_complete_gathering(gathered, memories.values(), nearest, origins),
         time_ranges=gathered.time_ranges,
         is_range_empty="times" not in missing and _is_range_empty(gathered, timely, text),
         signals=signals,
+    )
+
+
+def _complete_gathering(
+    gathered: GatheredSources,
+    memories: Iterable[RetrievedMemory],
+    nearest: Set[UUID],
+    origins: Mapping[UUID, MemoryOrigin],
+) -> QuestionGathering:
+    """Return how the candidates were gathered, with the reasons of those that were not ranked by the search."""
+    found, person = gathered.gathering, gathered.person
+    return replace(
+        found,
+        origins=origins,
+        reasons={**dict.fromkeys(nearest, NEAREST), **found.reasons, **person.reasons},
+        inherited=frozenset(f.memory_id for f in memories if f.is_inherited),
+        about=person.sections,
+        asks_person=person.question.is_asked,
     )
 
 
@@ -215,7 +239,7 @@ def score_candidates(
 
     def score_all(signals: QuerySignals) -> list[ScoredMemory]:
         score = create_scorer(frame=frame, profile=profile, now=now, signals=signals)
-        return [score(one) for one in found.memories]
+        return place_in_profile([score(one) for one in found.memories], found.gathering.about)
 
     scored = compute_part("scores", partial(score_all, found.signals), default=None, missing=missing)
     return score_all(NO_SIGNALS) if scored is None else scored
@@ -268,6 +292,7 @@ def _find_origins(
     own_ids, related = {f.memory_id for f in own}, [f.memory_id for f in entities.memories]
     other_origins: Sequence[tuple[MemoryOrigin, Iterable[UUID]]] = (
         ("contradicts", (f.memory_id for f in gathered.recall_result.contradictions)),
+        ("about", gathered.person.sections),
         ("salient", related),
         ("related", (memory_id for memory_id in related if memory_id in entities.distances)),
         ("named", entities.mentioned_ids),

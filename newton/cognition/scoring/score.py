@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.cognition.sources.person import ABOUT_LAYER
 from newton.content.frames import Frame
 from newton.content.profiles import DecayClock, Profile, ScoreBoosts
 from newton.memory.memory import Outcome
@@ -116,15 +117,21 @@ _STORED_FLOATS = struct.Struct(f"<{len(FEATURE_NAMES)}f")
 
 
 class ScoredMemory(NamedTuple):
-    """A memory with its score and its features, most of them from 0 to 1."""
+    """A memory with its score and its features, most of them from 0 to 1. `section` is that of a fact in a profile."""
 
     found: RetrievedMemory
     features: tuple[float, ...]
     score: float
+    section: str | None = None
 
     @property
     def layer(self) -> str:
-        return LAYER_BY_KIND[self.found.kind]
+        return ABOUT_LAYER if self.section else LAYER_BY_KIND[self.found.kind]
+
+
+def place_in_profile(scored: Sequence[ScoredMemory], sections: Mapping[UUID, str]) -> list[ScoredMemory]:
+    """Return the memories, those of the profile of a person with their section."""
+    return [one._replace(section=sections.get(one.found.memory_id)) for one in scored]
 
 
 def score_from_features(found: RetrievedMemory, features: tuple[float, ...], profile: Profile) -> ScoredMemory:

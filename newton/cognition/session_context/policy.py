@@ -19,6 +19,7 @@ from newton.cognition.sources.observations import ObservationVerdict
 from newton.cognition.sources.session_state import MAX_FOCUS_LINES
 from newton.cognition.sources.signals import asks_for_times
 from newton.heart.censors import find_matching
+from newton.heart.persons.person_questions import read_person_question
 from newton.heart.procedures import match_triggers
 from newton.memory.search_types import RecallQuery, RetrievedMemory
 from newton.text.time_expressions import TimeRange
@@ -258,7 +259,10 @@ def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, s
 
 
 def _find_unshown_trigger(cached: CachedContext, request: ContextBuildRequest, state: CurrentState) -> str | None:
-    """Return a reason if the input triggers a procedure or censor that the context does not show, else None."""
+    """Return a reason if the input needs a procedure, censor or facts on a person that the context lacks, else None."""
+    asked, known = read_person_question(request.input), read_person_question(cached.search_request.input)
+    if (asked.is_asked and asked != known) or not {*asked.sections} <= {*known.sections}:
+        return "the input concerns other facts on a person"
     triggered = match_triggers(state.changes.procedure_triggers, request.input, frame=state.frame_choice.frame)
     if not cached.shown_memories.keys() >= {procedure.memory_id for procedure in triggered}:
         return "the input asks for a procedure that is not in the context"

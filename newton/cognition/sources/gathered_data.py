@@ -8,6 +8,7 @@ from uuid import UUID
 from newton.cognition.questions.question_rules import NO_GATHERING, QuestionGathering
 from newton.cognition.request import NO_FILTERS, ContextBuildRequest, ContextFilters, TaskScope
 from newton.cognition.sources.observations import FoundObservation
+from newton.cognition.sources.person import FoundPerson
 from newton.cognition.sources.session_artifacts import FoundArtifacts
 from newton.cognition.sources.session_state import SessionState
 from newton.dialogue.task_tree import EMPTY_STACK, TaskStack, is_in_ranges, subtract_ranges
@@ -37,11 +38,12 @@ class AlwaysOn:
 class InputMatches:
     """The entities that the input names, and the triggers of all procedures, to be matched with the input.
 
-    `inherited_ids` are the procedures of the agent above the project.
+    `person` are facts on the person whom it concerns, `inherited_ids` the procedures of the agent above the project.
     """
 
     entity_matches: EntityMatches = field(default_factory=EntityMatches)
     procedure_triggers: Sequence[ProcedureTriggers] = ()
+    person: FoundPerson = field(default_factory=FoundPerson)
     inherited_ids: frozenset[UUID] = frozenset()
 
 
@@ -105,9 +107,10 @@ class GatheredSources:
 
     `core_vector` is the embedding of the input without its greeting, None if it has no greeting. `procedures` were
     triggered by the input and not found by the search, `injected` the memories that a caller has put into the context
-    of the session. `observations` are events, of this session and of others. `task` is the current task of the
-    session, whose memories rank higher. `gathering` says how the memories were ranked for the question.
-    `time_ranges` are the times that the input asks for. `missing` maps unavailable or incomplete sources to reasons.
+    of the session. `observations` are events, of this session
+    and of others. `task` is the current task of the session, whose memories rank higher. `gathering` says how the
+    memories were ranked for the question. `time_ranges` are the times that the input asks for. `missing` maps
+    unavailable or incomplete sources to reasons.
     """
 
     recall_result: RecallResult
@@ -124,6 +127,10 @@ class GatheredSources:
     filters: ContextFilters = NO_FILTERS
     task: TaskData = NO_TASK
     time_ranges: Sequence[TimeRange] = ()
+
+    @property
+    def person(self) -> FoundPerson:
+        return self.input_matches.person
 
     @property
     def always_on(self) -> AlwaysOn:

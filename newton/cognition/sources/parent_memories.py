@@ -9,6 +9,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from newton.cognition.sources.gathered_data import AlwaysOn, InputMatches
+from newton.cognition.sources.person import merge_persons
 from newton.cognition.sources.question_memories import FoundMemories
 from newton.heart.entities.entity_lookup import EntityMatches
 from newton.heart.identity.tenets import Identity, normalize_line
@@ -93,6 +94,7 @@ def merge_matches(own: InputMatches, above: InputMatches) -> InputMatches:
             evidence={**other.evidence, **one.evidence},
         ),
         procedure_triggers=[*own.procedure_triggers, *triggers],
+        person=merge_persons(own.person, above.person),
         inherited_ids=frozenset(trigger.memory_id for trigger in triggers),
     )
 

@@ -26,7 +26,8 @@ class ArtifactPolicy:
     The search returns the larger of `top_k` and `rerank_candidates` artifacts. With `rerank_candidates=0`, they are
     ranked by cosine similarity only, not also by word overlap. A context holds at most
     `max_selected` artifacts and as many passages. `max_tokens` limits the tokens of all artifacts with the heading of
-    their section, and `max_passage_tokens` those of the passages with theirs.
+    their section, `max_passage_tokens` those of the passages with theirs, and `max_profile_tokens` those of the profile
+    of a person for whom the input does not ask.
     """
 
     top_k: int = 5
@@ -35,6 +36,7 @@ class ArtifactPolicy:
     max_selected: int = 3
     max_tokens: int = 800
     max_passage_tokens: int = 1_000
+    max_profile_tokens: int = 300
 
     @property
     def candidate_count(self) -> int:

@@ -8,6 +8,7 @@ from uuid import UUID
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources.gathered_data import NO_TASK, AlwaysOn, InputMatches, SessionContextData, TaskData
 from newton.cognition.sources.parent_memories import merge_always_on
+from newton.cognition.sources.person import read_person
 from newton.cognition.sources.session_state import SessionState, read_session_state
 from newton.cognition.sources.signals import EVENT_TYPES_BY_INTENT, classify_intent
 from newton.content.profiles import GatherOptions
@@ -59,7 +60,7 @@ async def _read_own_rules(tx: Tx, source_request: SourceRequest, agent_id: UUID)
 
 
 async def read_input_matches(tx: Tx, source_request: SourceRequest) -> InputMatches:
-    """Return the entities that the input names, and the triggers of all procedures."""
+    """Return the entities that the input names, the facts on its person, and the triggers of all procedures."""
     request = source_request.request
     query = EntityQuery(
         agent_id=request.agent_id,
@@ -73,7 +74,11 @@ async def read_input_matches(tx: Tx, source_request: SourceRequest) -> InputMatc
         excluded_ids=source_request.hidden_ids,
     )
     triggers = await procedures.list_triggers(tx, agent_id=request.agent_id)
-    return InputMatches(entity_matches=await entity_lookup.find_entities(tx, query), procedure_triggers=triggers)
+    return InputMatches(
+        entity_matches=await entity_lookup.find_entities(tx, query),
+        procedure_triggers=triggers,
+        person=await read_person(tx, request, now=source_request.now),
+    )
 
 
 async def read_recent_events(tx: Tx, source_request: SourceRequest) -> RecentEvents:

@@ -26,6 +26,7 @@ from newton.heart.identity.standing_wishes import (
 )
 from newton.heart.identity.tenets import IdentityTenet, compare_lines, normalize_line
 from newton.heart.identity.wish_models import MaskedSentence, classify_sentence, list_rule_features, mask_sentences
+from newton.heart.persons.person_questions import read_person_question
 from newton.providers.embedding import Vector
 from newton.text.english import lemmatize
 from newton.text.languages import ENGLISH, detect_language
@@ -172,6 +173,8 @@ def plan_rules(
     `vectors` are those of the sentences of the message and of the rules, by text; without them, only patterns count.
     `has_reader` means that a model will read the message too: then only certain rules are stated, and none is lifted.
     """
+    if read_person_question(text).is_asked:
+        return RulePlan()
     sentences = [one for one in mask_sentences(text) if one.text in vectors]
     lifted = _find_lifted(sentences, rules, vectors, said_on=said_on)
     if lifted:

@@ -76,17 +76,18 @@ async def confirm_memory(page: PageRequest) -> Response:
 
 
 async def supersede_memory(page: PageRequest) -> Response:
-    """Replace a fact by a newer one, and redirect to the newer one."""
+    """Replace a fact by a newer one, and redirect to the page that the form names, or to the newer one."""
     body = {"content": page.field("content"), **({"at": page.field("at")} if page.field("at") else {})}
     result = await page.api.post(f"/v1/memories/{page.path('memory_id')}/supersede", body)
-    return page.redirect(f"{MEMORIES}/{result['superseded_by']}", "The new fact supersedes the old one.")
+    back = page.return_path(f"{MEMORIES}/{result['superseded_by']}")
+    return page.redirect(back, "The new fact supersedes the old one.")
 
 
 async def retract_memory(page: PageRequest) -> Response:
-    """Mark a fact as never true, and redirect to it."""
+    """Mark a fact as never true, and redirect to the page that the form names, or to the fact."""
     memory_id = page.path("memory_id")
     await page.api.post(f"/v1/memories/{memory_id}/retract")
-    return page.redirect(f"{MEMORIES}/{memory_id}", "Retracted: the fact was never true.")
+    return page.redirect(page.return_path(f"{MEMORIES}/{memory_id}"), "Retracted: the fact was never true.")
 
 
 async def set_outcome(page: PageRequest) -> Response:

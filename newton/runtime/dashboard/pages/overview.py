@@ -1,4 +1,4 @@
-"""The page `/`: health, memories, activity, jobs, metrics, and what needs a person."""
+"""The page `/`: what needs a person, what is known of them, health, memories, activity, jobs and metrics."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
@@ -43,11 +43,12 @@ VERDICT_TEXTS: Mapping[str, str] = {
 async def show_overview(page: PageRequest) -> Response:
     """Show the state of the agent on one page."""
     api = page.api
-    activity, metrics, jobs, health, *attention = await gather_json(
+    activity, metrics, jobs, health, known, *attention = await gather_json(
         api.get("/v1/activity", days=DAYS),
         api.get("/v1/metrics", days=DAYS),
         api.get("/v1/jobs"),
         _read_health(page),
+        api.get("/v1/about", complete=bool(page.query("all"))),
         api.get("/v1/conflicts", limit=1),
         api.get("/v1/identity/proposals"),
         api.get("/v1/censors"),
@@ -60,6 +61,7 @@ async def show_overview(page: PageRequest) -> Response:
     return page.render(
         "overview.html",
         health=health,
+        known=known,
         memories=_count_by_kind(activity["memories"]),
         quarantined=sum(one["memories"] for one in activity["memories"] if one["quarantined"]),
         charts=_draw_activity(activity),

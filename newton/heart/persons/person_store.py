@@ -1,0 +1,94 @@
+"""Reading of what is known of a person: facts by section, and the names of the user."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.heart.identity.user_names import MAX_NAMES, find_known_names, find_names, introduces
+from newton.heart.persons.person_questions import build_name_pattern
+from newton.heart.persons.profile_sections import (
+    PersonFact,
+    classify_text,
+    find_related_names,
+    find_relations,
+    group_facts,
+    group_user_facts,
+)
+
+SQL = load("newton.heart.persons", "person_facts.sql")
+
+MAX_FACTS = 10_000  # that are read for a profile, the latest
+MAX_SUBJECTS = 10  # of facts, that may be the user's name
+MAX_CANDIDATES = 200  # texts of each kind that are searched for names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonRecord:
+    """The profile of a person: names, and facts by section. `total` counts all facts, also those that were not read.
+
+    `telling` are the memories from which the names of the user are.
+    """
+
+    names: Sequence[str] = ()
+    telling: Sequence[UUID] = ()
+    sections: Mapping[str, Sequence[PersonFact]] = field(default_factory=dict[str, Sequence[PersonFact]])
+    total: int = 0
+
+
+class PersonReader:
+    """Reads the facts of an agent as of now, or as of a past `moment`."""
+
+    def __init__(self, tx: Tx, agent_id: UUID, *, now: datetime, moment: datetime | None = None) -> None:
+        self._tx, self._key = tx, {"agent_id": agent_id, "now": now, "moment": moment}
+
+    async def read_user(self) -> PersonRecord:
+        """Return all that is known of the user."""
+        facts = await self._list_facts()
+        names, telling = await read_user_names(self._tx, agent_id=self._key["agent_id"])
+        total = facts[0].total if facts else 0
+        return PersonRecord(names=names, telling=telling, sections=group_user_facts(facts), total=total)
+
+    async def read_sections(self, sections: Sequence[str]) -> PersonRecord:
+        """Return the latest facts on the user and theirs in these sections, without the others."""
+        facts = [one for one in await self._list_facts() if classify_text(one.text, one.language) in sections]
+        groups = group_user_facts(facts)
+        return PersonRecord(sections={name: groups[name] for name in sections if name in groups})
+
+    async def read_other(self, who: str) -> PersonRecord:
+        """Return all that is known of somebody with a name, a role such as "my girlfriend", or both."""
+        terms = {who}
+        facts = await self._list_facts(build_name_pattern(sorted(terms)))
+        if not facts and " " in who:  # a role with a name, of which most facts have one
+            terms = {who.rpartition(" ")[2], who.rpartition(" ")[0]}
+            facts = await self._list_facts(build_name_pattern(sorted(terms)))
+        found = {one for term in terms for one in (*find_relations(facts, term), *find_related_names(facts, term))}
+        if added := found - {term.casefold() for term in terms} - terms:
+            facts = await self._list_facts(build_name_pattern(sorted(terms | added)))
+            shared = {one for one in added if find_related_names(facts, one) - terms}  # roles that others have too
+            terms |= added - shared
+            pattern = re.compile(build_name_pattern(sorted(terms)), re.IGNORECASE)
+            facts = [one for one in facts if pattern.search(f"{one.subject} {one.text}")]
+        ordered = sorted(terms, key=lambda one: (one.islower(), len(one)))
+        return PersonRecord(names=ordered if facts else (), sections=group_facts(facts), total=len(facts))
+
+    async def _list_facts(self, names: str | None = None) -> list[PersonFact]:
+        rows = await SQL["list_facts"].fetch_all(self._tx, **self._key, names=names, max_rows=MAX_FACTS)
+        return list(map(PersonFact._make, rows))
+
+
+async def read_user_names(tx: Tx, *, agent_id: UUID) -> tuple[list[str], Sequence[UUID]]:
+    """Return the names by which the user introduced themselves, and the memories from which they are."""
+    rows = await SQL["list_introductions"].fetch_all(
+        tx, agent_id=agent_id, max_subjects=MAX_SUBJECTS, max_candidates=MAX_CANDIDATES
+    )
+    subjects: list[str] = (rows[0]["subjects"] if rows else None) or []
+    texts = {row["memory_id"]: row["text"] for row in rows if not row["is_wish"]}
+    wished = find_names(row["text"] for row in rows if row["is_wish"])
+    introduced = find_known_names(texts.values(), subjects) or find_names(texts.values())
+    names = list(dict.fromkeys([*wished, *introduced]))[:MAX_NAMES]
+    first = (next((i for i, text in texts.items() if introduces(text, name)), None) for name in names)
+    return names, [*dict.fromkeys(filter(None, first))]

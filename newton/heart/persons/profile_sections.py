@@ -1,0 +1,131 @@
+"""The facts on a person by section, such as health or plans, without a model. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from itertools import zip_longest
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.heart.persons.person_words import load_words
+from newton.memory.memory import Trust
+from newton.text import names as proper_names
+
+OTHER = "other"
+TITLES: Mapping[str, str] = {
+    "name": "Name",
+    "home": "Home",
+    "work": "Work",
+    "people": "People",
+    "pets": "Pets",
+    "health": "Health and limits",
+    "tastes": "Tastes",
+    "habits": "Habits",
+    "plans": "Plans",
+    "manner": "Ways of working",
+    OTHER: "Other",
+}  # in the order in which they are shown
+FIRST_FACTS = 3  # of a section, which come before more of the next sections
+USER = "user"  # the subject of facts on the user
+
+
+class PersonFact(NamedTuple):
+    """A fact as it may be shown in a profile. `total` is the number of all facts that were asked for."""
+
+    memory_id: UUID
+    text: str
+    language: str
+    subject: str | None
+    state: str
+    trust: Trust
+    valid_to: datetime | None
+    told_at: datetime
+    total: int
+
+
+@lru_cache(maxsize=32_768)
+def classify_text(text: str, language: str) -> str:
+    """Return the section to which a statement belongs, by its words.
+
+    >>> [classify_text(one, "en") for one in ("I can't eat nuts.", "My sister is Mara.", "I live in Graz.")]
+    ['health', 'people', 'home']
+    """
+    found = (name for name, pattern in load_words(language).sections.items() if pattern.search(text))
+    return next(found, OTHER)
+
+
+@lru_cache(maxsize=32_768)
+def _is_own(text: str, language: str) -> bool:
+    """Return whether a person speaks of themselves or of what is theirs."""
+    return load_words(language).own.search(text) is not None
+
+
+def group_user_facts(facts: Sequence[PersonFact]) -> dict[str, list[PersonFact]]:
+    """Return the facts on the user by section, each the most certain first, then the latest; all others at the end.
+
+    A fact on somebody whom the user calls theirs ("our dog Bruno") stands with the one that says so.
+    """
+    own = [one for one in facts if one.subject == USER or _is_own(one.text, one.language)]
+    placed = {one.memory_id: classify_text(one.text, one.language) for one in own}
+    known = dict[str, str]()
+    for one in own:
+        if (section := placed[one.memory_id]) in ("people", "pets", "health"):
+            known |= dict.fromkeys(_list_names(one.text), section)
+    for one in facts:
+        if one.memory_id not in placed:
+            owner = next((section for name, section in known.items() if one.text.startswith(name)), None)
+            section = classify_text(one.text, one.language)
+            placed[one.memory_id] = section if owner is None or section == "health" else owner
+    is_other = {one.memory_id for one in facts} - {one.memory_id for one in own}
+    return _group(facts, placed, last=is_other)
+
+
+def group_facts(facts: Sequence[PersonFact]) -> dict[str, list[PersonFact]]:
+    """Return the facts on somebody else than the user by section."""
+    return _group(facts, {one.memory_id: classify_text(one.text, one.language) for one in facts})
+
+
+def rank_facts(sections: Mapping[str, Sequence[PersonFact]]) -> list[PersonFact]:
+    """Return the facts in the order in which they get room: the first ones of each section, then the next ones."""
+    groups = [
+        [facts[start : start + FIRST_FACTS] for start in range(0, len(facts), FIRST_FACTS)]
+        for facts in sections.values()
+    ]
+    return [one for turn in zip_longest(*groups, fillvalue=()) for part in turn for one in part]
+
+
+def find_relations(facts: Iterable[PersonFact], name: str) -> set[str]:
+    """Return the words by which the user calls somebody theirs, such as "my girlfriend", in facts that name them so."""
+    found = set[str]()
+    for one in facts:
+        for match in load_words(one.language).relation.finditer(one.text):
+            rest = one.text[match.end() :].lstrip(" ,")
+            names = _list_names(one.text)
+            if rest.startswith(name) or (names == [name] and one.text.startswith((name, match[0]))):
+                found.add(match[0].casefold())
+    return found
+
+
+def find_related_names(facts: Iterable[PersonFact], role: str) -> set[str]:
+    """Return the names of somebody whom the user calls by a role, such as "my girlfriend"."""
+    found = set[str]()
+    for one in facts:
+        start = one.text.casefold().find(role.casefold())
+        rest = one.text[start + len(role) :].lstrip(" ,") if start >= 0 else ""
+        names = _list_names(rest)[:1]
+        found |= {name for name in names if rest.startswith(name) or len(_list_names(one.text)) == 1}
+    return found
+
+
+@lru_cache(maxsize=32_768)
+def _list_names(text: str) -> list[str]:
+    return [mention.text for mention in proper_names.find_names(text)]
+
+
+def _group(
+    facts: Sequence[PersonFact], placed: Mapping[UUID, str], *, last: Iterable[UUID] = ()
+) -> dict[str, list[PersonFact]]:
+    behind = set(last)
+    ordered = sorted(facts, key=lambda one: (one.memory_id in behind, one.state == "NEW", -one.told_at.timestamp()))
+    groups = {section: [one for one in ordered if placed[one.memory_id] == section] for section in TITLES}
+    return {section: found for section, found in groups.items() if found}

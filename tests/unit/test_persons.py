@@ -1,0 +1,216 @@
+"""Questions about a person in ten languages, the sections of facts, and the share of a context that they may take."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from newton.cognition.assembly.about_section import select_about
+from newton.cognition.assembly.budget import allocate_budget
+from newton.cognition.assembly.render import count_header_tokens
+from newton.cognition.sources.person import FoundPerson
+from newton.heart.identity.rule_plan import plan_rules
+from newton.heart.identity.user_names import find_known_names, find_names
+from newton.heart.persons.person_questions import PersonQuestion, read_person_question
+from newton.heart.persons.profile_sections import (
+    PersonFact,
+    classify_text,
+    find_related_names,
+    find_relations,
+    group_user_facts,
+    rank_facts,
+)
+from newton.runtime.settings_mapping import build_artifact_policy
+from newton.settings import load
+from tests.support import NOON, count
+from tests.unit.assembling import found
+
+EVERYTHING = """
+What do you know about me?|Tell me everything you've noted about me so far, the whole lot
+who am I?|run me everything you got on me
+Was weißt du über mich?|erzähl mir mal alles was du so über mich weißt|Wer bin ich?
+¿Qué sabes de mí?|Dime todo lo que sabes sobre mí|¿Quién soy?
+Que sais-tu de moi ?|Dis-moi tout ce que tu sais sur moi|Qui suis-je ?
+Cosa sai di me?|Dimmi tutto quello che sai su di me
+O que sabes sobre mim?|Diz-me tudo o que sabes sobre mim
+Wat weet je over mij?|Vertel me alles wat je over mij weet|Wie ben ik?
+Что ты знаешь обо мне?|Расскажи всё, что знаешь обо мне
+你知道我什么？|告诉我你知道的关于我的一切
+私について何を知っていますか？|私は誰ですか？
+"""
+NAME = """
+What's my name?|what do you call me|Which name did I give you for myself?|do you remember my name?
+Wie heiße ich?|Weißt du noch, wie ich heiße?|¿Cómo me llamo?|Comment je m'appelle ?|Come mi chiamo?|Como me chamo?
+Hoe heet ik?|Как меня зовут?|我叫什么名字？|私の名前は何ですか？
+"""
+OTHERS = {
+    "Who is Lien?": "Lien",
+    "Tell me everything about my girlfriend Lien.": "my girlfriend Lien",
+    "who's minh again": "minh",
+    "wer ist nochmal der Rico": "Rico",
+    "Qui est Lien ?": "Lien",
+    "¿Quién es Lien?": "Lien",
+    "Chi è Lien?": "Lien",
+    "Quem é a Lien?": "Lien",
+    "Wie is Lien?": "Lien",
+    "Кто такая Лиза?": "Лиза",
+}
+NO_QUESTIONS = (
+    "Who reviews it?",
+    "What do you know about the deployment?",
+    "Who is the manager of the shop?",
+    "I told her everything about the boiler.",
+    "How do I name a branch in git?",
+    "Weißt du, wie man Brot backt?",
+)
+
+
+def fact(
+    number: int, text: str, *, subject: str | None = "user", language: str = "en", state: str = "NEW"
+) -> PersonFact:
+    told_at = NOON + timedelta(hours=number)
+    return PersonFact(UUID(int=number), text, language, subject, state, "user", None, told_at, 1)
+
+
+def texts(sections: dict[str, list[PersonFact]]) -> dict[str, list[str]]:
+    return {section: [one.text for one in facts] for section, facts in sections.items()}
+
+
+@pytest.mark.parametrize("text", EVERYTHING.strip().replace("\n", "|").split("|"))
+def test_a_question_for_all_that_is_known_of_the_user_is_found_in_ten_languages(text: str) -> None:
+    # S002-17
+    assert read_person_question(text) == PersonQuestion(is_complete=True)
+
+
+@pytest.mark.parametrize("text", NAME.strip().replace("\n", "|").split("|"))
+def test_a_question_for_the_name_of_the_user_is_found_in_ten_languages(text: str) -> None:
+    # S002-17
+    assert read_person_question(text) == PersonQuestion(asks_name=True)
+
+
+def test_a_question_about_somebody_else_says_whom_it_means() -> None:
+    # S002-18
+    assert {text: read_person_question(text).name for text in OTHERS} == OTHERS
+    assert [text for text in NO_QUESTIONS if read_person_question(text).is_asked] == []
+
+
+def test_an_input_concerns_the_sections_of_its_topic() -> None:
+    # S002-6
+    sections = {
+        "What could I cook for Saturday?": "health",
+        "Was koche ich heute Abend?": "health",
+        "I see a new dentist tomorrow, anything she should know?": "health",
+        "Je cherche une idée de cadeau pour lui": "tastes",
+        "The staging server does not answer": None,
+    }
+    found = {text: next(iter(read_person_question(text).sections), None) for text in sections}
+    assert found == sections
+
+
+def test_a_question_about_a_person_is_no_rule_of_the_user() -> None:
+    text = "let me hear all you've got on me, every bit of it, as if you were telling a new neighbour"
+    assert plan_rules(text, (), {}, said_on=NOON.date()).stated == ()
+
+
+def test_facts_belong_to_sections_in_ten_languages() -> None:
+    # S002-17
+    known = {
+        ("en", "I'm allergic to penicillin."): "health",
+        ("en", "Ramipril 5 mg every morning."): "health",
+        ("de", "Ich vertrage keine Nüsse."): "health",
+        ("es", "Mi hermana se llama Lucía."): "people",
+        ("fr", "J'habite à Lyon."): "home",
+        ("it", "Lavoro in banca."): "work",
+        ("pt", "O meu cão chama-se Rex."): "pets",
+        ("nl", "Ik hou van drop."): "tastes",
+        ("ru", "Каждое утро я бегаю."): "habits",
+        ("zh", "我对花生过敏。"): "health",
+        ("ja", "来月京都へ行く予定です。"): "plans",
+    }
+    assert {key: classify_text(key[1], key[0]) for key in known} == known
+
+
+def test_names_are_found_as_people_say_them() -> None:
+    # S002-17
+    said = {
+        "I'm Priya Kulkarni, 34, pharmacist.": "Priya Kulkarni",
+        "everybody calls me tizzy tho": "tizzy",
+        "Wenn's geht sag Kati zu mir": "Kati",
+        "Todos me llaman Pepe.": "Pepe",
+        "Tout le monde m'appelle Mimi.": "Mimi",
+        "Iedereen noemt me Ans.": "Ans",
+        "Все зовут меня Саша.": "Саша",
+        "大家都叫我小雪。": "小雪",
+        "ゆきと呼んでください": "ゆき",
+        "The parcel has come. Best, Bea": "Bea",
+        "Hi, Karim here.": "Karim",
+    }
+    assert {text: next(iter(find_names([text])), None) for text in said} == said
+    plain = (
+        "I like Berlin best, Paris less.",
+        "Thanks, Anna",
+        "My favourite city - Paris",
+        "call me later, please",
+        "Nothing here.",
+    )
+    assert find_names(plain) == []
+    assert find_known_names(["i'm resident at the club now"], ["Resident"]) == []
+
+
+def test_somebody_of_the_user_stands_with_the_fact_that_says_whose_they_are() -> None:
+    # S002-18
+    facts = [
+        fact(1, "Our dog Bruno is two."),
+        fact(2, "Bruno hates fireworks.", subject="Bruno"),
+        fact(3, "The kiln is fired at nine.", subject="kiln"),
+        fact(4, "Bruno is allergic to chicken.", subject="Bruno"),
+        fact(5, "I live in Graz.", state="CONFIRMED"),
+        fact(6, "I live in a flat."),
+    ]
+    assert texts(group_user_facts(facts)) == {
+        "home": ["I live in Graz.", "I live in a flat."],
+        "pets": ["Our dog Bruno is two.", "Bruno hates fireworks."],
+        "health": ["Bruno is allergic to chicken."],
+        "other": ["The kiln is fired at nine."],
+    }
+
+
+def test_a_role_and_a_name_are_one_person_only_if_no_other_has_the_role() -> None:
+    # S002-18
+    facts = [fact(1, "My girlfriend Lien teaches maths."), fact(2, "Lien is from Ghent.", subject="Lien")]
+    assert find_relations(facts, "Lien") == {"my girlfriend"}
+    assert find_related_names(facts, "my girlfriend") == {"Lien"}
+    brothers = [fact(1, "My brother Tom met my brother Jo.")]
+    assert find_related_names(brothers, "my brother") == {"Tom"}
+    assert find_relations(brothers, "Jo") == {"my brother"}
+
+
+def test_each_section_gets_room_before_one_gets_all() -> None:
+    facts = [fact(n, f"I like tea number {n}.") for n in range(1, 9)] + [fact(20, "I can't eat nuts.")]
+    ranked = [one.memory_id.int for one in rank_facts(group_user_facts(facts))]
+    assert ranked.index(20) <= 3
+    assert sorted(ranked) == [*range(1, 9), 20]
+
+
+def chosen(sizes: Sequence[int], *, max_tokens: int, question: PersonQuestion) -> tuple[int, int, str]:
+    memories = [found(n, kind="fact", summary_tokens=size) for n, size in enumerate(sizes, 1)]
+    sections = {one.memory_id: "health" for one in memories}
+    person = FoundPerson(question=question, memories=memories, sections=sections, total=len(sizes) + 2)
+    budget = allocate_budget(2_000)
+    selected = select_about(person, budget, max_tokens, count_header_tokens(count), count)
+    reserved = selected.reserve(budget).layers
+    assert sum(reserved.values()) <= 2_000
+    return len(selected.person.memories), reserved.get("about", 0), selected.note.text if selected.note else ""
+
+
+def test_a_profile_stays_within_its_budget_and_says_what_did_not_fit() -> None:
+    # S002-3
+    number, tokens, note = chosen([20] * 30, max_tokens=300, question=PersonQuestion(sections=("health",)))
+    assert 8 <= number <= 10 and tokens <= 300 and not note
+    assert chosen([20] * 3, max_tokens=0, question=PersonQuestion(sections=("health",))) == (0, 0, "")
+    policy = build_artifact_policy(load({"rag_per_turn_profile_budget_tokens": 0}))
+    assert policy.max_profile_tokens == 0
+    number, tokens, note = chosen([20] * 90, max_tokens=0, question=PersonQuestion(is_complete=True))
+    assert 20 <= number < 90 and tokens > 300
+    assert note == f"- 92 facts, {number} shown; `newton about --all` lists them.\n"
