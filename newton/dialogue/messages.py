@@ -38,10 +38,11 @@ class Message:
     """A message of a conversation.
 
     `ref` is the caller's id of the message. `is_notice` marks text of Newton itself where no model answered: it is
-    logged, but neither sent to a model nor stored as a memory. `calls` are the tool calls of an assistant; a tool
-    result has the `tool_call_id` of its call. `occurrence` numbers equal messages without a ref. `min_trust` is the
-    lowest trust of the text that the speaker had read, or that the result of a tool of Newton shows; None if it is not
-    known.
+    logged, but neither sent to a model nor stored as a memory. `restates` marks a reply that says only what its prompt
+    told of memory and of the person: it is no memory either, so that no copy outlives what it repeats. `calls` are the
+    tool calls of an assistant; a tool result has the `tool_call_id` of its call. `occurrence` numbers equal messages
+    without a ref. `min_trust` is the lowest trust of the text that the speaker had read, or that the result of a tool
+    of Newton shows; None if it is not known.
     """
 
     role: Role
@@ -54,6 +55,12 @@ class Message:
     tool_call_id: str | None = None
     occurrence: int = 0
     min_trust: Trust | None = None
+    restates: bool = False
+
+    @property
+    def is_remembered(self) -> bool:
+        """Return whether the message becomes a memory."""
+        return bool(self.content) and not (self.is_notice or self.restates)
 
     @property
     def trust(self) -> Trust:

@@ -123,7 +123,7 @@ async def append(
     ]
     rows = json.dumps([_to_row(item, ctx.now) for item in stored])
     await SQL["insert_messages"].execute(tx, agent_id=ctx.agent_id, session_id=session_id, messages=rows)
-    ids = {item.position: new_id() for item in stored if item.message.content and not item.message.is_notice}
+    ids = {item.position: new_id() for item in stored if item.message.is_remembered}
     exchanges = [item for item in stored if item.position in ids]
     memories = await compute(lambda: _to_memories(exchanges, ids, calls, ctx), chars=chars)
     new = await store.remember(tx, agent_id=ctx.agent_id, memories=memories)
@@ -151,7 +151,7 @@ class DerivedRecords:
     async def record(self, new_ids: Mapping[int, UUID], *, missing: MutableMapping[str, str]) -> None:
         """Store the records. `new_ids` are the new memories by positions of messages; failures go to `missing`."""
         tx, ctx, session_id = self.tx, self.ctx, self.session_id
-        exchanges = [item for item in self.stored if item.message.content and not item.message.is_notice]
+        exchanges = [item for item in self.stored if item.message.is_remembered]
         chars = sum(MESSAGE_CHARS + len(item.message.content) for item in exchanges)
         passed = (*OPERATION_ERRORS, *STATEMENT_ERRORS)
         writer = ArtifactWriter(session_id=session_id, ctx=ctx, sizes=self.sizes)

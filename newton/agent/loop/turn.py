@@ -1,6 +1,6 @@
 """One turn of a session: store the input, build the context, call the model, and store the reply."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +25,7 @@ from newton.agent.scope import AgentScope
 from newton.agent.session_data.user_rules import NOTHING_HEARD, HeardRules
 from newton.cognition.bundles.bundle_store import AnsweredBy
 from newton.cognition.pipeline import ContextBuilder
+from newton.cognition.scoring.reply_usage import restates
 from newton.cognition.session_context.service import SessionContext
 from newton.db.pool import Tx
 from newton.dialogue.compaction.progress_events import ignore_progress
@@ -42,10 +43,8 @@ from newton.errors import (
 from newton.fault_isolation import compute_part, isolate_failure, run_part
 from newton.memory.hygiene import clean_text
 from newton.memory.redaction.tally import count_redactions
-from newton.providers.chat import (
-    ChatModel,
-    ReplyPiece,
-)
+from newton.providers.chat import ChatModel, ReplyPiece
+from newton.text.questions import remove_questions
 
 REQUEST_ERRORS = (RefusedRequestError, ModelNotFoundError, ContextWindowError)  # of an API caller's own making
 EMPTY_REPLY_MESSAGE = "The model returned an empty reply."
@@ -355,6 +354,7 @@ def _is_complete_without_text(turn: RunningTurn, prepared: PreparedTurn, reason:
 
 def _to_reply_record(turn: RunningTurn, prepared: PreparedTurn, text: str, answered_by: AnsweredBy) -> ReplyRecord:
     fingerprint = turn.options.fingerprint
+    is_plain = answered_by == "model" and not prepared.calls and prepared.min_trust is None  # else it has a mark
     return ReplyRecord(
         text=text,
         answered_by=answered_by,
@@ -362,5 +362,14 @@ def _to_reply_record(turn: RunningTurn, prepared: PreparedTurn, text: str, answe
         input_position=turn.recorded.position,
         min_trust=prepared.min_trust,
         calls=prepared.calls if answered_by == "model" else (),
+        restates=is_plain and restates(text, _list_told(turn, prepared)),
         fingerprint=fingerprint(text, prepared.calls) if fingerprint else None,
     )
+
+
+def _list_told(turn: RunningTurn, prepared: PreparedTurn) -> Iterator[str]:
+    """Yield what a model was told of memory and by the person, without questions: an answer to one may be new."""
+    yield from (item.text for item in prepared.context.bundle.items) if prepared.context else ()
+    yield from (one.memory.text for one in prepared.view if one.memory)
+    spoken = [one.text for one in prepared.view if one.role == "user"]
+    yield from map(remove_questions, (*spoken, turn.recorded.text))

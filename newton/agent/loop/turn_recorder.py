@@ -51,7 +51,8 @@ class RecordedInput(NamedTuple):
 class ReplyRecord:
     """A reply to store. `calls` are the tool calls that the caller must run.
 
-    `min_trust` is the lowest trust tier of external text in the prompt.
+    `min_trust` is the lowest trust tier of external text in the prompt, and `restates` marks a reply that says only
+    what is in it (see `Message`).
     """
 
     text: str
@@ -60,6 +61,7 @@ class ReplyRecord:
     input_position: int | None
     min_trust: Trust | None = None
     calls: tuple[ToolCall, ...] = ()
+    restates: bool = False
     fingerprint: str | None = None
 
 
@@ -144,6 +146,7 @@ class TurnRecorder:
             is_notice=reply.answered_by != "model",
             min_trust=reply.min_trust or "agent",  # known: the prompt held nothing of a lower trust
             calls=reply.calls,
+            restates=reply.restates,
         )
         async with self._write() as (tx, ctx):
             stored, _ = await self._append_lines(tx, ctx, [line])

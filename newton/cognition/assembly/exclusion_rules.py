@@ -9,12 +9,14 @@ from newton.cognition.assembly.artifact_selection import ALREADY_SENT
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.sections import IdentitySection
 from newton.cognition.assembly.working_context import find_state_reason
+from newton.cognition.scoring.reply_usage import restates
 from newton.cognition.scoring.score import ScoredMemory
 from newton.cognition.sources.observations import ObservationVerdict
 from newton.dialogue.task_tree import is_in_ranges
 from newton.heart.identity.tenets import reduce_wish
 from newton.memory.memory import past_reason
 from newton.memory.search_types import ASSISTANT, RetrievedMemory
+from newton.text.questions import remove_questions
 from newton.text.stems import TERM
 from newton.text.words import extract_content_words, is_empty_remark
 
@@ -63,7 +65,8 @@ class MemoryDeduplicator:
 def find_repeated_messages(memories: Iterable[RetrievedMemory]) -> Set[UUID]:
     """Return the ids of the messages that say no more than a fact among the memories that was extracted from them.
 
-    A message with a relative time, such as "yesterday", is not among them, because it needs its own date.
+    A message with a relative time, such as "yesterday", is not among them, because it needs its own date. Of the
+    assistant, they are those that say no more than the facts and the person's messages among the memories.
     """
     found = list(memories)
     messages = [one for one in found if one.kind == "exchange"]
@@ -72,7 +75,14 @@ def find_repeated_messages(memories: Iterable[RetrievedMemory]) -> Set[UUID]:
         return frozenset()
     stating = {(f.stated_thread_id, f.stated_position, _reduce(f.summary)) for f in facts if f.stated_thread_id}
     texts = {_reduce(fact.summary) for fact in facts}
-    return {one.memory_id for one in messages if _is_stated(one, stating, texts)}
+    replies = [one for one in messages if _find_speaker(one) == ASSISTANT]
+    told = [one.spoken_text for one in found if one.kind in ("fact", "exchange") and one not in replies]
+    restating = {one.memory_id for one in replies if restates(one.spoken_text, map(remove_questions, told))}
+    return {one.memory_id for one in messages if _is_stated(one, stating, texts)} | restating
+
+
+def _find_speaker(message: RetrievedMemory) -> str:
+    return message.summary.partition("] ")[2].partition(": ")[0]
 
 
 def find_fact_sources(memories: Sequence[RetrievedMemory]) -> Set[UUID]:
@@ -85,7 +95,7 @@ def _is_stated(message: RetrievedMemory, stating: Set[tuple[UUID | None, int | N
     text = _reduce(message.spoken_text)
     if text not in texts or _RELATIVE_TIME.search(message.spoken_text):
         return False
-    speaker = message.summary.partition("] ")[2].partition(": ")[0]
+    speaker = _find_speaker(message)
     if speaker == ASSISTANT:
         return False
     # two people may say the same of themselves

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
@@ -34,6 +34,7 @@ WINDOW_WORDS = 30  # window within a sentence
 # Minimum weight of the shared words in one sentence; higher for an item of at least LONG_ITEM_WEIGHT.
 MIN_SHARED_WEIGHT, MIN_SHARED_WEIGHT_LONG, LONG_ITEM_WEIGHT = 3.0, 4.0, 6.0
 RESTATED_SHARE = 0.6  # share of an item's stems in a sentence that restates it
+MAX_NEW_SHARE = 0.25  # of the words of a reply that only restates something
 BRIEF_REPLY_WORDS, BRIEF_REPLY_SHARE = 6, 0.5  # maximum of new words, and minimum share of the item's words in them
 
 
@@ -79,6 +80,23 @@ def find_used(
         for memory_id, item in items.items()
         if _cites_ref(reply, memory_id, refs.get(memory_id)) or _uses_item(parsed, item, common)
     }
+
+
+def restates(reply: str, sources: Iterable[str]) -> bool:
+    """Return whether a reply says only what the `sources` say: all of its names and numbers, and most words.
+
+    One word may be new, such as "Noted", if at least two are not.
+
+    >>> sources = ["My shoe size is 43.", "Anna lives in Linz."]
+    >>> replies = "From what I know: your shoe size is 43.", "Anna lives in Graz.", "Yes."
+    >>> [restates(reply, sources) for reply in replies]
+    [True, False, False]
+    """
+    known = frozenset(chain.from_iterable(map(_extract_stems, sources)))
+    words = [word for sentence in split_sentences(reply) for word in _locate_words(sentence)]
+    new = [word for word in words if word.stem not in known]
+    names_more = any((word.is_capitalized and word.position) or word.stem[0].isdigit() for word in new)
+    return not names_more and len(new) <= max(1, MAX_NEW_SHARE * len(words)) and len(words) - len(new) > 1
 
 
 def _parse_reply(reply: str, input_text: str) -> _ParsedReply:

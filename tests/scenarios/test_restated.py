@@ -1,0 +1,44 @@
+"""What the assistant repeats from memory: it is no second memory, whether a turn or another program stores it.
+
+Planted and seen to fail: every reply a memory of its own.
+"""
+
+import pytest
+
+from newton.agent.loop.turn import TurnInput
+from newton.providers.fakes import ScriptedChat
+from tests.scenarios.conftest import Mind
+from tests.scenarios.test_changed_facts import compare_all
+from tests.scenarios.test_outside import replies
+from tests.scenarios.test_turn import log, take
+
+pytestmark = pytest.mark.usefixtures("minilm")
+
+REPEATED = "From what I know: the ferry is called Artemis."
+ADVICE = "Take the tunnel on Mondays, the toll is 12 euros then."
+
+
+async def test_a_reply_that_only_repeats_memory_is_none_and_gives_way_with_what_it_repeats(mind: Mind) -> None:
+    # S002-16: an old value is shown by no copy of it
+    await mind.know("The ferry is called Artemis.")
+    session_id, questions = await mind.session(), ("What is the ferry called?", "How do I get across on a Monday?")
+    turns = mind.turns(ScriptedChat(REPEATED, ADVICE))
+    for text in questions:
+        await take(turns, TurnInput(session_id=session_id, text=text))
+    assert [text for role, text in await log(mind, session_id) if role == "assistant"] == [REPEATED, ADVICE]
+    assert list(await replies(mind)) == [ADVICE]
+    await mind.know("The ferry is called Hermes now.")
+    await compare_all(mind)
+    assert "Artemis" not in (await mind.context(questions[0])).text
+
+
+async def test_what_another_program_had_said_from_memory_is_left_to_the_fact(mind: Mind) -> None:
+    # S002-16
+    await mind.know("The ferry is called Artemis.")
+    await mind.hear("Which ferry is it?", session="elsewhere")
+    await mind.hear(REPEATED, f"The ferry is called Artemis. {ADVICE}", session="elsewhere", role="assistant")
+    await mind.settle()
+    text = (await mind.context("What is the ferry called?")).text
+    assert "- The ferry is called Artemis." in text
+    assert REPEATED not in text
+    assert ADVICE in text, "a reply that says more is told whole"
