@@ -61,6 +61,7 @@ async def create_branch(tx: Tx, ref: str, *, parent_id: UUID, from_position: int
     await SQL["insert_lineage"].execute(tx, **branch)
     await SQL["inherit_injections"].execute(tx, **branch)
     await SQL["inherit_entries"].execute(tx, **branch)
+    await SQL["inherit_will"].execute(tx, **branch)
     await SQL["inherit_restorations"].execute(tx, **branch)
     return session_id
 

@@ -70,6 +70,24 @@ left join lateral (
 where s.agent_id = $1
 order by last_used_at desc, s.session_id desc;
 
+-- name: inherit_will(agent_id, session_id, parent_id, position)
+-- A veil over the parent covers a branch that begins behind a message that was not kept.
+insert into dialogue.session_wills (agent_id, session_id, veil, lifted_by)
+select $1, $2, w.veil, w.lifted_by
+from dialogue.session_wills as w
+where
+    w.agent_id = $1
+    and w.session_id = $3
+    and w.veil is not null
+    and (
+        select m.content like '%[withheld]%'
+        from dialogue.messages as m
+        where m.agent_id = $1 and m.session_id = $3 and m.position <= $4 and m.role = 'user'
+        order by m.position desc
+        limit 1
+    )
+returning agent_id;
+
 -- name: inherit_entries(agent_id, session_id, parent_id, position)
 -- A branch inherits the entries of its parent up to the branch point, and whether they were removed.
 insert into dialogue.compaction_entries (

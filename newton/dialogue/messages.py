@@ -12,6 +12,7 @@ from newton.errors import InputError
 from newton.heart.events.event_store import NewEvent
 from newton.heart.events.tool_results import ToolOutcome, to_event
 from newton.heart.identity.standing_wishes import find_standing_type
+from newton.heart.wills.will_reader import Will
 from newton.memory.memory import PERSON_TIERS, NewMemory, Trust, WriteContext, digest, lowest_trust
 from newton.memory.representations import ELLIPSIS, make_short_forms, one_line
 from newton.providers.chat import ToolCall
@@ -42,7 +43,8 @@ class Message:
     told of memory and of the person: it is no memory either, so that no copy outlives what it repeats. `calls` are the
     tool calls of an assistant; a tool result has the `tool_call_id` of its call. `occurrence` numbers equal messages
     without a ref. `min_trust` is the lowest trust of the text that the speaker had read, or that the result of a tool
-    of Newton shows; None if it is not known.
+    of Newton shows; None if it is not known. `is_retold` marks a message that is no news: of an import, or sent again
+    with a conversation.
     """
 
     role: Role
@@ -56,6 +58,7 @@ class Message:
     occurrence: int = 0
     min_trust: Trust | None = None
     restates: bool = False
+    is_retold: bool = False
 
     @property
     def is_remembered(self) -> bool:
@@ -92,12 +95,17 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage:
-    """A message with its position in a session. `tokens` counts its text and its tool calls."""
+    """A message with its position in a session. `tokens` counts its text and its tool calls.
+
+    Of a message that was just stored, `will` is what the person wants of memory, and `notice` what was done about it.
+    """
 
     session_id: UUID
     position: int
     tokens: int
     message: Message
+    will: Will | None = None
+    notice: str = ""
 
 
 def guard_name(name: str) -> str:

@@ -23,6 +23,7 @@ from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.extractive_summary import RULES_VERSION, truncate_middle
 from newton.dialogue.messages import Message, StoredMessage, dump_calls, shorten_calls, to_memory, to_observations
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
+from newton.dialogue.veils import leave_out_forgotten, withhold
 from newton.dialogue.view import CompactionEntry
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.fault_isolation import OPERATION_ERRORS, run_part
@@ -38,6 +39,7 @@ from newton.memory.memory import (
     WriteContext,
     lowest_known_trust,
 )
+from newton.memory.tombstones import is_redacted, seal_ref
 from newton.providers.chat import ToolCall
 
 SQL = load("newton.dialogue", "sessions.sql")
@@ -106,20 +108,26 @@ async def append(
 
     A message whose caller's id (`ref`) is stored is skipped. A reply with unknown `min_trust` gets the lowest trust of
     the tool and web text before it. Records derived from the messages, such as the brief and summaries of `sizes`, are
-    stored too; one that fails is entered in `missing`. Raises ConflictError if a skipped message has other content, and
-    InputError for a tool result whose call is unknown or has a result already.
+    stored too; one that fails is entered in `missing`. What persons want left out is replaced by a
+    mark. Raises ConflictError if a skipped message has other content, and InputError for a tool result whose call is
+    unknown or has a result already.
     """
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
     new_messages, last_position = await _filter_new(tx, messages, session_id=session_id, ctx=ctx)
     if not new_messages:
         return []
     new_messages = await _mark_replies(tx, new_messages, session_id=session_id, ctx=ctx)
+    new_messages = await leave_out_forgotten(tx, new_messages, ctx=ctx)
     calls = await _match_tool_results(tx, new_messages, session_id=session_id, ctx=ctx)
+    withheld = await withhold(tx, new_messages, session_id=session_id, ctx=ctx)
+    new_messages, wills = [line for line, _ in withheld], [will for _, will in withheld]
     count, chars = ctx.count_tokens, sum(MESSAGE_CHARS + len(message.content) for message in new_messages)
     tokens = await compute(lambda: [_count_tokens(message, count) for message in new_messages], chars=chars)
     stored = [
-        StoredMessage(session_id=session_id, position=position, tokens=size, message=message)
-        for position, (message, size) in enumerate(zip(new_messages, tokens, strict=True), last_position + 1)
+        StoredMessage(session_id=session_id, position=position, tokens=size, message=message, will=will)
+        for position, (message, size, will) in enumerate(
+            zip(new_messages, tokens, wills, strict=True), last_position + 1
+        )
     ]
     rows = json.dumps([_to_row(item, ctx.now) for item in stored])
     await SQL["insert_messages"].execute(tx, agent_id=ctx.agent_id, session_id=session_id, messages=rows)
@@ -192,11 +200,15 @@ async def _filter_new(
     by_ref: dict[str, Message] = {}
     for line in messages:
         _check_unchanged(line, by_ref.setdefault(line.stable_ref, line).immutable_fields)
-    rows = await SQL["find_messages"].fetch_all(tx, agent_id=ctx.agent_id, session_id=session_id, refs=list(by_ref))
+    sealed = {seal_ref(ref, agent_id=ctx.agent_id): ref for ref, line in by_ref.items() if line.ref is None}
+    refs = [*by_ref, *sealed]
+    rows = await SQL["find_messages"].fetch_all(tx, agent_id=ctx.agent_id, session_id=session_id, refs=refs)
     for row in rows:
         if row["ref"] is not None:
-            line, stored = by_ref.pop(row["ref"]), log.to_stored_message(row, session_id).message
-            _check_unchanged(line, stored.immutable_fields)
+            line = by_ref.pop(sealed.get(row["ref"], row["ref"]))
+            stored = log.to_stored_message(row, session_id).message
+            if not is_redacted(stored.content):
+                _check_unchanged(line, stored.immutable_fields)
             _check_speaker(line, stored)
     last_position = rows[0]["last_position"]
     return list(by_ref.values()), -1 if last_position is None else last_position

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.db.pool import Tx, visit_agent
 from newton.db.queries import load
 from newton.errors import ConflictError, NotFoundError
-from newton.memory import agents, store
+from newton.memory import agents, store, tombstones
 from newton.memory.lookup import RelatedMemory, read_memory
 from newton.memory.memory import Kind, WriteContext
 
@@ -16,6 +17,14 @@ SQL = load("newton.memory", "forgetting.sql")
 # Kinds that are computed from a message, without a request, and contain nothing of their own.
 COMPUTED_KINDS = frozenset({"artifact", "event"})
 MAX_NAMED_DERIVED = 3  # derived memories that a refusal names
+
+
+class DerivedMemory(NamedTuple):
+    """A memory that was derived from others, with its short form."""
+
+    memory_id: UUID
+    kind: Kind
+    micro: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +65,13 @@ async def plan_forgetting(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> ForgetP
 
 async def find_derived(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> list[UUID]:
     """Return the ids of all memories that were derived from these memories, directly or indirectly."""
+    return [one.memory_id for one in await list_derived(tx, memory_ids, agent_id=agent_id)]
+
+
+async def list_derived(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> list[DerivedMemory]:
+    """Return the memories that were derived from these memories, directly or indirectly."""
     rows = await SQL["find_derived"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids)
-    return [row["memory_id"] for row in rows]
+    return [DerivedMemory(row["memory_id"], row["kind"], row["micro"]) for row in rows]
 
 
 async def find_orphaned(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> list[UUID]:
@@ -66,8 +80,12 @@ async def find_orphaned(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -
     return [row["memory_id"] for row in rows]
 
 
-async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: str, ctx: WriteContext) -> list[UUID]:
+async def forget(
+    tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: str, ctx: WriteContext, is_buried: bool = False
+) -> list[UUID]:
     """Delete memories and return the ids of all that were deleted.
+
+    What they state gets tombstones, unless the caller has buried it.
 
     With `derived`, memories derived from them are also deleted. Artifacts and events made of them, and entities and
     relations for which no other evidence remains, are always deleted. Raises NotFoundError for an unknown id. Raises
@@ -95,6 +113,11 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: s
     deleted = [*memory_ids, *(row["memory_id"] for row in derivatives)]
     orphans = await find_orphaned(tx, deleted, agent_id=ctx.agent_id)
     deleted = list(dict.fromkeys([*deleted, *orphans]))
+    if not is_buried:
+        stated = await SQL["list_statements"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=deleted)
+        await tombstones.bury(
+            tx, [row["text"] for row in stated], [row["ref"] for row in stated if row["ref"]], ctx=ctx
+        )
     await SQL["record_forgotten"].execute(
         tx, agent_id=ctx.agent_id, memory_ids=deleted, now=ctx.now, reason=reason, origin=ctx.origin
     )

@@ -92,6 +92,15 @@ where
             and r.memory_id <> all($2::uuid[])
     );
 
+-- name: list_statements(agent_id, memory_ids)
+-- The texts of messages and facts among these memories, and the ids of facts in their source.
+select coalesce(d.content, m.full_text, m.summary) as text, case when m.kind = 'fact' then m.ref end as ref
+from memory.memories as m
+left join dialogue.messages as d
+    on m.kind = 'exchange' and d.agent_id = $1 and d.session_id = m.thread_id and d.position = m.position
+where m.agent_id = $1 and m.memory_id = any($2::uuid[]) and m.kind in ('exchange', 'fact')
+order by m.memory_id;
+
 -- name: record_forgotten(agent_id, memory_ids, now, reason, origin)
 insert into memory.forgotten (agent_id, memory_id, kind, forgotten_at, reason, origin)
 select $1, memory_id, kind, $3, $4, $5

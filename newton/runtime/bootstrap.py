@@ -35,6 +35,7 @@ from newton.memory import agents, vectors
 from newton.memory.agents import StoredAgent
 from newton.memory.memory import TokenCounter
 from newton.memory.redaction.redactor import keep_household_codes
+from newton.memory.tombstones import KEY
 from newton.providers.embedding_providers import embedder_for
 from newton.runtime.access.operator_token import TOKEN_FILE
 from newton.runtime.access.secret_values import register_secrets
@@ -188,7 +189,9 @@ def _apply_settings(settings: Settings) -> Path:
     """Check the settings, set what holds for the process, and return the present folder of the embedded database."""
     check_settings(settings)
     keep_household_codes(keep=not settings.redact_household_codes)
-    return find_database_folder(settings.home)
+    folder = find_database_folder(settings.home)
+    KEY.use_file(settings.home)
+    return folder
 
 
 async def open_for_agent(newton: AgentServices, name: str) -> AgentServices:

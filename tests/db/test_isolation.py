@@ -134,6 +134,7 @@ async def test_nothing_of_the_other_agent_can_be_updated_deleted_or_moved(world:
         "runtime.failing_models",
         "runtime.projects",
         "heart.proposed_items",
+        "memory.tombstones",
     }
     for name in world.names:
         change = allowed.get(name, "agent_id = agent_id")

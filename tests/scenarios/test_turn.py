@@ -29,7 +29,7 @@ from tests.support import NOON, apart, teller
 
 # The most statements of a turn before the model is called and in all, by how it got its context. One that is built
 # after a comparison with the last one takes most.
-MOST_STATEMENTS = {"stood": (56, 79), "updated": (60, 84), "built": (85, 110)}
+MOST_STATEMENTS = {"stood": (56, 79), "updated": (60, 84), "built": (88, 110)}
 
 
 async def stopped(mind: Mind, model: Endless, *, session_id: UUID) -> None:

@@ -7,19 +7,16 @@ from typing import NamedTuple
 
 import pytest
 
-from newton.agent.loop.fallback import KEPT_OUT
 from newton.agent.loop.turn import TurnInput
 from newton.agent.reconciliation import proposal_log
 from newton.agent.reconciliation.line_changes import undo_since
-from newton.clock import SystemClock
 from newton.dialogue.messages import Message, Role
-from newton.heart.reconciliation.authority import asks_to_forget, find_request
+from newton.heart.wills.will_reader import asks_to_forget, find_request
 from newton.providers.fakes import HashEmbedder
-from tests.scenarios.conftest import Meet, Mind, newton
+from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.handy import Handy, able, call
 from tests.scenarios.reading import Sheet, read
 from tests.scenarios.reading import told as told_lines
-from tests.scenarios.test_chat import conversation
 from tests.scenarios.test_superset import DoorName, Rubbish, told
 from tests.scenarios.test_tool_changes import NUTS, lay_down, read_web, say
 from tests.scenarios.test_turn import log, take
@@ -45,7 +42,7 @@ UNPATTERNED = [
         [
             "Van's booked in for its MOT on the 14th of March at Hollis Garage.",
             "Had a bit of blood when I went to the loo this week, doctor wants a camera up there.",
-            "Right, that business with the doctor, strike it from your books. The wife uses this tablet an' all.",
+            "Right, that business with the doctor, let the wind have it. The wife uses this tablet an' all.",
         ],
         "doctor wants a camera up there",
         "camera",
@@ -82,7 +79,7 @@ UNPATTERNED = [
         "Norwich",
     ),
     Unpatterned(
-        ["Don't persist this: I'm going to fire our CTO Anders next week."],
+        ["Let this vanish with the night: I'm going to fire our CTO Anders next week."],
         "going to fire our CTO Anders",
         "Anders",
         "",
@@ -169,7 +166,7 @@ async def test_a_later_request_hides_what_was_said_in_another_session(mind: Mind
         await one.say("chat", "second", "Forget what I said about the biopsy.")
     assert "Vincent" not in await find_later(mind, ASKED)
     assert "tyres" in await find_later(mind, "What does the van need?")
-    assert [text for _, text in await log(mind, await mind.session("first")) if text == BIOPSY], "the chat still has it"
+    assert not [text for _, text in await log(mind, await mind.session("first")) if text == BIOPSY]
 
 
 async def test_only_the_persons_own_line_hides_and_only_what_this_person_said(mind: Mind) -> None:
@@ -184,25 +181,12 @@ async def test_only_the_persons_own_line_hides_and_only_what_this_person_said(mi
     assert "Vincent" in await find_later(mind, ASKED)
 
 
-async def test_a_person_is_told_what_is_kept_out_and_undoes_it(
-    mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str]
-) -> None:
-    mind.clock.advance(SystemClock().now() - mind.clock.now() + timedelta(hours=1))
-    async with meet(None) as partner:
-        await conversation(mind, partner, BIOPSY).run()
-        await conversation(mind, partner, "Please don't keep that.", "/undo", "We need new tyres.").run()
-    printed = capsys.readouterr()
-    assert KEPT_OUT in printed.out and f"kept out of memory: {BIOPSY}" in printed.err
-    assert "In memory again" in printed.out
-    assert "Vincent" in await find_later(mind, ASKED)
-
-
 @pytest.mark.parametrize("name", ["biopsy at Saint Vincent", "id"])
 async def test_the_model_hides_messages_by_words_or_id_if_the_user_asks(mind: Mind, name: str) -> None:
     await say(mind, BIOPSY)
     found = await mind.fetchval("select memory_id from memory.memories where kind = 'exchange' order by memory_id")
     order = [call("forget", id=f"#{found.hex[-8:]}" if name == "id" else name)]
-    model = await say(mind, "That with the doctor, delete it, would you?", order, session="second")
+    model = await say(mind, "That with the doctor, delete the lot, would you?", order, session="second")
     assert "hidden" in model.told["done"] and BIOPSY in model.told["hidden_messages"], model.told
     assert "Vincent" not in await find_later(mind, ASKED)
     assert await mind.facts() == {}
@@ -238,7 +222,7 @@ async def test_a_model_hides_what_is_asked_in_words_that_no_pattern_has(
 
 
 async def test_the_first_message_of_all_is_hidden_with_its_reply(mind: Mind) -> None:
-    said = "Don't persist this: I'm going to fire our CTO Anders next week."
+    said = "Let this vanish with the night: I'm going to fire our CTO Anders next week."
     model = Handy([call("forget", id="fire our CTO Anders")], "Anders is our secret.")
     await take(able(mind, model), TurnInput(session_id=await mind.session("s"), text=said))
     assert "forget" in model.offered[0] and model.told["hidden_messages"] == [said]
@@ -247,7 +231,7 @@ async def test_the_first_message_of_all_is_hidden_with_its_reply(mind: Mind) -> 
 
 async def test_the_reply_to_a_request_is_hidden_although_the_request_says_something_else(mind: Mind) -> None:
     await say(mind, BIOPSY)
-    said = f"{ANNA} Strike that business from your books."
+    said = f"{ANNA} That business may vanish with the night."
     model = Handy([call("forget", id="biopsy at Saint Vincent")], "Nothing of Saint Vincent is in memory now.")
     await take(able(mind, model), TurnInput(session_id=await mind.session("s"), text=said))
     assert model.told["hidden_messages"] == [BIOPSY]

@@ -11,10 +11,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.heart.reconciliation.authority import find_authority, find_off_record, find_request, find_topic
+from newton.heart.reconciliation.authority import find_authority, find_off_record
 from newton.heart.reconciliation.item_checks import check_items
 from newton.heart.reconciliation.quoted_text import is_quoted, split_own_words
 from newton.heart.reconciliation.reconciling_types import OPERATIONS, CheckedItem, ProposedItem, ReconcilingInput
+from newton.heart.wills.will_reader import find_request, find_topic
 from tests.cases import load_cases
 from tests.lives.life import load_life
 from tests.unit.reconciling import FRIDAY, check, make_batch, propose, with_lines

@@ -11,10 +11,10 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 115_540,
-    "modules of newton": 630,
-    "classes that only carry data": 861,
-    "lines of tests": 83_340,
+    "lines of newton": 116_480,
+    "modules of newton": 636,
+    "classes that only carry data": 867,
+    "lines of tests": 83_540,
     "lines of docs": 7_650,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

@@ -22,7 +22,6 @@ from newton.errors import CensorError, NewtonError
 from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.identity.user_names import find_names
 from newton.heart.persons.person_questions import read_person_question
-from newton.heart.reconciliation.authority import find_request
 from newton.memory.memory_reader import DATED_KINDS
 from newton.text.questions import contains_question, is_only_question, summarizes_session_starting_with
 from newton.text.words import extract_content_words
@@ -37,7 +36,6 @@ QUOTABLE_KINDS = frozenset({"exchange", "episode", "fact", "passage", "item", "e
 
 NOTHING_FOUND = "Memory has nothing about this yet."
 STORED = "Stored."
-KEPT_OUT = "This stays in the conversation and out of memory."
 
 
 def quote_memories(bundle: Bundle) -> list[str]:
@@ -94,8 +92,7 @@ def render_reply(quotes: Sequence[str], bundle: Bundle, *, is_stored: bool) -> s
     if not is_stored or asks:
         return _render_quotes(quotes, bundle)
     is_told = not quotes and gathering.reading.kind != "standing"
-    stored = KEPT_OUT if find_request(bundle.input) else STORED
-    return stored if is_told else f"{stored} {_render_quotes(quotes, bundle)}"
+    return STORED if is_told else f"{STORED} {_render_quotes(quotes, bundle)}"
 
 
 def _render_quotes(quotes: Sequence[str], bundle: Bundle) -> str:

@@ -1,6 +1,6 @@
 """Receipt of the reply of a model, until it is complete, the model fails or a censor blocks it."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -32,8 +32,8 @@ class ReceivedReply:
     def text(self) -> str:
         return "".join(self.pieces)
 
-    async def read(self, prepared: PreparedTurn) -> AsyncGenerator[ReplyPiece]:
-        """Run the model, and yield the pieces of its reply, up to a failure or a censor that blocks it."""
+    async def read(self, prepared: PreparedTurn, find_notice: Callable[[], str]) -> AsyncGenerator[ReplyPiece]:
+        """Run the model, and yield the pieces of its reply, up to a failure or a blocking censor; then a notice."""
         if prepared.tool_loop is None:
             return
         try:
@@ -42,6 +42,9 @@ class ReceivedReply:
                     async for piece in stream:
                         self.pieces += [piece] if isinstance(piece, str) else []
                         yield piece
+            if self.text and (notice := find_notice()):
+                self.pieces.append(notice)
+                yield notice
             if problem := self.missing.get("reply"):
                 self.reason = create_failure(f"The reply of the model ended early: {problem}.")
                 self.degraded = self.reason.what

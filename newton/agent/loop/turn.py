@@ -20,6 +20,7 @@ from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, Repl
 from newton.agent.loop.turn_state import PreparedTurn, RunningTurn
 from newton.agent.loop.turn_status import ProgressCallback
 from newton.agent.loop.turn_types import NO_USER_MESSAGE, TurnInput, TurnResult
+from newton.agent.loop.turn_veil import find_fixed_reply, find_notice, veil_turn
 from newton.agent.reconciliation.line_changes import NO_RECEIPT, LearningReceipt
 from newton.agent.scope import AgentScope
 from newton.agent.session_data.user_rules import NOTHING_HEARD, HeardRules
@@ -91,8 +92,7 @@ class TurnRunner:
             turn = RunningTurn(
                 input=turn_input, recorder=PrivateRecorder(), recorded=RecordedInput(text), call_limits=limits
             )
-            runner = replace(self, gate=replace(self.gate, is_recording=False), tools=None)
-            async with aclosing(runner._run_to_reply(turn)) as pieces:
+            async with aclosing(_leave_no_traces(self)._run_to_reply(turn)) as pieces:
                 async for piece in pieces:
                     yield piece
             return
@@ -102,9 +102,11 @@ class TurnRunner:
             scope=self.scope, session_id=session_id, sizes=self.sizes, capacity=self.limits.working, lease=lease
         )
         begin = partial(self._begin, turn_input, text, recorder)
-        async with lease.hold(self.scope.db, begin) as turn, aclosing(self._run_to_reply(turn)) as pieces:
-            while (piece := await lease.run(anext(pieces, None))) is not None:
-                yield piece
+        async with lease.hold(self.scope.db, begin) as turn:
+            runner = _leave_no_traces(self) if turn.private else self
+            async with aclosing(runner._run_to_reply(turn)) as pieces:
+                while (piece := await lease.run(anext(pieces, None))) is not None:
+                    yield piece
 
     async def _begin(self, turn_input: TurnInput, text: str, recorder: TurnRecorder, tx: Tx) -> RunningTurn:
         """Store the input, and read the limits of the turn (censors, tokens used)."""
@@ -114,14 +116,16 @@ class TurnRunner:
             tx, text, None if turn_input.already_stored else line, turn_input.earlier
         )
         limits = await load_call_limits(tx, self.gate, self._preparer.create_chat(turn_input))
-        return RunningTurn(input=turn_input, recorder=recorder, recorded=recorded, call_limits=limits)
+        turn = RunningTurn(input=turn_input, recorder=recorder, recorded=recorded, call_limits=limits)
+        return veil_turn(turn, recorder, scope=self.scope) if recorded.is_veiled else turn
 
     async def _run_to_reply(self, turn: RunningTurn) -> AsyncGenerator[ReplyPiece | TurnResult]:
         """Run a turn whose input is stored. If it ends without a reply, store the reason in the session."""
         failures, texts = dict[str, str](), list[str]()
         try:
             with isolate_failure("turn", failures, passed=(NewtonError,)):
-                async with aclosing(self._run(turn)) as pieces:
+                fixed = find_fixed_reply(turn, has_model=self.model is not None)
+                async with aclosing(self._reply_fixed(turn, fixed) if fixed else self._run(turn)) as pieces:
                     async for piece in pieces:
                         texts += [piece] if isinstance(piece, str) else []
                         yield piece
@@ -154,10 +158,9 @@ class TurnRunner:
         check = await self._check_input(turn)
         heard = NOTHING_HEARD if check.blocks else await self._hear_rules(turn)
         prepared = await self._prepare(turn, check)
-        reason = check.input_refusal or prepared.failure
-        received = ReceivedReply(prepared.degraded, reason, turn.missing, can_omit_images=not turn.is_api_call)
+        received = _expect_reply(turn, check, prepared)
         try:
-            async with aclosing(received.read(prepared)) as pieces:
+            async with aclosing(received.read(prepared, partial(find_notice, turn, prepared))) as pieces:
                 async for piece in pieces:
                     yield piece
         finally:
@@ -173,7 +176,7 @@ class TurnRunner:
         author: AnsweredBy | None = "censor" if isinstance(reason, str) else "model"
         if not has_reply:
             degraded = degraded or EMPTY_REPLY_MESSAGE
-            failure = reason or self._to_failure(turn, degraded)
+            failure = reason or _to_failure(self, turn, degraded)
             prepared, text, author = await self._reply_without_model(turn, prepared, check, failure)
             yield text
             await self._store_replacement(turn, prepared, text, author)
@@ -191,9 +194,18 @@ class TurnRunner:
             finish=prepared.finish_reason(degraded),
             replies=prepared.replies,
             rules=heard,
+            wills=turn.wills,
             redacted={} if turn.private else count_redactions(turn.recorded.text),
             missing={**prepared.missing, **turn.missing},
         )
+
+    async def _reply_fixed(self, turn: RunningTurn, text: str) -> AsyncGenerator[ReplyPiece | TurnResult]:
+        """Reply what was done about a will over memory, without the model."""
+        yield text
+        unprepared = PreparedTurn(context=None)
+        await self._store_reply(turn, _to_reply_record(turn, unprepared, text, "will"))
+        await self._end_turn(turn, unprepared)
+        yield TurnResult(text=text, context=None, private=turn.private, answered_by="will", wills=turn.wills)
 
     async def _check_input(self, turn: RunningTurn) -> CensorCheck:
         """Compare the input with the censors. A check that fails blocks the input, unless there are no censors."""
@@ -309,13 +321,24 @@ class TurnRunner:
             on_event=self.on_event,
         )
 
-    def _to_failure(self, turn: RunningTurn, reason: str) -> ProviderError:
-        """Return the error for a turn in which no model was called, or the model's reply was empty."""
-        if self.model is None:
-            return ProviderError(reason, hint=_hint_at_model(turn, quotes_for_clients=self.quotes_for_clients))
-        if reason == EMPTY_REPLY_MESSAGE:
-            return ProviderError(reason, hint="Ask again.")
-        return TokenQuotaError(reason, hint=QUOTA_HINT)
+
+def _to_failure(runner: TurnRunner, turn: RunningTurn, reason: str) -> ProviderError:
+    """Return the error for a turn in which no model was called, or the model's reply was empty."""
+    if runner.model is None:
+        return ProviderError(reason, hint=_hint_at_model(turn, quotes_for_clients=runner.quotes_for_clients))
+    if reason == EMPTY_REPLY_MESSAGE:
+        return ProviderError(reason, hint="Ask again.")
+    return TokenQuotaError(reason, hint=QUOTA_HINT)
+
+
+def _leave_no_traces(runner: TurnRunner) -> TurnRunner:
+    """Return the runner of turns of which nothing is stored."""
+    return replace(runner, gate=replace(runner.gate, is_recording=False), tools=None)
+
+
+def _expect_reply(turn: RunningTurn, check: CensorCheck, prepared: PreparedTurn) -> ReceivedReply:
+    reason = check.input_refusal or prepared.failure
+    return ReceivedReply(prepared.degraded, reason, turn.missing, can_omit_images=not turn.is_api_call)
 
 
 async def _learn_from_input(

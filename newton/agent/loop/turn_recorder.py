@@ -1,23 +1,24 @@
 """Storage of a turn: its messages, the context of its reply, and the working memory of the session."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.loop.session_lock import SessionLease
 from newton.agent.loop.tool_loop import INTERRUPTED, to_tool_line
-from newton.agent.reconciliation.unkept_lines import hide_unkept
+from newton.agent.reconciliation.unkept_lines import hide_replies
 from newton.agent.scope import AgentScope
 from newton.agent.session_data.user_rules import NOTHING_HEARD, HeardRules, RuleLine, hear_rules
+from newton.agent.wills.carried_wills import WillReceipt, carry_out
 from newton.cognition import working_set
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle_store import AnsweredBy, TurnRecord
 from newton.cognition.session_context.service import SessionContext
 from newton.cognition.working_set import SessionScope
 from newton.db.pool import Tx
-from newton.dialogue import log, sessions
+from newton.dialogue import log, sessions, veils
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.log import AncestorRange
 from newton.dialogue.messages import Message, StoredMessage, derive_failure_ref
@@ -32,19 +33,23 @@ from newton.ids import new_id
 from newton.memory import store
 from newton.memory.hygiene import clean_model_text
 from newton.memory.memory import Trust, WriteContext
+from newton.memory.tombstones import is_redacted
 from newton.providers.chat import ToolCall
 
 
 class RecordedInput(NamedTuple):
     """A user message with its position in the session and its memory; both are None if the turn did not store it.
 
-    In a branch, `ancestors` are the ranges of messages inherited from other sessions.
+    In a branch, `ancestors` are the ranges of messages inherited from other sessions. With `is_veiled`, nothing of the
+    message and of the turn may be kept; `receipt` is what became of a will that it states.
     """
 
     text: str
     position: int | None = None
     memory_id: UUID | None = None
     ancestors: Sequence[AncestorRange] = ()
+    is_veiled: bool = False
+    receipt: WillReceipt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +113,20 @@ class TurnRecorder:
         unanswered = [call for call in start.open_calls if call.id not in answered_ids]
         interrupted = [to_tool_line(call, INTERRUPTED, said_at=ctx.now) for call in unanswered]
         if interrupted or earlier:
-            stored, _ = await self._append_lines(tx, ctx, [*interrupted, *earlier])
+            stored, _, _ = await self._append_lines(
+                tx, ctx, [*interrupted, *(replace(one, is_retold=True) for one in earlier)]
+            )
             payload = {"session_id": str(self.session_id), "messages": len(stored)}
             self.scope.publish("session.appended", payload)
-        stored, memory_id = await self._append_lines(tx, ctx, [line]) if line else ((), None)
-        return RecordedInput(text, _last_position(stored), memory_id, start.ancestors)
+        if line is None:
+            held = await veils.read_session_will(tx, session_id=self.session_id, agent_id=ctx.agent_id)
+            return RecordedInput(text, ancestors=start.ancestors, is_veiled=held.covers_reply)
+        stored, memory_id, receipts = await self._append_lines(tx, ctx, [line])
+        is_veiled, receipt = (
+            any(is_redacted(one.message.content) for one in stored),
+            next(iter(receipts.values()), None),
+        )
+        return RecordedInput(text, _last_position(stored), memory_id, start.ancestors, is_veiled, receipt)
 
     async def hear_rules(self, recorded: RecordedInput, *, has_reader: bool) -> HeardRules:
         """Put the rules that the user's message states in force, end those that it lifts, and return these changes.
@@ -149,7 +163,7 @@ class TurnRecorder:
             restates=reply.restates,
         )
         async with self._write() as (tx, ctx):
-            stored, _ = await self._append_lines(tx, ctx, [line])
+            stored, _, _ = await self._append_lines(tx, ctx, [line])
             position = _last_position(stored)
             if reply.input_position is not None and position is not None and reply.context:
                 turn = TurnRecord(
@@ -176,7 +190,7 @@ class TurnRecorder:
         ref = derive_failure_ref(input_ref or str(recorded.position), recorded.text, reason)
         notice = Message(role="assistant", content=reason, said_at=self.scope.now(), ref=ref, is_notice=True)
         async with self._write() as (tx, ctx):
-            stored, _ = await self._append_lines(tx, ctx, [notice])
+            stored, _, _ = await self._append_lines(tx, ctx, [notice])
             if stored:
                 payload = {"session_id": str(self.session_id), "position": _last_position(stored)}
                 self.scope.publish("turn.failed", payload)
@@ -196,8 +210,11 @@ class TurnRecorder:
 
     async def _append_lines(
         self, tx: Tx, ctx: LifecycleContext, lines: Sequence[Message]
-    ) -> tuple[Sequence[StoredMessage], UUID | None]:
-        """Store the messages that are not stored yet; return them, and the id of the last one's memory."""
+    ) -> tuple[Sequence[StoredMessage], UUID | None, Mapping[int, WillReceipt]]:
+        """Store the messages that are not stored yet.
+
+        Return them, the id of the last one's memory, and what became of wills by position.
+        """
         session_id = self.session_id
         capped = sessions.cap_trust(lines, ctx.trust)
         stored = await sessions.append(
@@ -205,8 +222,9 @@ class TurnRecorder:
         )
         positions = [message.position for message in stored]
         memory_ids = await working_set.add_messages(tx, positions, scope=self._session_scope(ctx))
-        await hide_unkept(tx, stored, ctx=ctx)
-        return stored, memory_ids[-1] if memory_ids else None
+        await hide_replies(tx, stored, ctx=ctx)
+        receipts = await carry_out(tx, stored, ctx=ctx)
+        return stored, memory_ids[-1] if memory_ids else None, receipts
 
     def _session_scope(self, ctx: WriteContext) -> SessionScope:
         return SessionScope(agent_id=ctx.agent_id, session_id=self.session_id, now=ctx.now, capacity=self.capacity)
@@ -239,6 +257,21 @@ class PrivateRecorder:
     async def record_failure(self, recorded: RecordedInput, reason: str, *, input_ref: str | None = None) -> None: ...
 
     async def end_turn(self, context: SessionContext | None) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class VeiledRecorder(PrivateRecorder):
+    """The recorder of a turn that is off the record: it stores that there was a reply, and ends the turn."""
+
+    recorder: TurnRecorder | None = None
+
+    async def store_reply(self, reply: ReplyRecord) -> bool:
+        assert self.recorder, "a veiled turn has a session"
+        return await self.recorder.store_reply(replace(reply, context=None, input_position=None))
+
+    async def end_turn(self, context: SessionContext | None) -> None:
+        assert self.recorder, "a veiled turn has a session"
+        await self.recorder.end_turn(None)
 
 
 def _last_position(messages: Sequence[StoredMessage]) -> int | None:

@@ -56,6 +56,11 @@ class RunningTurn:
         return None if self.input.private else self.input.approve
 
     @property
+    def wills(self) -> tuple[str, ...]:
+        """Return what to tell the person about a will that the input states."""
+        return (str(self.recorded.receipt),) if self.recorded.receipt else ()
+
+    @property
     def question(self) -> str | None:
         """Return the text for which memory is searched; None if memory is not used."""
         return self.recorded.text or None if self.private is None else self.private.question

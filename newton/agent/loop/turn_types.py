@@ -92,7 +92,7 @@ class TurnInput:
     more than text, such as an image. `deadline` is the moment until which the turn waits for its session and for
     memory; None gives memory the default time. `speaker` is the name of who said it, if the caller names several. If
     `already_stored`, an empty `text` means that there is no input: the model continues the conversation, without
-    memory.
+    memory. `sent` returns the whole conversation as the caller sent it, for a turn that is off the record.
     """
 
     session_id: UUID | None
@@ -109,6 +109,7 @@ class TurnInput:
     approve: ApprovalCallback | None = None
     input_parts: MessageParts | None = None
     deadline: RequestDeadline | None = None
+    sent: Callable[[], Sequence[ViewMessage]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +120,9 @@ class TurnResult:
     of the input. `calls` are tool calls that the caller must run. `replies` are the model's replies, one for each round
     of tool calls. `context` is None if memory was not used. If `private` is set, nothing was stored, not even the
     context. `redacted` counts the secrets removed from the input, by kind. `rules` is what the input changed in the
-    user's rules, `receipt` what in the facts. `answered_by` is None if the text only says what failed. `missing` maps
-    parts of the turn that failed, and sources that its context lacks, to reasons.
+    user's rules, `receipt` what in the facts, and `wills` what was done about a will over memory. `answered_by` is None
+    if the text only says what failed. `missing` maps parts of the turn that failed, and sources that its context lacks,
+    to reasons.
     """
 
     text: str
@@ -134,6 +136,7 @@ class TurnResult:
     finish: FinishReason = "stop"
     replies: Sequence[ChatReply] = ()
     rules: HeardRules = NOTHING_HEARD
+    wills: Sequence[str] = ()
     receipt: LearningReceipt = NO_RECEIPT
     redacted: Redactions = field(default_factory=dict[str, int])
     missing: Mapping[str, str] = field(default_factory=dict[str, str])

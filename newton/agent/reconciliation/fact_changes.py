@@ -16,11 +16,11 @@ from newton.heart.facts.attributes import normalize_subject
 from newton.heart.facts.fact_merges import merge_duplicates
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext, review
-from newton.heart.reconciliation.authority import asks_to_forget
 from newton.heart.reconciliation.known_checks import is_fragment
 from newton.heart.reconciliation.line_statements import LineStatement, find_containing, find_resolved
 from newton.heart.reconciliation.reconciling_types import CheckedItem, Operation
 from newton.heart.speakers import may_supersede
+from newton.heart.wills.will_reader import asks_to_forget
 from newton.memory import store
 from newton.memory.memory import Trust, digest
 

@@ -27,14 +27,7 @@ from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
 from newton.heart.identity.identity_store import IdentityEdit
 from newton.heart.identity.standing_wishes import StandingInstruction
-from newton.heart.reconciliation.authority import (
-    asks_to_forget,
-    find_authority,
-    find_request,
-    is_about,
-    lifts_wish,
-    refers_to,
-)
+from newton.heart.reconciliation.authority import find_authority, lifts_wish, refers_to
 from newton.heart.reconciliation.citations import asks_to_end, asks_to_lift, says_statement, supports_change
 from newton.heart.reconciliation.item_checks import check_items
 from newton.heart.reconciliation.line_statements import relate
@@ -49,6 +42,7 @@ from newton.heart.reconciliation.reconciling_types import (
 )
 from newton.heart.speakers import concerns_safety
 from newton.heart.statements.statement_selection import select_statements
+from newton.heart.wills.will_reader import asks_to_forget, find_request, is_about
 from newton.ids import new_id
 from newton.memory.lookup import find_by_suffix
 from newton.memory.memory import PERSON_TIERS

@@ -1,11 +1,11 @@
-"""Messages that a person asks not to keep: they are hidden from recall, contexts and learning, reversibly.
+"""Messages that a model takes for what a person asks not to keep: they are hidden from recall, contexts and learning.
 
-The conversation itself still has them. `newton forget` deletes a message for good.
+The conversation itself still has them, and a person can undo it. What a person asks for in words that code reads is
+forgotten for good (`newton.agent.wills`).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.reconciliation.line_changes import LineChange, insert_changes
@@ -14,30 +14,15 @@ from newton.db.queries import load
 from newton.dialogue.messages import StoredMessage
 from newton.heart.facts import fact_store
 from newton.heart.lifecycle.engine import LifecycleContext
-from newton.heart.reconciliation.authority import find_off_record, find_topic, is_about
 from newton.heart.reconciliation.text_evidence import list_stems
+from newton.heart.wills.will_reader import is_about
 from newton.memory.forgetting import find_derived, find_orphaned
-from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, Trust
 
 SQL = load("newton.agent.reconciliation", "unkept_lines.sql")
 
-CONTEXT_MESSAGES = 8  # before new ones, to which a request in them may refer
-MAX_MESSAGES = 500  # of one request, in which requests are looked for
 MAX_CANDIDATES = 200  # latest messages that share a word with a topic
 MAX_HIDDEN = 20  # messages of a person that one request hides
 MIN_PREFIX = 4  # characters of a stem by which messages are found
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    number: int
-    text: str
-    speaker: str
-    source: str
-    is_hidden: bool
-    memory_id: UUID | None
-    is_reported: bool
-    has_hidden: bool  # other messages, and its reply may name what they say
 
 
 class MessageTopic(NamedTuple):
@@ -48,48 +33,13 @@ class MessageTopic(NamedTuple):
     request_id: UUID
 
 
-async def hide_unkept(tx: Tx, stored: Sequence[StoredMessage], *, ctx: LifecycleContext) -> None:
-    """Hide those of newly stored messages that persons ask not to keep, earlier ones that they name, and replies.
-
-    Requests of tools, the web and models hide nothing.
-    """
-    if not stored or len(stored) > MAX_MESSAGES:
+async def hide_replies(tx: Tx, stored: Sequence[StoredMessage], *, ctx: LifecycleContext) -> None:
+    """Hide newly stored replies to a message because of which a model has hidden messages."""
+    if not any(one.message.role == "assistant" for one in stored):
         return
-    first, session_id = stored[0].position, stored[0].session_id
-    rows = await SQL["list_spoken"].fetch_all(
-        tx, agent_id=ctx.agent_id, session_id=session_id, first=first - CONTEXT_MESSAGES, last=stored[-1].position
-    )
-    lines = [_to_line(dict(row)) for row in rows]
-    unkept, latest = find_off_record(_leave_read(lines, first)), dict[str, _Line]()
-    request_id: UUID | None = None
-    for line in lines:
-        if line.source == "person":
-            previous = latest.get(line.speaker)
-            latest[line.speaker] = line
-            request_id = line.memory_id or request_id
-            topic = find_topic(line.text, previous.text if previous else "")
-            if topic and line.memory_id and not line.is_reported and line.number >= first:
-                wanted = MessageTopic(topic, line.text, line.memory_id)
-                found = await find_messages(tx, wanted, agent_id=ctx.agent_id)
-                await hide_messages(tx, found, request_id=line.memory_id, ctx=ctx)
-    unkept |= {line.number for line in lines if line.source == "assistant" and _find_asker(lines, line).has_hidden}
-    unkept_ids = [line.memory_id for line in lines if line.number in unkept and line.memory_id and not line.is_hidden]
-    await hide_messages(tx, unkept_ids, request_id=request_id, ctx=ctx)
-
-
-def _find_asker(lines: Sequence[_Line], reply: _Line) -> _Line:
-    """Return the last line of a person before a reply; the reply itself if there is none."""
-    return next((one for one in reversed(lines) if one.number < reply.number and one.source == "person"), reply)
-
-
-def _leave_read(lines: Sequence[_Line], first: int) -> list[_Line]:
-    """Return the lines with empty texts before `first`: requests in them were carried out, and possibly undone, before.
-
-    The last hidden line of a person keeps its text, because it may announce a line that follows.
-    """
-    waiting = next((one for one in reversed(lines) if one.number < first and one.source == "person"), None)
-    is_complete = waiting is not None and waiting.is_hidden and (waiting is not lines[0] or waiting.number == 0)
-    return [one if one.number >= first or (is_complete and one is waiting) else replace(one, text="") for one in lines]
+    key = {"agent_id": ctx.agent_id, "session_id": stored[0].session_id, "first": stored[0].position}
+    for row in await SQL["list_replies_to_hidden"].fetch_all(tx, **key):
+        await hide_messages(tx, [row["memory_id"]], request_id=row["request_id"], ctx=ctx)
 
 
 async def find_messages(tx: Tx, topic: MessageTopic, *, agent_id: UUID) -> list[UUID]:
@@ -149,20 +99,3 @@ async def hide_read(tx: Tx, line_id: UUID, fact_ids: Sequence[UUID], *, ctx: Lif
     rows = await SQL["list_unhidden"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=found)
     shown = {row["memory_id"] for row in rows}
     return await hide_messages(tx, [one for one in found if one not in shown], request_id=line_id, ctx=ctx)
-
-
-def _to_line(row: Mapping[str, Any]) -> _Line:
-    trust: Trust | None = row["trust"]
-    is_person = row["role"] == "user" and trust is not None and trust not in UNTRUSTED_TIERS
-    is_reported = trust not in PERSON_TIERS
-    return _Line(
-        number=row["position"],
-        text=row["content"],
-        # a program that reports what a person said hides only what it reported
-        speaker=f"{row['name']}, reported" if is_reported else row["name"] or "",
-        source="person" if is_person else "assistant" if row["role"] == "assistant" else "foreign",
-        is_hidden=row["is_hidden"],
-        memory_id=row["memory_id"],
-        is_reported=is_reported,
-        has_hidden=row["has_hidden"],
-    )

@@ -1,20 +1,28 @@
--- name: list_spoken(agent_id, session_id, first, last)
--- Messages of persons and models in a part of a session. Long content is truncated.
-select
-    m.position, m.role, m.name, left(m.content, 20000) as content, x.memory_id, x.trust,
-    coalesce(x.quarantined and x.trust not in ('tool', 'web'), false) as is_hidden,
-    exists (
+-- name: list_replies_to_hidden(agent_id, session_id, first)
+-- The replies of models from a position on whose message of a person has hidden messages: they may repeat those.
+select r.memory_id, asked.memory_id as request_id
+from memory.memories as r
+join dialogue.messages as d on d.agent_id = $1 and d.session_id = r.thread_id and d.position = r.position
+cross join lateral (
+    select x.memory_id
+    from dialogue.messages as m
+    join memory.memories as x
+        on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
+    where m.agent_id = $1 and m.session_id = $2 and m.role = 'user' and m.position < r.position
+    order by m.position desc
+    limit 1
+) as asked
+where
+    r.agent_id = $1
+    and r.thread_id = $2
+    and r.kind = 'exchange'
+    and r.position >= $3
+    and d.role = 'assistant'
+    and exists (
         select
         from heart.line_changes as c
-        where c.agent_id = $1 and c.line_id = x.memory_id and c.effect = 'hidden' and c.undone_at is null
-    ) as has_hidden
-from dialogue.messages as m
-left join memory.memories as x
-    on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
-where
-    m.agent_id = $1 and m.session_id = $2 and m.position between $3 and $4
-    and m.role in ('user', 'assistant') and not m.is_notice
-order by m.position;
+        where c.agent_id = $1 and c.line_id = asked.memory_id and c.effect = 'hidden' and c.undone_at is null
+    );
 
 -- name: list_candidates(agent_id, patterns, request_id, max_rows)
 -- The latest messages of the person who sent a request, and replies of models, with one of these words.

@@ -248,12 +248,29 @@ async def _erase_part(tx: Tx, plan: ErasurePlan, *, reason: str, ctx: LifecycleC
         await decisions.erase(tx, decision_id, reason=reason, ctx=ctx)
     if plan.memories:
         await forget(tx, [memory[0] for memory in plan.memories], derived=True, reason=reason, ctx=ctx)
-    ids, kinds = [related[0] for related in plan.related], [related[1] for related in plan.related]
-    record = {"now": ctx.now, "reason": reason, "origin": ctx.origin}
-    await SQL["record_forgotten"].execute(tx, agent_id=ctx.agent_id, ids=ids, kinds=kinds, **record)
-    await SQL["redact_references"].execute(tx, agent_id=ctx.agent_id, ids=ids, pattern=plan.pattern)
+    await _redact(tx, plan.related, plan.pattern, reason=reason, ctx=ctx)
     for tenet_id in plan.tenets:
         await _erase_tenet(tx, tenet_id, IdentityEdit(ctx=ctx, reason=reason))
+
+
+async def _redact(
+    tx: Tx, records: Sequence[tuple[UUID, str]], pattern: str, *, reason: str, ctx: LifecycleContext
+) -> None:
+    """Redact records that a pattern matches, such as contexts, tasks and texts of prompts."""
+    ids, kinds = [record[0] for record in records], [record[1] for record in records]
+    record = {"now": ctx.now, "reason": reason, "origin": ctx.origin}
+    await SQL["record_forgotten"].execute(tx, agent_id=ctx.agent_id, ids=ids, kinds=kinds, **record)
+    await SQL["redact_references"].execute(tx, agent_id=ctx.agent_id, ids=ids, pattern=pattern)
+
+
+async def redact_texts(tx: Tx, texts: Collection[str], *, reason: str, ctx: LifecycleContext) -> None:
+    """Redact all records outside of memories that repeat one of these texts."""
+    if not texts:
+        return
+    parts = (r"\s+".join(map(re.escape, text.split())) for text in texts)
+    pattern = f"(?i)(?:{'|'.join(parts)})"
+    records = await SQL["find_other_records"].fetch_all(tx, agent_id=ctx.agent_id, pattern=pattern)
+    await _redact(tx, [tuple(row) for row in records], pattern, reason=reason, ctx=ctx)
 
 
 def _clean_name(name: str) -> str:

@@ -12,8 +12,8 @@ from uuid import UUID
 from newton.agent.compaction.service import CompactionService, use_strategy
 from newton.agent.event_hooks import EventHooks
 from newton.agent.events import publish
-from newton.agent.reconciliation.unkept_lines import hide_unkept
 from newton.agent.scope import AgentScope
+from newton.agent.wills.carried_wills import carry_out
 from newton.brain.pack_hooks import NO_HOOKS, HookRunner
 from newton.cognition import working_set
 from newton.cognition.working_set import SessionScope
@@ -168,8 +168,10 @@ class SessionService:
                     agent_id=ctx.agent_id, session_id=session_id, now=ctx.now, capacity=self.working_set_tokens
                 )
                 await working_set.add_messages(tx, [one.position for one in stored], scope=session)
-                await hide_unkept(tx, stored, ctx=ctx)
+                receipts = await carry_out(tx, stored, ctx=ctx)
                 self._publish("appended", session_id, messages=len(stored))
+                notices = {position: receipt.without_text for position, receipt in receipts.items()}
+                stored = [replace(one, notice=notices.get(one.position, "")) for one in stored]
             return stored
 
     async def read_log(self, ref: str, *, first: int = 0, last: int = log.MAX_POSITION) -> Sequence[StoredMessage]:

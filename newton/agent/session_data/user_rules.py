@@ -20,7 +20,6 @@ from newton.heart.identity.tenets import is_valid_line
 from newton.heart.identity.user_rules import RuleChange, RuleSource
 from newton.heart.identity.wish_models import load_rule_model
 from newton.heart.lifecycle.engine import LifecycleContext
-from newton.heart.reconciliation.authority import is_only_request
 from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, Trust
 from newton.providers.embedding import Vector
 
@@ -77,7 +76,7 @@ async def hear_rules(
     Return these changes. `write` opens the transaction. A line with text of a tool or the web changes nothing, and none
     that only asks not to keep something. With `has_reader`, a model reads the line too.
     """
-    trusted_lines = [line for line in lines if line.trust not in UNTRUSTED_TIERS and not is_only_request(line.text)]
+    trusted_lines = [line for line in lines if line.trust not in UNTRUSTED_TIERS]
     heard = NOTHING_HEARD
     for line in trusted_lines:
         plan = await _plan(scope, line, has_reader=has_reader)

@@ -42,7 +42,7 @@ from newton.memory.store import record_access
 
 SQL = load("newton.cognition.bundles", "bundle_store.sql")
 
-AnsweredBy = Literal["model", "memory", "censor"]
+AnsweredBy = Literal["model", "memory", "censor", "will"]
 LATEST, PREVIOUS = "latest", "previous"
 RULE_MODULES: Sequence[ModuleType] = (
     score,

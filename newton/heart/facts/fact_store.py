@@ -20,7 +20,7 @@ from newton.heart.identity.standing_wishes import find_standing_type
 from newton.heart.lifecycle.engine import AttributeKey, LifecycleContext, lock_attributes, read_successors, review
 from newton.heart.statements.clauses import find_appositions, list_untouched
 from newton.heart.statements.tokenizer import fold_words
-from newton.memory import store
+from newton.memory import store, tombstones
 from newton.memory.lookup import RelatedMemory
 from newton.memory.memory import UNTRUSTED_TIERS, NewMemory, WriteContext, digest
 from newton.memory.representations import make_long_forms, make_short_forms, one_line, start_prefix
@@ -31,8 +31,7 @@ SQL = load("newton.heart.facts", "fact_store.sql")
 
 FactOutcome = Literal["new", "confirmed", "unchanged"]
 
-# A fact is shown in full where there is room, so its summary is longer than that of other kinds.
-MAX_SUMMARY_TOKENS = 400
+MAX_SUMMARY_TOKENS = 400  # more than of other kinds, because a fact is shown in full where there is room
 
 # Serializes writers of `supersedes` links, which could otherwise form a cycle.
 SUPERSEDE_LOCK: AttributeKey = ("", "")
@@ -97,11 +96,13 @@ class FactRef(NamedTuple):
 async def add_facts(tx: Tx, facts: Sequence[NewFact], *, ctx: LifecycleContext) -> list[FactOutcome]:
     """Store new facts, and confirm those that are stored already; return the outcome for each fact, in order.
 
-    A fact whose `ref` is stored already is skipped. Raises ConflictError if that `ref` belongs to another fact.
+    A fact whose `ref` is stored already is skipped, and one that a person asked to forget, unless a person states it.
+    Raises ConflictError if that `ref` belongs to another fact.
     """
+    buried = await tombstones.find_unwanted(tx, [fact.content for fact in facts], ctx=ctx)
     refs = [(fact.ref, fact.content_hash) for fact in facts]
     known = await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="fact")
-    unknown = [fact for fact in facts if fact.ref not in known]
+    unknown = [fact for fact in facts if fact.ref not in known and fact.content not in buried]
     keys = await resolve_subjects(tx, {fact.subject for fact in unknown if fact.subject}, agent_id=ctx.agent_id)
     fresh = {fact.ref: replace(fact, subject_key=keys.get(fact.subject or "")) for fact in unknown}
     single = await _single_valued_keys(tx, list(fresh.values()), ctx=ctx)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Literal, Protocol
+from typing import Protocol
 
 import yaml
 
@@ -13,21 +13,10 @@ from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.reconciling_types import DropReason, KnownItem, NewLine, ProposedItem, ReconcilingInput
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
 from newton.heart.statements.statement_selection import select_statements
+from newton.heart.wills.will_reader import asks_to_forget, find_request, find_topic, refers_to_earlier, says_little
 from newton.memory.memory import PERSON_TIERS, Trust
 from newton.text.languages import detect_language
 from newton.text.patterns import has_ended, is_negated
-
-MAX_ANNOUNCEMENT = 5  # words beside the request in a line that only announces what follows, or refers to what precedes
-MAX_CHARS = 2_000  # at the beginning of a line, and at its end, that are searched for a request
-MIN_TOPIC_SHARE = 0.8  # of the words of a topic that a line about it has
-MIN_LINE_SHARE = 0.65  # of the words of a line that a request repeats
-_WORD = re.compile(r"[\u3040-\u9fff]{2}|[^\W\d_\u3040-\u9fff]+")
-_ANAPHORA = re.compile(
-    r"\b(?:that|it|of that|what i (?:just )?(?:said|told|mentioned|wrote)|i (?:\w+ )?(?:said|told|mentioned)|eso|das"
-    r"|davon|was ich|cela|ça|quello|isso|dat|это|那)\b",
-    re.IGNORECASE,
-)
-_TABLES = ("line", "next", "about", "matter")
 
 
 class SpokenLine(Protocol):
@@ -57,7 +46,7 @@ def find_off_record(lines: Sequence[SpokenLine]) -> set[int]:
         if request is None:
             continue
         numbers.add(line.number)
-        if _says_little(line.text) and find_topic(line.text) is None:
+        if says_little(line.text) and find_topic(line.text) is None:
             earlier, later = lines[:position][::-1], lines[position + 1 :]
             others = later if request == "next" else [*earlier, *later]
             own = (one for one in others if one.source == "person" and one.speaker == line.speaker)
@@ -69,89 +58,13 @@ def find_off_record(lines: Sequence[SpokenLine]) -> set[int]:
     return numbers
 
 
-def find_request(text: str) -> Literal["line", "next"] | None:
-    """Return `line` if a text asks not to keep it, `next` if it asks not to keep what follows, else None.
-
-    >>> [find_request(text) for text in ("Between us: I have asthma.", "Don't store that.", "I don't store milk.")]
-    ['next', 'line', None]
-    """
-    plain = _flatten(text)
-    line, following, about, _ = _load_patterns()
-    if found := _search(line, plain):
-        refers_back = _ANAPHORA.search(plain, found.start()) is not None
-        return "line" if refers_back and not plain.endswith(":") else "next"
-    if _search(following, plain):
-        return "next"
-    return "line" if _search(about, plain) else None
-
-
-def find_topic(text: str, previous: str = "") -> str | None:
-    """Return the topic of earlier lines that a text asks not to keep; None if it names none.
-
-    The topic of a request that only refers to the question in `previous` is that of the question.
-
-    >>> find_topic("Forget what I said about the biopsy."), find_topic("Forget the bus.")
-    ('the biopsy', None)
-    """
-    plain = _flatten(text)
-    _, _, about, matter = _load_patterns()
-    if found := _search(about, plain):
-        return found[1]
-    if find_request(text) is None:
-        return None
-    found = _search(matter, plain)
-    if found is None and previous.rstrip().endswith("?") and _says_little(text):
-        found = _search(matter, _flatten(previous))
-    return found and found[1]
-
-
-def is_about(text: str, topic: str, request: str = "") -> bool:
-    """Return whether a text has most words of a topic, or most of its words are in a request."""
-    stems, wanted = list_stems(text), list_stems(topic)
-    if wanted and len(share_stems(wanted, stems)) / len(wanted) >= MIN_TOPIC_SHARE:
-        return True
-    return len(stems) > 1 and len(share_stems(stems, list_stems(request))) / len(stems) >= MIN_LINE_SHARE
-
-
 def refers_to(text: str, name: str) -> bool:
     """Return whether a text has a word of a name, or refers back to what was said.
 
     >>> [refers_to(text, "Dr Lindqvist") for text in ("Lindqvist? Out.", "Leave that out.", "Good morning!")]
     [True, True, False]
     """
-    return bool(share_stems(list_stems(name), list_stems(text)) or _ANAPHORA.search(text))
-
-
-def is_only_request(text: str) -> bool:
-    """Return whether a line asks not to keep something, and says little else."""
-    return find_request(text) is not None and _says_little(text)
-
-
-def _says_little(text: str) -> bool:
-    plain = _flatten(text)
-    for patterns in _load_patterns():
-        for pattern in patterns:
-            plain = pattern.sub(" ", plain)
-    return plain.rstrip().endswith((":", "：")) or len(_WORD.findall(plain)) <= MAX_ANNOUNCEMENT
-
-
-def _flatten(text: str) -> str:
-    """Return the beginning and the end of a text as one line, because requests are found there."""
-    ends = text if len(text) <= 2 * MAX_CHARS else f"{text[:MAX_CHARS]} {text[-MAX_CHARS:]}"
-    return " ".join(ends.split()).replace("’", "'")
-
-
-def _search(patterns: Sequence[re.Pattern[str]], text: str) -> re.Match[str] | None:
-    return next(filter(None, (pattern.search(text) for pattern in patterns)), None)
-
-
-@cache
-def _load_patterns() -> tuple[tuple[re.Pattern[str], ...], ...]:
-    text = files("newton.heart.reconciliation").joinpath("off_record.yaml").read_text(encoding="utf-8")
-    tables = yaml.safe_load(text).values()
-    return tuple(
-        tuple(re.compile(one, re.IGNORECASE) for table in tables for one in table.get(name, ())) for name in _TABLES
-    )
+    return bool(share_stems(list_stems(name), list_stems(text)) or refers_to_earlier(text))
 
 
 _SECOND_PERSON = re.compile(r"\b(?:you|u|your|du|dich|dir|dein\w*|ihr|tu|te|puedes|toi|vous|tes)\b", re.IGNORECASE)
@@ -164,15 +77,6 @@ def lifts_wish(line: NewLine, item: KnownItem) -> bool:
     """
     own = split_own_words(line.text).own
     return item.kind == "wish" and bool(_SECOND_PERSON.search(own)) and _says_end(own, detect_language(own))
-
-
-def asks_to_forget(text: str) -> bool:
-    """Return whether a text asks not to keep something.
-
-    >>> [asks_to_forget(text) for text in ("Kim owes me 30, forget it after.", "Don't forget that Kim owes me 30.")]
-    [True, False]
-    """
-    return bool(_compile_cues("forget").search(text.replace("’", "'")))
 
 
 def says_change(line: NewLine, known: Sequence[KnownItem], text: str) -> bool:

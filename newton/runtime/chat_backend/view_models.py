@@ -107,11 +107,11 @@ class TurnView(ViewModel):
     refused the images of the input. `remembered` is false if nothing of the turn is stored. `redacted` counts the
     secrets removed from the input by kind. `rules` are the user's rules that the input laid down or lifted, `proposals`
     the lines that wait for approval, `learnt` the facts that it states, `no_longer` those that ended by it, and
-    `kept_out` the messages that it asks not to keep. `pending_approvals` has a line for each thing that waits for the
-    user's approval and was not told within two weeks. `missing` maps failed parts, and sources that the context lacks,
-    to reasons. `context_source` and `context_reason` say how the context was built; `context_summary` is null if none
-    could be built. `input_tokens` and `output_tokens` are those of all calls of the model in this turn. `context` is
-    filled on request.
+    `kept_out` the messages that a model hid for it; `wills` says what was done about what it asks not to keep or to
+    forget. `pending_approvals` has a line for each thing that waits for the user's approval and was not told within
+    two weeks. `missing` maps failed parts, and sources that the context lacks, to reasons. `context_source` and
+    `context_reason` say how the context was built; `context_summary` is null if none could be built. `input_tokens`
+    and `output_tokens` are those of all calls of the model in this turn. `context` is filled on request.
     """
 
     text: str
@@ -128,6 +128,7 @@ class TurnView(ViewModel):
     learnt: list[str]
     no_longer: list[str]
     kept_out: list[str] = Field([])
+    wills: list[str] = Field([])
     pending_approvals: list[str]
     input_tokens: int
     output_tokens: int
@@ -151,6 +152,7 @@ def to_turn_view(result: TurnResult, *, include_context: bool = False) -> TurnVi
         learnt=list(result.receipt.learnt),
         no_longer=list(result.receipt.no_longer),
         kept_out=list(result.receipt.kept_out),
+        wills=list(result.wills),
         remembered=result.is_stored,
         input_tokens=result.tokens[0],
         output_tokens=result.tokens[1],

@@ -20,6 +20,7 @@ from newton.ids import new_id
 from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS
 from newton.memory.memory import UNTRUSTED_TIERS, Trust, lowest_known_trust, lowest_trust
 from newton.memory.redaction.tally import count_redactions
+from newton.memory.tombstones import is_redacted
 from newton.operations.caller import OperationCaller
 from newton.operations.foreign_text import limit_trust
 
@@ -94,13 +95,15 @@ async def note_exchange(caller: OperationCaller, args: NoteExchangeInput) -> Too
     service = caller.newton.sessions(caller.origin)
     stored = await service.append(session, messages)
     heard = await hear_messages(caller.newton.scope.at(caller.origin), stored)
-    events = [_to_event(one, at=now) for one in args.tools]
+    is_kept = not any(is_redacted(one.message.content) for one in stored)
+    events = [_to_event(one, at=now) for one in args.tools] if is_kept else []
     recorded = await service.record_events(session, events) if events else 0
     await caller.newton.process_written(caller.origin, reads_now=heard.is_unsure)
     pending = await _list_pending_approvals(caller, stored[0]) if stored else []
     redacted = count_redactions(*(one.message.content for one in stored))
     counts = {"messages": len(stored), "tool_results": recorded, "redacted": redacted}
     rules = {
+        "wills": [one.notice for one in stored if one.notice],
         "rules": [change.added.text for change in heard.changes if change.added],
         "lifted_rules": [tenet.text for change in heard.changes for tenet in change.removed],
         "proposed_rules": [proposal.tenet.text for proposal in heard.proposed],

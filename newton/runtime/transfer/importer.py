@@ -2,15 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
-from newton.agent.reconciliation.unkept_lines import hide_unkept
 from newton.agent.scope import AgentScope
+from newton.agent.wills.carried_wills import carry_out
 from newton.brain import decisions, ledger
 from newton.brain.calibration import snapshots
 from newton.brain.decision_codec import NewDecision
@@ -35,6 +35,7 @@ from newton.heart.events.event_store import NewEvent
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext
+from newton.memory import tombstones
 from newton.memory.memory import Trust
 from newton.memory.redaction.tally import add_redactions, count_redactions
 from newton.memory.vectors import DrainControl, EmbeddingOutbox
@@ -60,14 +61,17 @@ async def _write_messages(tx: Tx, items: Sequence[MessageItem], ctx: LifecycleCo
     new, session = 0, attrgetter("session")
     for ref, group in groupby(sorted(items, key=session), key=session):
         session_id = await _get_session(tx, ref, ctx)
-        messages = [item.message for item in group]
+        messages = [replace(item.message, is_retold=True) for item in group]
         stored = await sessions.append(tx, messages, session_id=session_id, ctx=ctx, sizes=sizes)
-        await hide_unkept(tx, stored, ctx=ctx)
+        await carry_out(tx, stored, ctx=ctx)
         new += len(stored)
     return new
 
 
 async def _write_facts(tx: Tx, facts: Sequence[NewFact], ctx: LifecycleContext, sizes: SummarySizes) -> int:
+    texts, refs = [fact.content for fact in facts], [fact.ref for fact in facts]
+    buried = await tombstones.find_buried(tx, texts, refs, agent_id=ctx.agent_id)
+    facts = [fact for fact in facts if fact.ref not in buried and fact.content not in buried]
     return sum(status == "new" for status in await fact_store.add_facts(tx, facts, ctx=ctx))
 
 

@@ -260,6 +260,7 @@ def build_newton_fields(result: TurnResult) -> dict[str, object]:
         "learnt": list(result.receipt.learnt),
         "no_longer": list(result.receipt.no_longer),
         "kept_out": list(result.receipt.kept_out),
+        "wills": list(result.wills),
         "pending_approvals": result.pending_approvals,
         "missing": dict(result.missing),
         "ui_task": result.private and result.private.ui_task,

@@ -285,10 +285,13 @@ def mark_feedback(history: HistoryMatch, tasks: Sequence[UiTask]) -> HistoryMatc
     return replace(history, new_messages=[one for one in (*marked, last) if one])
 
 
-def to_turn_input(body: ChatCompletionRequest, history: HistoryMatch) -> TurnInput:
+def to_turn_input(
+    body: ChatCompletionRequest, history: HistoryMatch, newton: AgentServices, *, is_whole: bool = True
+) -> TurnInput:
     """Return the turn that answers the last user message and what follows it: tool results, or the start of a reply.
 
-    `history` says which messages of the request are new, and in which session they belong.
+    `history` says which messages of the request are new, and in which session they belong. With `is_whole`, the request
+    has the whole conversation.
     """
     sent = body.incoming_messages
     new = list(history.new_messages)
@@ -302,6 +305,7 @@ def to_turn_input(body: ChatCompletionRequest, history: HistoryMatch) -> TurnInp
         ref=history.fingerprint if sent and sent[-1].role == "user" else None,
         earlier=new[:-1] if ends_with_user else new,
         already_stored=not ends_with_user,
+        sent=partial(to_private_view, sent, scope=newton.scope) if is_whole else None,
         caller_options=replace(
             _to_caller_options(body, parts_by_ref, last_user), fingerprint=partial(sign_reply, history)
         ),

@@ -123,6 +123,9 @@ class AppendMessagesResponse(ResponseModel):
         default={},
         description="The secrets that were removed from the messages before they were stored, counted by kind.",
     )
+    wills: list[str] = Field(
+        [], description="What was done about messages in which a person asks not to keep or to forget something."
+    )
     refused: list[RefusedItem] = Field([], description="The invalid items, if the request says to skip them.")
 
 
@@ -191,6 +194,7 @@ async def append_messages(session: str, body: AppendMessagesRequest, act: WriteA
             positions=[one.position for one in stored],
             events=sum(counts),
             redacted=count_redactions(*(one.message.content for one in stored)),
+            wills=[one.notice for one in stored if one.notice],
             refused=[*body.refused, *refused],
         )
 

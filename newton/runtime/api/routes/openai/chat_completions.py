@@ -59,7 +59,7 @@ async def create_chat_completion(
         turn_input = to_private_input(body, newton, task=task)
     else:
         history = await match_history(body, target, request, session=session)
-        turn_input = to_turn_input(body, mark_feedback(history, request.app.state.agents.ui_tasks))
+        turn_input = to_turn_input(body, mark_feedback(history, request.app.state.agents.ui_tasks), newton)
     writer = ResponseWriter(body, created_at=newton.scope.now())
     if debug:
         turn_input = replace(turn_input, on_debug=writer.add_debug_lines)

@@ -85,7 +85,8 @@ async def _run_turn(
         history = await responses.continue_from(head.previous_id, chat.incoming_messages, response_id=response_id)
     else:
         history = await match_history(chat, target, request, session=session)
-    turn_input = to_turn_input(chat, mark_feedback(history, request.app.state.agents.ui_tasks))
+    history = mark_feedback(history, request.app.state.agents.ui_tasks)
+    turn_input = to_turn_input(chat, history, newton, is_whole=head.previous_id is None)
     store = partial(_store_response, responses=responses, history=history)
     writer = EventWriter(body=body, head=head, now=newton.scope.now, store=store if is_stored else None)
     return await respond(writer, turn_input, target, request, is_streamed=bool(body.stream))

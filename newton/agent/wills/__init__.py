@@ -1,0 +1,1 @@
+"""Carrying out of a person's will over memory."""

@@ -1,0 +1,111 @@
+"""Carrying out of what persons want of memory, and what they are told about it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from newton.agent.events import publish
+from newton.agent.wills.forgotten_statements import ForgetTarget, find_targets, forget_targets
+from newton.db.pool import Tx
+from newton.dialogue import veils
+from newton.dialogue.messages import StoredMessage
+from newton.heart.lifecycle.engine import LifecycleContext
+from newton.heart.wills.will_reader import Will, read_will
+from newton.memory.lookup import short_id
+from newton.memory.representations import one_line
+from newton.memory.tombstones import WITHHELD
+
+MAX_SHOWN = 20  # statements to choose from
+MAX_SHOWN_CHARS = 100  # of each
+VEIL_NOTICES = {
+    "message": "Off the record: this message is not kept.",
+    "next": "Your next message will not be kept.",
+    "session": "Off the record from here on: nothing is kept until you say that I may remember again.",
+    "lift": "On the record again: your messages are kept from here on.",
+}
+NOTHING_FOUND = "I found nothing of that in memory, so there was nothing to forget."
+NOTHING_CHOSEN = "Nothing was forgotten."
+ASK = 'Which of these should I forget? Answer for example "yes, all" or "the first".'
+
+
+@dataclass(frozen=True, slots=True)
+class WillReceipt:
+    """The outcome of a will: a sentence for the person, and the statements to choose from."""
+
+    text: str
+    choices: Sequence[ForgetTarget] = ()
+    is_alone: bool = True  # the message says nothing else
+
+    def __str__(self) -> str:
+        lines = [f"{n}. {one_line(one.text)[:MAX_SHOWN_CHARS]}" for n, one in enumerate(self.choices, 1)]
+        return "\n".join([self.text, *lines])
+
+    @property
+    def without_text(self) -> str:
+        """Return the sentence with ids in place of the texts of statements, for responses that are stored."""
+        ids = ", ".join(f"{n}. {short_id(one.memory_id)}" for n, one in enumerate(self.choices, 1))
+        return f"{self.text} {ids}".strip()
+
+
+async def carry_out(tx: Tx, stored: Sequence[StoredMessage], *, ctx: LifecycleContext) -> dict[int, WillReceipt]:
+    """Carry out the wills of newly stored messages; return what to tell the person, by the position of the message.
+
+    What exactly one statement can mean is forgotten at once; of several, the person chooses.
+    """
+    receipts = dict[int, WillReceipt]()
+    for line in stored:
+        if line.will and (receipt := await _carry_out_one(tx, line.will, line, ctx)):
+            receipts[line.position] = receipt
+    return receipts
+
+
+async def _carry_out_one(tx: Tx, will: Will, line: StoredMessage, ctx: LifecycleContext) -> WillReceipt | None:
+    is_alone = line.message.content == WITHHELD or (will.scope == "lift" and not read_will(line.message.content).kept)
+    if will.scope == "choice":
+        return await _forget_chosen(tx, will.topic, ctx)
+    if not will.forgets:
+        return WillReceipt(VEIL_NOTICES[will.scope], is_alone=is_alone and will.scope != "message")
+    return await _forget_named(tx, will, line, ctx, is_alone=is_alone)
+
+
+async def _forget_named(
+    tx: Tx, will: Will, line: StoredMessage, ctx: LifecycleContext, *, is_alone: bool
+) -> WillReceipt | None:
+    """Forget what a will names, if only one statement can be meant; else return those to choose from."""
+    found = await find_targets(tx, will, line, ctx=ctx)
+    held = await veils.read_session_will(tx, session_id=line.session_id, agent_id=ctx.agent_id)
+    is_alone = is_alone and will.scope != "weak"
+    if not found.targets and will.topic and will.scope in ("last", "weak"):
+        return WillReceipt(VEIL_NOTICES["message"], is_alone=False)
+    if not found.targets and will.scope == "last" and will.is_bare:  # nothing was said before, so it announces
+        await veils.save_session_will(tx, replace(held, veil="next"), session_id=line.session_id, agent_id=ctx.agent_id)
+        return WillReceipt(VEIL_NOTICES["next"], is_alone=is_alone)
+    if not found.targets:
+        return None if will.is_bare else WillReceipt(NOTHING_FOUND, is_alone=is_alone)
+    if found.is_sure and len(found.targets) == 1:
+        return await _forget(tx, found.targets, will, ctx, is_alone=is_alone)
+    shown = found.targets[:MAX_SHOWN]
+    held.choices = [{"id": str(one.memory_id), "kept": list(one.kept)} for one in shown]
+    await veils.save_session_will(tx, held, session_id=line.session_id, agent_id=ctx.agent_id)
+    return WillReceipt(ASK, shown, is_alone=is_alone)
+
+
+async def _forget_chosen(tx: Tx, chosen: str, ctx: LifecycleContext) -> WillReceipt:
+    entries: list[dict[str, Any]] = json.loads(chosen)
+    targets = [ForgetTarget(UUID(one["id"]), "", tuple(one["kept"])) for one in entries]
+    return await _forget(tx, targets, None, ctx, is_alone=True)
+
+
+async def _forget(
+    tx: Tx, targets: Sequence[ForgetTarget], will: Will | None, ctx: LifecycleContext, *, is_alone: bool
+) -> WillReceipt:
+    topic = will.topic if will and will.scope == "topic" else ""
+    count = await forget_targets(tx, targets, topic=topic, ctx=ctx) if targets else 0
+    publish("memory.forgotten", {"forgotten": count}, agent_id=ctx.agent_id, now=ctx.now)
+    forgotten = (
+        "1 statement, with what was made of it" if count == 1 else f"{count} statements, with what was made of them"
+    )
+    text = f"Forgotten: {forgotten}." if count else NOTHING_CHOSEN
+    return WillReceipt(text, is_alone=is_alone)

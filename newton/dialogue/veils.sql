@@ -1,0 +1,37 @@
+-- name: read(agent_id, session_id, mark)
+-- What holds in a session, and whether the last message of a person, also before a branch, was not kept.
+select
+    w.veil,
+    w.lifted_by,
+    w.choices,
+    coalesce(
+        (
+            select m.content like $3
+            from dialogue.messages as m
+            where
+                m.agent_id = $1 and m.role = 'user'
+                and (
+                    m.session_id = $2
+                    or exists (
+                        select
+                        from dialogue.lineage as l
+                        where
+                            l.agent_id = $1
+                            and l.session_id = $2
+                            and l.ancestor_id = m.session_id
+                            and m.position between l.first_position and l.last_position
+                    )
+                )
+            order by m.position desc
+            limit 1
+        ),
+        false
+    ) as covers_reply
+from (select) as one
+left join dialogue.session_wills as w on w.agent_id = $1 and w.session_id = $2;
+
+-- name: save(agent_id, session_id, veil, lifted_by, choices)
+insert into dialogue.session_wills (agent_id, session_id, veil, lifted_by, choices)
+values ($1, $2, $3, $4, $5)
+on conflict (agent_id, session_id) do update
+set veil = excluded.veil, lifted_by = excluded.lifted_by, choices = excluded.choices;

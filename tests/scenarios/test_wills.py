@@ -1,0 +1,148 @@
+"""A person's will over memory is one promise over all interfaces: what is not to be kept or to be forgotten is nowhere.
+
+S002-24: "do not store", "forget", private sessions, imports.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from newton.dialogue.messages import Message
+from newton.memory.tombstones import FORGOTTEN, WITHHELD
+from newton.providers.fakes import HashEmbedder
+from newton.runtime.transfer.import_lines import MessageItem
+from newton.runtime.transfer.importer import write_items
+from tests.db.catalog import SCHEMAS
+from tests.scenarios.conftest import Mind, newton
+from tests.scenarios.test_superset import DoorName, Rubbish, told
+from tests.scenarios.test_turn import log
+from tests.stored_rows import TABLES
+
+VAN = "We need new tyres for the van."
+BIOPSY = "My biopsy was on Tuesday at Saint Vincent."
+SECRET, KEPT = "Vincent", "tyres"
+WILLS = {
+    "in the message": [VAN, f"Off the record: {BIOPSY}"],
+    "after a sentence": [f"{VAN} Don't write this down: {BIOPSY}"],
+    "announced": [VAN, "The next thing I say is off the record.", BIOPSY],
+    "until lifted": [
+        *("From now on don't keep anything I say until I tell you.", BIOPSY, "Saint Vincent was crowded."),
+        *("You can take notes again.", VAN),
+    ],
+    "said before": [VAN, BIOPSY, "Please don't keep that."],
+    "by topic": [BIOPSY, VAN, "Forget what I said about the biopsy."],
+    "a sentence of a message": [f"{BIOPSY} {VAN}", "Forget what I said about the biopsy."],
+    "in German": [VAN, "Meine Biopsie war im Saint Vincent.", "Vergiss bitte, was ich über die Biopsie gesagt habe."],
+}
+DOORS: Sequence[tuple[DoorName, bool]] = [("openai", True), ("responses", True), ("turns", True), ("chat", True)]
+
+
+async def find_everywhere(mind: Mind, word: str) -> list[str]:
+    """The rows of all tables of the agent that have a word, also as bytes."""
+    found = list[str]()
+    async with mind.db.transaction(mind.agent_id) as tx:
+        for (table,) in await tx.fetch(TABLES, SCHEMAS):
+            if await tx.fetchval("select has_table_privilege($1, 'select')", table):
+                rows = await tx.fetch(f"select t::text as row from {table} as t")
+                found += [f"{table}: {row}" for (row,) in rows if word in row or word.encode().hex() in row]
+    return found
+
+
+async def finish(mind: Mind) -> None:
+    upkeep = newton(mind, HashEmbedder()).maintenance("job")
+    await upkeep.learn_if_possible()
+    await upkeep.process_pending()
+
+
+@pytest.mark.parametrize("said", WILLS.values(), ids=WILLS)
+@pytest.mark.parametrize(("door", "has_model"), [*DOORS, ("turns", False)])
+async def test_what_is_not_to_be_kept_is_nowhere(
+    mind: Mind, door: DoorName, said: Sequence[str], *, has_model: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with told(mind, Rubbish("Saint Vincent, noted.") if has_model else None, HashEmbedder()) as one:
+        for text in said:
+            await one.say(door, "s", text)
+        await finish(mind)
+        exported = (await one.http.get("/v1/export")).text
+    assert await find_everywhere(mind, SECRET) == []
+    assert await find_everywhere(mind, KEPT)
+    assert SECRET not in exported and SECRET not in "".join(capfd.readouterr())
+
+
+async def test_a_report_of_a_model_keeps_itself_out_and_forgets_nothing(mind: Mind) -> None:
+    async with told(mind, None, HashEmbedder()) as one:
+        await one.say("turns", "s", VAN)
+        await one.note("s", f"Between us: {BIOPSY}", "Saint Vincent, I see.")
+        await one.note("s", "Forget what I said about the van.", "Done.")
+    assert await find_everywhere(mind, SECRET) == []
+    assert await find_everywhere(mind, KEPT)
+
+
+async def test_a_reply_that_repeats_what_is_forgotten_goes_too(mind: Mind) -> None:
+    model = Rubbish("", "Fine.", "Your biopsy was on Tuesday at Saint Vincent.", "Fine.")
+    async with told(mind, model, HashEmbedder()) as one:
+        for text in (BIOPSY, "When was my biopsy?", VAN, "Forget what I said about the biopsy."):
+            await one.say("turns", "s", text)
+    assert await find_everywhere(mind, SECRET) == []
+    assert await find_everywhere(mind, KEPT)
+
+
+async def test_several_statements_are_listed_and_chosen(mind: Mind) -> None:
+    async with told(mind, Rubbish("Fine."), HashEmbedder()) as one:
+        for text in ("The biopsy was at Saint Vincent.", "The biopsy of Rex is on Friday.", VAN):
+            await one.say("turns", "s", text)
+        asked = await one.post("/v1/sessions/s/turns", {"input": "Forget everything I told you about the biopsy."})
+        assert "1. The biopsy of Rex" in asked.text and "2. The biopsy was at Saint Vincent" in asked.text
+        assert await find_everywhere(mind, SECRET)
+        done = await one.post("/v1/sessions/s/turns", {"input": "the second"})
+        assert "Forgotten: 1 statement" in done.text
+    assert await find_everywhere(mind, SECRET) == []
+    assert await find_everywhere(mind, "Rex")
+
+
+async def test_the_reply_says_what_was_done_without_a_model(mind: Mind) -> None:
+    async with told(mind, None, HashEmbedder()) as one:
+        posted = await one.post(
+            "/v1/sessions/s/messages", {"messages": [{"role": "user", "content": f"Between us: {BIOPSY}"}]}
+        )
+        assert posted.json()["wills"] == ["Off the record: this message is not kept."]
+        answered = await one.post("/v1/sessions/s/turns", {"input": "Forget what I said about the boat."})
+        assert "nothing to forget" in answered.text
+
+
+async def test_an_import_brings_nothing_back_and_a_new_telling_does(mind: Mind) -> None:
+    old = [
+        Message(role="user", content=text, said_at=mind.clock.now(), ref=f"m{n}")
+        for n, text in enumerate((BIOPSY, VAN))
+    ]
+    async with told(mind, None, HashEmbedder()) as one:
+        ctx = replace(one.own.scope.at("import").write_context(), now=mind.clock.now())
+
+        async def bring(session: str) -> None:
+            async with mind.db.transaction(mind.agent_id) as tx:
+                await write_items(tx, [MessageItem(session=session, message=line) for line in old], ctx=ctx)
+
+        await bring("old")
+        await one.say("turns", "s", "Forget what I said about the biopsy.")
+        for session in ("old", "another"):  # the same file, and the same conversation under another name
+            await bring(session)
+        await finish(mind)
+        assert await find_everywhere(mind, SECRET) == []
+        assert [text for _, text in await log(mind, await mind.session("another"))] == [FORGOTTEN, VAN]
+        mind.clock.advance(timedelta(minutes=1))
+        await one.say("turns", "s", BIOPSY)
+        assert await find_everywhere(mind, SECRET)
+
+
+async def test_a_client_that_sends_the_conversation_again_brings_nothing_back(mind: Mind) -> None:
+    said = [{"role": "user", "content": f"Off the record: {BIOPSY}"}]
+    async with told(mind, Rubbish("", "Saint Vincent, I see.", "Fine."), HashEmbedder()) as one:
+        reply = (await one.post("/v1/chat/completions", {"messages": said})).json()["choices"][0]["message"]
+        assert reply["content"].endswith("(Off the record: this message is not kept.)")
+        again = [*said, reply, {"role": "user", "content": VAN}]
+        await one.post("/v1/chat/completions", {"messages": again})
+        assert one.model and SECRET in str(one.model.received[0]), "the turn itself has the words"
+    assert await find_everywhere(mind, SECRET) == []
+    assert len(await find_everywhere(mind, WITHHELD)) == 2
