@@ -44,10 +44,18 @@ def find_statements(message: str, code: str) -> list[PatternStatement]:
     return [] if len(message) > MAX_MESSAGE_CHARACTERS else list(_iter_statements(message, code))
 
 
+def list_sentences(message: str, code: str) -> list[tuple[int, int, bool]]:
+    """Return start and end of each sentence of a message in the language `code`, and whether it asks."""
+    return [(*one.span(), asks(one[0], code)) for one in _SENTENCE.finditer(message) if one[0].strip()]
+
+
 def _iter_statements(message: str, code: str) -> Iterator[PatternStatement]:
     for sentence in _SENTENCE.finditer(message):
         text = _strip_opening(sentence[0], code)
-        if not text or len(text) > MAX_SENTENCE_CHARACTERS or _is_question(sentence[0], text, code):
+        if _is_question(sentence[0], text, code):  # "wir sind zu viert, was kostet das?" tells something and asks
+            head, _, tail = text.rpartition(", ")
+            text = tail if _compile("asking", code).match(text) and not text.endswith("?") else head
+        if not text or len(text) > MAX_SENTENCE_CHARACTERS or _compile("asking", code).match(text):
             continue
         if _QUOTED.search(text) or find_instruction(text, code) or question_patterns("standing", code).search(text):
             continue

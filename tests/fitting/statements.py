@@ -18,7 +18,9 @@ import yaml
 
 from newton.heart.statements.statement_candidates import ClauseForm, StatementCandidate, split_message
 from newton.heart.statements.statement_features import extract_features
+from newton.heart.statements.statement_selection import load_model
 from newton.providers.minilm import MiniLM
+from tests.fitting.assertions import fit_assertions
 
 DATA = Path(__file__).parents[1] / "data"
 MODEL = Path(__file__).parents[2] / "newton" / "heart" / "statements" / "statement_model.json"
@@ -156,6 +158,18 @@ def _print_figures(name: str, messages: list[Message], rows: list[dict[str, Any]
     )
 
 
+CHAT_WEIGHT = 0.3  # of a clause of these messages for the model of assertions: what is no fact may be asserted
+
+
+def label_parts(messages: list[Message]) -> Iterator[Message]:
+    """Yield the messages with the clauses that are facts as asserted parts, and the others as unasserted ones."""
+    for one in (message for message in messages if message["weight"] == 1):
+        clauses = [clause for clause in split_message(one["text"]) if clause.form is ClauseForm.STATEMENT]
+        parts = {is_fact: [c.text for c in clauses if _is_fact(one, c) == is_fact] for is_fact in (True, False)}
+        labelled = {"asserted": parts[True], "unasserted": parts[False]}
+        yield {"text": one["text"], "author": "chat", "weight": CHAT_WEIGHT} | labelled
+
+
 def main() -> None:
     messages = load_messages()
     rows = list_clauses(messages)
@@ -180,6 +194,8 @@ def main() -> None:
         "plain_weights": plain_weights,
     }
     MODEL.write_text(json.dumps(data, separators=(",", ":")).replace(',"', ',\n"') + "\n", encoding="utf-8")
+    load_model.cache_clear()  # the model of assertions has its probabilities as a feature
+    fit_assertions(list(label_parts(messages)))
 
 
 if __name__ == "__main__":

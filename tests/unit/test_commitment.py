@@ -5,7 +5,7 @@ import pytest
 from newton.heart.statements.change_detection import detect_change
 from newton.heart.statements.commitment import find_plan, is_in_role, read_commitment, takes_back
 from newton.heart.statements.slots import explain_slot_change
-from newton.heart.statements.statement_selection import select_statements
+from newton.heart.statements.statement_selection import MessageContext, select_statements
 from newton.text.languages import LANGUAGES, detect_language
 from tests.cases import load_cases
 
@@ -36,10 +36,12 @@ def test_a_dream_is_read_in_each_language(code: str) -> None:
 def test_a_role_play_reaches_the_next_messages_until_it_is_left() -> None:
     played = ["Act as Dr. House. I am your patient and I have lupus."]
     assert is_in_role(played)
-    assert select_statements("I live in Graz and I have a cat.", is_framed=True) == []
+    assert select_statements("I live in Graz and I have a cat.", context=MessageContext(is_framed=True)) == []
     ended = "In real life I live in Graz."
     assert not is_in_role([*played, ended])
-    assert [one.content for one in select_statements(ended, is_framed=True)] == ["In real life I live in Graz."]
+    assert [one.content for one in select_statements(ended, context=MessageContext(is_framed=True))] == [
+        "In real life I live in Graz."
+    ]
 
 
 def test_a_message_may_take_back_the_one_before() -> None:

@@ -30,16 +30,19 @@ from newton.errors import ProviderError
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
 from newton.heart.lifecycle.engine import LifecycleContext
+from newton.heart.statements.answers import find_question
 from newton.heart.statements.change_detection import detect_change, is_comparable, score_vectors
 from newton.heart.statements.commitment import is_in_role
 from newton.heart.statements.corrections import find_correction, only_announces
 from newton.heart.statements.statement_selection import (
+    MessageContext,
     list_spans,
     list_texts,
     load_model,
     select_statements,
 )
 from newton.ids import derive_model_id
+from newton.memory.memory import UNTRUSTED_TIERS
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.minilm import load_reader
 
@@ -244,16 +247,17 @@ def read_messages(
 
     Statements that restate one of the `requests` are left out, and in a role-play all of them.
     """
-    told, is_asked = list[tuple[EpisodeMessage, str]](), False
+    told, question = list[tuple[EpisodeMessage, str]](), ""
     for message in messages:
         if message.role != "user":
-            is_asked = message.content.rstrip().endswith(("?", "？"))
+            question = find_question(message.content) if message.trust not in UNTRUSTED_TIERS else ""
             continue
         earlier = [one for one in told if one[0].name == message.name]
         texts = [text for _, text in earlier]
-        correction = find_correction(message.content, texts, answers=is_asked)
+        correction = find_correction(message.content, texts, answers=bool(question))
         if not message.is_parsed:
-            facts = _select_facts(message, requests, evidence, source=source, is_framed=is_in_role(texts))
+            context = MessageContext(texts[-1] if texts else "", question, is_in_role(texts))
+            facts = _select_facts(message, requests, evidence, context, source=source)
             if correction is None and only_announces(message.content, texts):
                 facts = []
             elif correction:
@@ -264,21 +268,21 @@ def read_messages(
         # a later correction means what this one made of the sentence
         corrected = correction.apply(correction.sentence) if correction else None
         told.append((message, corrected or message.content))
-        is_asked = False
+        question = ""
 
 
 def _select_facts(
     message: EpisodeMessage,
     requests: Sequence[str],
     evidence: StatementEvidence | None,
+    context: MessageContext,
     *,
     source: str,
-    is_framed: bool,
 ) -> list[NewFact]:
     """Return the facts that a user states in a message, without those that restate one of the `requests`. Pure."""
     vectors = evidence.vectors if evidence else None
     part = evidence.changing.get(message.content) if evidence else None
     statements = select_statements(
-        message.content, speaker=message.name, vectors=vectors, changing=part, is_framed=is_framed
+        message.content, speaker=message.name, vectors=vectors, changing=part, context=context
     )
     return [to_fact(message, one, source) for one in statements if not restates_request(one.content, requests)]

@@ -243,7 +243,8 @@ _POLITE_REQUEST = re.compile(
 SENTENCE = re.compile(r"\S(?:[^\n.!?]|[.!?](?!\s)|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.)*[.!?]*")
 # Not the person's own words beside pasted text: code, quotations, lists, transcripts.
 _NOT_OWN_WORDS = re.compile(
-    r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|‘[^’\n]*’|(?<!\w)'[^'\n]*'(?!\w)"
+    r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»|»[^«\n]*«|‘[^’\n]*’"
+    r"|(?<!\w)'(?=\S)(?:[^'\n]|(?<=\w)'(?=\w))*'(?!\w)"
     r"|^[ \t]*(?:[>|*•\[#-]|\d+[.)])[^\n]*$"
     # the lines of a chat: a single one is a person's own sentence about a topic ("Rota: we have swapped our nights.")
     r"|(?:^(?!(?:note|important|reminder|rule|ps|ok|okay|newton|thanks)\b)\w+(?: \w+)?: [^\n]*(?:\n|\Z)){2,}",

@@ -16,7 +16,8 @@ from newton.content.yaml_files import parse_trusted
 from newton.text.languages import ENGLISH, LANGUAGES, detect_language, load_language
 from newton.text.pasted_text import MASK
 
-MAX_TAKING_BACK = 3  # further words of a message that only takes back the message before it
+MAX_TAKING_BACK = 3  # words before the phrase of a message that takes back the message before it
+MAX_BEFORE_ADDRESS = 2  # words before one that addresses the assistant
 _SENTENCE = re.compile(
     r"[^\s.!?。！？](?:[^\n.!?…。！？]|[.!?…]+(?![\s)\"'”¤.!?…]|\Z)|(?<=\b[DMS][rst])\.|(?<=\d)\.(?= [^\W\d_]))*"
     r"[.!?…。！？)\"'”]*"
@@ -112,8 +113,9 @@ def is_unreal(message: str) -> bool:
 
 
 def is_addressed(text: str, code: str) -> bool:
-    """Return whether a sentence in the language `code` is addressed to the assistant: a request, thanks."""
-    return _load_cues(code)["addressed"].search(text) is not None
+    """Return whether a sentence in the language `code` begins by addressing the assistant: a request, thanks."""
+    match = _load_cues(code)["addressed"].search(text)
+    return match is not None and text[: match.start()].count(" ") < MAX_BEFORE_ADDRESS
 
 
 def is_in_role(earlier: Sequence[str]) -> bool:
@@ -129,14 +131,14 @@ def is_in_role(earlier: Sequence[str]) -> bool:
 
 
 def takes_back(message: str) -> Reading | None:
-    """Return the phrase by which a message only takes back the message before it, as "just kidding" does.
+    """Return the phrase by which a message begins that takes back the message before it, as "just kidding" does.
 
     >>> takes_back("haha, just kidding!").phrase, takes_back("I sold the car. Just kidding.")
     ('just kidding', None)
     """
     reading = _search(("back",), _every_language(), message, 0, len(message))
-    rest = message[: reading.start] + message[reading.end :] if reading else message
-    return reading if len(re.findall(r"\w+", rest)) <= MAX_TAKING_BACK else None
+    is_first = reading and len(re.findall(r"\w+", message[: reading.start])) <= MAX_TAKING_BACK
+    return reading if is_first and not re.match(r" (?:about|of|with|myself)\b", message[reading.end :]) else None
 
 
 def _read_sentence(

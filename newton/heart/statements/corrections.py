@@ -5,18 +5,25 @@ sentence is written whole with the right value. `corrections.yaml` has the words
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from newton.content.yaml_files import parse_trusted
 from newton.heart.statements.commitment import takes_back
+from newton.heart.statements.fragments import (
+    corrects_by_fragment,
+    find_pair,
+    hints_at_correction,
+    is_alike_number,
+    join_spelled,
+    list_fragments,
+    replace_fragment,
+    replace_tail,
+)
+from newton.heart.statements.replacement import is_function
 from newton.heart.statements.slots import count_edits
 from newton.heart.statements.statement_candidates import find_verb, list_words
-from newton.text.languages import ENGLISH, detect_language, load_language
-from newton.text.names import find_names
-from newton.text.numerals import DAYS, MONTHS, ORDINALS, find_numbers
+from newton.heart.statements.typed_values import Cues, Kind, TypedValue, find_values, words_for
+from newton.text.greetings import is_courtesy
 
 MAX_EARLIER = 8  # messages before it that a correction may mean
 MAX_WORDS = 30  # of a correction
@@ -29,9 +36,11 @@ MAX_TYPO = 2  # letters in which a word and its misspelling differ
 
 _SENTENCE = re.compile(
     r"[^\s.!?](?:[^\n.!?]|[.!?](?=\w)|(?<=\b[DMS][rst])\."
-    r"|(?<=\d)\.(?= ?(?:[^\W\d_A-Z]|Jan|Feb|M[aä]r|Apr|Mai|Ju[nl]|Aug|Sep|Okt|Nov|Dez)))*"
+    r"|(?<=\bno)\.(?= ?\d)|(?<=\d)\.(?= ?(?:[^\W\d_A-Z]|Jan|Feb|M[aä]r|Apr|Mai|Ju[nl]|Aug|Sep|Okt|Nov|Dez)))*"
 )
 _STAR = re.compile(r"^\s*\*+(?!\*)\s*(?=\S)|(?<=\w)\*(?=\s|$)")
+_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)$")
+_HINTED = re.compile(r"\bit is\b\W*$", re.IGNORECASE)  # behind the right value
 _STARRED = re.compile(r"(?<!\S)(\w[\w'’:.-]*)\*(?=\s|$)")
 _CUE_START = re.compile(r"(?:^|[.!?;…\n–—])\s*(?=\S)")
 _WORD = re.compile(r"[^\W_](?:[\w'’.:-]*\w)?")
@@ -42,12 +51,7 @@ _COPULA_END = re.compile(
     r"(?:\w+ )?\w+\W*$",
     re.IGNORECASE,
 )
-_CLOCK = re.compile(r"\b\d{1,2}[:.h]\d{2}\b(?!\.\d|\.\w)(?: ?[ap]m)?|\b\d{1,2} ?(?:[ap]m|uhr|h)\b", re.IGNORECASE)
 _DAY_OF_MONTH = re.compile(r"\d{1,2}(?:st|nd|rd|th|\.)?(?!\w)")
-_CODE = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[^\W\d_])(?!\d+(?:st|nd|rd|th|er|k|kg|g|mm|cm|m|km|ml|l)\b)[\w-]{2,}\b")
-_CAPITALIZED = re.compile(r"(?<![\w'’])[^\W\da-z_][\w'’-]*[^\W\d_](?: [^\W\da-z_][\w'’-]+)*")
-
-Kind = Literal["time", "day", "date", "code", "number", "name"]
 
 
 class Correction(NamedTuple):
@@ -70,7 +74,7 @@ class Correction(NamedTuple):
     def is_repeated_in(self, text: str) -> bool:
         """Return whether a statement of the correcting message has the wrong words or says nothing else than it."""
         known = _fold(f"{self.sentence} {self.new} {self.cue}")
-        said = [word for word in _fold(text) if word not in known and not _is_function(word, text)]
+        said = [word for word in _fold(text) if word not in known and not is_function(word, text)]
         if self.new is None:
             return self.concerns(text)
         return _has(text, self.old) or not _has(text, self.new) or len(said) < MIN_ELSE
@@ -82,16 +86,6 @@ class Correction(NamedTuple):
         if new is None or not pattern.search(text):
             return None
         return pattern.sub(lambda match: _like(new, match[0]), text, count=1)
-
-
-class _Value(NamedTuple):
-    kind: Kind
-    start: int
-    end: int
-    text: str
-
-
-Cues = Mapping[str, re.Pattern[str]]  # of one or two languages, by what they do
 
 
 def find_correction(message: str, earlier: Sequence[str], *, answers: bool = False) -> Correction | None:
@@ -106,38 +100,79 @@ def find_correction(message: str, earlier: Sequence[str], *, answers: bool = Fal
     >>> find_correction("no, that's wrong", ["I live in Graz."]).new is None
     True
     """
-    if len(_WORD.findall(message)) > MAX_WORDS or not earlier:
+    if len(_WORD.findall(message)) > MAX_WORDS or not earlier or is_courtesy(message):
         return None
-    cues, size = _words_for(message, *earlier[-2:]), len(earlier)
+    message, cues, size = join_spelled(message), words_for(message, *earlier[-2:]), len(earlier)
     cue = _find_cue(message, cues)
     if not cue and size > 1 and only_announces(earlier[-1], earlier[:-1]):
         cue, size = _find_cue(earlier[-1], cues), size - 1
     recent = range(size - 1, max(size - 1 - MAX_EARLIER, -1), -1)
     sentences = [(index, one) for index in recent for one in _split(earlier[index])]
     for index, sentence in sentences:
-        if found := _replace_named(message, sentence, cues):
+        if found := find_pair(message, sentence) or _replace_named(message, sentence, cues):
             return Correction(index, sentence, *found, cue or "not")
-    is_bare = not answers and len(_WORD.findall(message)) <= MAX_BARE_WORDS
-    starred = _STARRED.search(message)
-    rest = starred[1] if starred else cues["negated"].sub(",", message.replace(cue, " " * len(cue), 1))
-    nearest = sentences if cue else [one for one in sentences if is_bare and one[0] == size - 1]
-    for index, sentence in nearest:
-        alike = _replace_alike(rest, sentence, cues) if cue else None
-        found = alike or (None if _is_about_other(rest, sentence) else _replace_typed(rest, sentence))
-        if found and (cue or count_edits(*found) <= max(1, len(found[0]) // 3) or not found[0].isdigit()):
-            return Correction(index, sentence, *found, cue)
-    if sentences and (denial := cues["denial"].search(message)):
-        return Correction(*sentences[0], sentences[0][1], None, cue or denial[0])
+    fragments = list_fragments(message, cues["cue"], cues["joint"])
+    hint, is_denied = cue or hints_at_correction(message, fragments), cues["denial"].search(message)
+    meant = _list_meant(message, sentences, fragments, hint, cue=cue, nearest=-1 if answers else size - 1)
+    if found := _replace_values(message, meant, cues, fragments, cue=cue, hint=hint):
+        return found
     joke = takes_back(message)
+    if not is_denied and not joke and (best := replace_fragment(message, fragments, meant, is_hinted=bool(hint))):
+        return Correction(*best, hint)
+    if sentences and is_denied:
+        return Correction(*sentences[0], sentences[0][1], None, cue or is_denied[0])
     return Correction(size - 1, earlier[size - 1], earlier[size - 1], None, joke.phrase) if joke else None
+
+
+_Numbered = tuple[int, str]  # a sentence with the number of its message
+
+
+def _list_meant(
+    message: str, sentences: Sequence[_Numbered], fragments: Sequence[str], hint: str, *, cue: str, nearest: int
+) -> list[_Numbered]:
+    """Return the sentences that a message may correct, those with a word of it first.
+
+    Without words of a correction they are those of the `nearest` message, and those with all that it says besides.
+    """
+    said = {word for word in _fold(message) if not is_function(word, message)}
+    shared = [one for one in sentences if said & {*_fold(one[1])}]
+    near = [one for one in sentences if hint or one[0] == nearest]
+    return [
+        one
+        for one in dict.fromkeys((*(() if cue else shared), *near))
+        if cue or corrects_by_fragment(message, fragments, one[1] if one in shared else "", is_hinted=bool(hint))
+    ]
+
+
+def _replace_values(
+    message: str,
+    meant: Sequence[_Numbered],
+    cues: Cues,
+    fragments: Sequence[str],
+    *,
+    cue: str,
+    hint: str,
+) -> Correction | None:
+    """Return the correction of the first sentence with a value of the same type, or with words nearly the same."""
+    starred, is_denied = _STARRED.search(message), cues["denial"].search(message)
+    rest = starred[1] if starred else cues["negated"].sub(",", message.replace(cue, " " * len(cue), 1))
+    text = rest if cue or not fragments else fragments[0]
+    for index, sentence in meant:
+        alike = replace_tail(message, sentence)
+        if cue and not is_denied:
+            alike = alike or _replace_alike(_HINTED.sub(",", rest), sentence, cues)
+        found = alike or (None if _is_about_other(text, sentence) else _replace_typed(text, sentence))
+        if found and (hint or alike or is_alike_number(*found)):
+            return Correction(index, sentence, *found, hint)
+    return None
 
 
 def only_announces(message: str, earlier: Sequence[str]) -> bool:
     """Return whether a message says that something was wrong, as "oh, I mixed them up" does, and not what is right."""
     is_empty = len(_WORD.findall(message)) <= MAX_ANNOUNCING and not any(
-        one.kind != "name" for one in _find_values(message)
+        one.kind != "name" for one in find_values(message)
     )
-    return is_empty and bool(_find_cue(message, _words_for(message, *earlier[-2:])))
+    return is_empty and bool(_find_cue(message, words_for(message, *earlier[-2:])))
 
 
 def repair(message: str) -> str:
@@ -146,10 +181,10 @@ def repair(message: str) -> str:
     >>> repair("The bus leaves at 5, no, 6 from the church.")
     'The bus leaves at 6 from the church.'
     """
-    for match in _words_for(message)["repair"].finditer(message):
+    for match in words_for(message)["repair"].finditer(message):
         if not _CLAUSE_END.match(message[match.start() - 2 : match.start()].strip() or "x"):
             continue
-        values = _find_values(message)
+        values = find_values(message)
         before = [one for one in values if one.end <= match.start() <= one.end + MAX_REPAIR]
         after = [one for one in values if match.end() <= one.start <= match.end() + MAX_REPAIR]
         pairs = [(old, new) for new in after for old in reversed(before) if old.kind == new.kind]
@@ -182,7 +217,7 @@ def _replace_named(message: str, sentence: str, cues: Cues) -> tuple[str, str] |
         old = _find_shared(message[start:end], sentence)
         if old is None:
             continue
-        kinds = [one.kind for one in _find_values(sentence) if one.start <= old[0] < one.end]
+        kinds = [one.kind for one in find_values(sentence) if one.start <= old[0] < one.end]
         if new := _pick_right(message, (start, end), sentence, kinds[0] if kinds else None, cues):
             return sentence[old[0] : old[1]], new
     return None
@@ -204,21 +239,14 @@ def _list_negated(message: str, cues: Cues) -> Iterator[tuple[int, int]]:
 def _find_shared(part: str, sentence: str) -> tuple[int, int] | None:
     """Return the place in a sentence of the longest run of words that a part of a message begins or shares."""
     theirs = list(_WORD.finditer(sentence))
-    folded = [one[0].casefold() for one in theirs]
-    mine = [one[0].casefold() for one in _WORD.finditer(part)]
+    folded, mine = ([_ORDINAL.sub("", one[0].casefold()) for one in words] for words in (theirs, _WORD.finditer(part)))
     runs = [(n, m) for n in range(len(mine)) for m in range(len(mine), n, -1)]
     for n, m in sorted(runs, key=lambda run: run[0] - run[1]):
         for at in range(len(folded) - (m - n) + 1):
             is_same = folded[at : at + m - n] == mine[n:m]
-            if is_same and not any(_is_function(mine[end], sentence) for end in (n, m - 1)):
+            if is_same and not any(is_function(mine[end], sentence) for end in (n, m - 1)):
                 return theirs[at].start(), theirs[at + m - n - 1].end()
     return None
-
-
-def _is_function(word: str, sentence: str) -> bool:
-    """Return whether a word is a function word of English or the sentence's language, and neither number nor day."""
-    common = load_language(detect_language(sentence)).words | load_language(ENGLISH).words
-    return word in common and word not in DAYS and word not in MONTHS and not find_numbers(word, ENGLISH)
 
 
 def _pick_right(message: str, negated: tuple[int, int], sentence: str, kind: Kind | None, cues: Cues) -> str | None:
@@ -230,7 +258,7 @@ def _pick_right(message: str, negated: tuple[int, int], sentence: str, kind: Kin
     before, after = cues["cue"].sub("", message[start : negated[0]]), message[negated[1] :]
     before = cues["negated"].sub("", before).rstrip(" ,;–—-")
     if kind:
-        near = [*_find_values(before)[::-1], *_find_values(after), *_find_values(message[:start])[::-1]]
+        near = [*find_values(before)[::-1], *find_values(after), *find_values(message[:start])[::-1]]
         values = [one for one in near if not _has(sentence, one.text)]
         same = [one.text for one in values if one.kind == kind]
         if same or kind != "name":
@@ -241,7 +269,7 @@ def _pick_right(message: str, negated: tuple[int, int], sentence: str, kind: Kin
     for option in options:
         text = " ".join(option).strip(" ,.;:!?*")
         is_short = 0 < len(text.split()) <= MAX_BARE_WORDS and not _find_cue(text, cues)
-        if is_short and not _has(sentence, text) and not _is_function(text.casefold(), sentence):
+        if is_short and not _has(sentence, text) and not is_function(text.casefold(), sentence):
             return text
     return None
 
@@ -255,8 +283,8 @@ def _strip_joints(text: str, cues: Cues) -> str:
 
 def _replace_typed(message: str, sentence: str) -> tuple[str, str] | None:
     """Return the value of a sentence that one of the same kind in a message replaces, and that one."""
-    theirs, found = _find_values(sentence), list[tuple[int, str, str]]()
-    for new in _find_values(message):
+    theirs, found = find_values(sentence), list[tuple[int, str, str]]()
+    for new in find_values(message):
         kinds = {"time", "number"} if new.kind in ("time", "number") else {new.kind}
         same = [one for one in theirs if one.kind == new.kind] or [one for one in theirs if one.kind in kinds]
         clause = _clause_of(message, new)  # "from 91 to 93" is no correction of 91
@@ -266,7 +294,10 @@ def _replace_typed(message: str, sentence: str) -> tuple[str, str] | None:
         old = min(same, key=lambda one: (count_edits(one.text, new.text), -one.start))
         edits = count_edits(old.text.casefold(), new.text.casefold())
         is_plain = new.kind in ("time", "day", "date", "code") and len(same) == 1
-        if is_plain or edits <= len(new.text) // 3 or _says_no_more(message, new, sentence):
+        is_told = (new.kind != "name" or len(message.split()) > MAX_BARE_WORDS) and _says_no_more(
+            message, new, sentence
+        )
+        if is_plain or edits <= len(new.text) // 3 or is_told:
             found.append((edits if new.kind != "name" or edits < 2 else 0, old.text, new.text))
     return min(found)[1:] if found else None
 
@@ -274,18 +305,18 @@ def _replace_typed(message: str, sentence: str) -> tuple[str, str] | None:
 def _is_about_other(message: str, sentence: str) -> bool:
     """Return whether a message states something of a subject that the sentence does not name."""
     words = list_words(message.strip(" ,.;!"))
-    named = {*_fold(sentence), *(word for one in _find_values(message) for word in _fold(one.text))}
-    subject = [one.text for one in words[: max(find_verb(words), 0)] if not _is_function(one.text, sentence)]
+    named = {*_fold(sentence), *(word for one in find_values(message) for word in _fold(one.text))}
+    subject = [one.text for one in words[: max(find_verb(words), 0)] if not is_function(one.text, sentence)]
     return bool(subject) and not named & {*subject}
 
 
-def _says_no_more(message: str, value: _Value, sentence: str) -> bool:
+def _says_no_more(message: str, value: TypedValue, sentence: str) -> bool:
     """Return whether the clause of a value has no word of content that the corrected sentence lacks."""
     rest = _WORD.findall(_clause_of(message, value).replace(value.text, " ", 1))
-    return all(_has(sentence, word) or _is_function(word.casefold(), message) for word in rest)
+    return all(_has(sentence, word) or is_function(word.casefold(), message) for word in rest)
 
 
-def _clause_of(message: str, value: _Value) -> str:
+def _clause_of(message: str, value: TypedValue) -> str:
     starts = [0, *(one.end() for one in _CLAUSE_END.finditer(message, 0, value.start))]
     end = _CLAUSE_END.search(message, value.end)
     return message[starts[-1] : end.start() if end else len(message)]
@@ -310,72 +341,8 @@ def _replace_alike(message: str, sentence: str, cues: Cues) -> tuple[str, str] |
 def _are_alike(own: str, word: str, sentence: str, count: int) -> bool:
     """Return whether a word of a fragment of `count` words is one of the sentence, or, alone, nearly spells one."""
     if count > 1:
-        return own == word and not _is_function(own, sentence)
+        return own == word and not is_function(own, sentence)
     return 0 < count_edits(own, word) <= min(MAX_TYPO, len(own) // 3)
-
-
-def _find_values(text: str) -> list[_Value]:
-    """Return the values of a text in order: times, days, dates, codes, numbers and names, none within another."""
-    found, code = list[_Value](), detect_language(text)
-    taken: set[int] = set()
-    for kind, start, end in _iter_values(text, code):
-        if not taken & set(range(start, end)):
-            taken |= set(range(start, end))
-            found.append(_Value(kind, start, end, text[start:end]))
-    return sorted(found, key=lambda one: one.start)
-
-
-def _iter_values(text: str, code: str) -> Iterator[tuple[Kind, int, int]]:
-    codes = tuple(dict.fromkeys((code, ENGLISH)))
-    patterns: Iterable[tuple[Kind, re.Pattern[str]]] = (
-        ("time", _CLOCK),
-        ("time", _load_words(*codes)["clock"]),
-        *(("date", _dates(one)) for one in codes),
-        *(("day", _days(one)) for one in codes),
-        ("code", _CODE),
-    )
-    for kind, pattern in patterns:
-        yield from ((kind, *one.span()) for one in pattern.finditer(text))
-    numbers = [one for one in find_numbers(text, code) if text[one.start : one.end].casefold() not in ORDINALS]
-    yield from (("number", one.start, one.end) for one in numbers)
-    names = [(one.start, one.start + len(one.text)) for one in find_names(text)]
-    if code != ENGLISH:
-        common = load_language(code).words
-        names += [one.span() for one in _CAPITALIZED.finditer(text) if one[0].casefold() not in common]
-    yield from (("name", *span) for span in names)
-
-
-@cache
-def _days(code: str) -> re.Pattern[str]:
-    names = DAYS if code == ENGLISH else load_language(code).dates.get("weekdays", ())
-    ending = "s?" if code == ENGLISH else r"\w{0,2}"
-    return re.compile(rf"(?<!\w)(?:{'|'.join(names) or '(?!)'}){ending}(?!\w)", re.IGNORECASE)
-
-
-@cache
-def _dates(code: str) -> re.Pattern[str]:
-    names = "|".join(MONTHS if code == ENGLISH else load_language(code).dates.get("months", ())) or "(?!)"
-    month = rf"(?:{names})(?!\w)"
-    day = r"\d{1,2}(?:st|nd|rd|th|\.|er|º)?"
-    numeric = r"\d{1,2}\.\d{1,2}\.(?:\d{2,4})?|\d{1,2}(?:st|nd|rd|th)\b"
-    return re.compile(rf"(?<![\w.])(?:{day}(?: of| de)? ?{month}|{month} {day}(?!\w)|{numeric}|{month})", re.IGNORECASE)
-
-
-def _words_for(*messages: str) -> Cues:
-    """Return the words of the languages of messages, and of English, which people mix with theirs."""
-    return _load_words(*dict.fromkeys((*map(detect_language, messages), ENGLISH)))
-
-
-@cache
-def _load_words(*codes: str) -> Cues:
-    text = files("newton.heart.statements").joinpath("corrections.yaml").read_text(encoding="utf-8")
-    data: Mapping[str, Mapping[str, str]] = parse_trusted(text)
-    edges = {code: r"(?<![\w'])(?:{})(?!\w)" if load_language(code).is_spaced else "(?:{})" for code in codes}
-    named = {name: "|".join(edges[code].format(data[code][name]) for code in codes) for name in data[ENGLISH]}
-    # people leave out apostrophes: "thats wrong"
-    return {
-        name: re.compile(re.sub(r"(?<=\w)'(?=\w)", "['’]?", pattern), re.IGNORECASE) for name, pattern in named.items()
-    }
 
 
 def _like(new: str, old: str) -> str:

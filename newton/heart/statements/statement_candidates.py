@@ -57,7 +57,8 @@ class StatementCandidate(NamedTuple):
 
 
 _SENTENCE = re.compile(
-    r"\S(?:[^\n.!?]|[.!?](?![\s)])|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.|(?<=\bProf)\.|(?<=\b[A-HJ-Z])\.)*[.!?)]*"
+    r"\S(?:[^\n.!?]|[.!?](?![\s)])|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.|(?<=\bProf)\.|(?<=\b[A-HJ-Z])\."
+    r"|(?<=\b[Nn]o)\.(?= ?\d))*[.!?)]*"
 )
 _LIST_NUMBER = re.compile(r"^\d{1,2}(?= +[^\W\d])", re.MULTILINE)
 # A question at the end of a sentence that asks whether the sentence is true.
@@ -72,6 +73,11 @@ _FILLERS, _PAUSED = _FORMS["fillers"], _FORMS["paused"]
 _WORK_ON, _SUBORDINATE, _SUBJECT, _ASKING, _REQUEST, _DROPPED_PRESENT = (
     re.compile(_FORMS[name], re.IGNORECASE)
     for name in ("work_on", "subordinate", "subject", "asking", "request", "dropped_present")
+)
+_REASON = re.compile(  # "since I can't eat nuts, what could I cook?" tells the reason
+    r"[\W]*(?:\w+ )?(?:since|as|because|given(?: that)?|seeing (?:as|that)|now(?: that)?|considering)\s+"
+    r"(?=(?:i|we|my|our|he|she|they|it|there|the)\b|(?-i:[A-Z]))",
+    re.IGNORECASE,
 )
 _LABEL = re.compile(
     r"^((?:(?:quick|small|short|little) )?(?:update|news|fyi|correction|heads[- ]up|context|background|change"
@@ -92,7 +98,8 @@ _ENDING = re.compile(
     re.IGNORECASE,
 )
 _BOUNDARY = re.compile(
-    r"\s*;\s*|\s*,?\s+[–—-]+\s+|\s+\(|:\s+|,\s*(?:and|but|so|because|plus|cause)\s+|,\s*|\s+(?:and|but|so|plus)\s+",
+    r"\s*;\s*|\s*,?\s+[–—-]+\s+|\s+\(|:\s+|,\s*(?:and|but|so|because|plus|cause)\s+|,\s*|\s+(?:and|but|so|plus)\s+"
+    r"|\s+(?=(?:pls|plz|please|can you|could you|would you)\s)",
     re.I,
 )
 
@@ -109,8 +116,7 @@ def split_message(message: str, *, is_framed: bool = False) -> tuple[StatementCa
     """
     if len(message) > MAX_MESSAGE_CHARACTERS or not is_latin_script(message):
         return ()
-    plain = _blank_numbers(_LABEL.sub(r"\1,", message.replace("’", "'").replace("\t", " ")))
-    masked = _mask_material(mask_foreign_text(plain))
+    plain, masked = mask_message(message)
     readings, found = list_unasserted(masked, is_framed=is_framed), list[StatementCandidate]()
     for number, sentence in enumerate(_SENTENCE.finditer(masked)):
         spans, is_confirmed = _split_sentence(sentence[0]), bool(_TAG.search(sentence[0]))
@@ -123,6 +129,13 @@ def split_message(message: str, *, is_framed: bool = False) -> tuple[StatementCa
                 form = clause.form if is_own else ClauseForm.FOREIGN
                 found.append(clause._replace(form=form, sentence=number, clause=position))
     return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def mask_message(message: str) -> tuple[str, str]:
+    """Return a message without the numbers of its lists, and the same with masked quotations and material."""
+    plain = _blank_numbers(_LABEL.sub(r"\1,", message.replace("’", "'").replace("\t", " ")))
+    return plain, _mask_material(mask_foreign_text(plain))
 
 
 def _blank_numbers(message: str) -> str:
@@ -153,9 +166,11 @@ def _split_sentence(sentence: str) -> list[tuple[int, int]]:
         left = sentence[start : boundary.start()]
         if not _is_boundary(left, boundary[0], right):
             continue
-        if holds:  # the main clause of a subordinate clause
+        reason = _REASON.match(sentence, start)
+        if holds and not (reason and _asks(right)):  # the main clause of a subordinate clause
             holds = False
             continue
+        start, holds = reason.end() if holds and reason else start, False
         spans.append((start, boundary.start()))
         start = boundary.end()
     return [*spans, (start, len(sentence))]
@@ -169,7 +184,7 @@ def _is_boundary(left: str, mark: str, right: str) -> bool:
     if _asks(right):
         return len(left.split()) >= MIN_WORDS
     is_clause = _begins_clause(right) or mark.strip(" ").casefold() == ", so"
-    return is_clause and has_verb(left)
+    return is_clause and (has_verb(left) or _asks(left))
 
 
 def _asks(text: str) -> bool:

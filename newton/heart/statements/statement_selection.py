@@ -16,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from newton.heart.identity.standing_wishes import mask_foreign_text
+from newton.heart.statements.answers import complete_answer
+from newton.heart.statements.assertion import MessagePart, list_features, score_assertion
 from newton.heart.statements.commitment import find_reading, is_addressed, list_unasserted
 from newton.heart.statements.corrections import repair
 from newton.heart.statements.statement_candidates import (
@@ -24,6 +26,7 @@ from newton.heart.statements.statement_candidates import (
     ClauseForm,
     StatementCandidate,
     list_words,
+    mask_message,
     split_message,
 )
 from newton.heart.statements.statement_features import classify_word, extract_features, load_cues
@@ -33,12 +36,15 @@ from newton.text.languages import ENGLISH, detect_language
 from newton.text.names import find_names
 from newton.text.numerals import NUMBER_PREFIX, TIME_PREFIX, WordToken
 from newton.text.pasted_text import MASK
-from newton.text.patterns import find_statements
+from newton.text.patterns import find_statements, list_sentences
 
 SPEAKER = "user"  # the subject of a statement in the first person by a person without a name
 DECIDED = "decided"  # the attribute of a statement of a decision
-TOLD_MIN, TOLD_OTHER_MIN = 0.25, 0.2  # probabilities in a message that asks nothing: what it says is told to be known
-MIN_TOLD_WORDS = 4  # of such a clause that neither names something nor has a number
+ASSERTED_MIN = 0.5  # probability that the person asserts a clause, from which it may be remembered
+DOUBTED_MIN = 0.3  # from which what is worth remembering by its form is
+CERTAIN_MIN = 0.65  # from which a clause beside a question or a request is remembered, whatever its form
+MIN_TOLD_WORDS = 4  # of a clause of a message that asks nothing, and neither names something nor has a number
+MAX_WORTH = 4.0  # log odds by which the model of worth counts for an assertion
 CONTEXT_MIN = 0.15  # probability from which a clause is kept for the next one, which refers to it by a pronoun
 
 _DECISION = re.compile(r"^[^,;]{1,40}\b(?:decided|agreed|settled|opted) (?!with\b)\w", re.IGNORECASE)
@@ -60,6 +66,9 @@ _BARE_VERB = re.compile(
 _COMMON_ENDINGS = ("s", "ing", "ion", "ment", "ness", "ity", "age", "ery", "ance", "ence")
 _APOSTROPHES = ("'s ", "’s ", "' ", "’ ")
 _MOMENT = re.compile(r"\b(?:min(?:ute)?s?|sec(?:ond)?s?|moment|right now|just now)\b", re.IGNORECASE)
+_VAGUE = re.compile(
+    r"(?:that|hello|hi|hey) (?!is\b|was\b|has\b|'s\b)\w+(?: \w+){0,3}\.?$", re.IGNORECASE
+)  # says nothing alone
 _CLEFT = re.compile(
     r"\b(?:it|that)(?:['’]s| is| was) (?P<who>(?-i:[A-Z])[\w.'-]*(?: (?-i:[A-Z])[\w'-]*){0,2}|(?:my|our|the) \w+) "
     r"(?:who|that) (?=(?!i\b|you\b|we\b)\w)",
@@ -112,6 +121,21 @@ def load_model() -> StatementModel:
     return StatementModel(**json.loads(text))
 
 
+class MessageContext(NamedTuple):
+    """The context of a message in its session.
+
+    `earlier` is the person's message before it, `question` what the assistant has just asked. A message that
+    `is_framed` continues a role-play or the like, so it states nothing until a phrase ends that.
+    """
+
+    earlier: str = ""
+    question: str = ""
+    is_framed: bool = False
+
+
+ALONE = MessageContext()
+
+
 def list_texts(message: str) -> list[str]:
     """Return the texts whose vectors `select_statements` needs: the clauses that are statements, and the message.
 
@@ -149,24 +173,28 @@ def select_statements(
     speaker: str | None = None,
     vectors: Mapping[str, Vector] | None = None,
     changing: str | None = None,
-    is_framed: bool = False,
+    context: MessageContext = ALONE,
 ) -> list[SelectedStatement]:
     """Return the statements of a message that are worth remembering, in order.
 
     `speaker` is the name of the person, if known. `vectors` maps the texts of `list_texts` to unit vectors of the model
     `vector_model`; without vectors, the features alone decide. `changing` is the span (of `list_spans`) that replaces a
-    known fact: it is always selected, in place of its parts. A message that `is_framed` continues a role-play or the
-    like, so it states nothing until a phrase ends that.
+    known fact: it is always selected, in place of its parts. A short answer is a statement with the question.
 
     >>> select_statements("Hi! I moved to Bergen in May. Where can I buy a bike?")
     [SelectedStatement(content='I moved to Bergen in May.', subject='user', attribute=None)]
     >>> [one.content for one in select_statements("My dog is called Pixel. She is a beagle. Any good dog food?")]
     ['My dog is called Pixel. She is a beagle.']
     """
-    if (code := detect_language(message)) != ENGLISH:
-        return _select_by_patterns(message, code, speaker, is_framed=is_framed)
-    statements = _select_by_model(message, speaker, vectors, is_framed=is_framed)
-    if changing is None or is_framed or any(changing.casefold() in one.content.casefold() for one in statements):
+    is_english = (code := detect_language(message)) == ENGLISH
+    answer = complete_answer(message, context.question) if context.question and not context.is_framed else None
+    if answer:
+        return [SelectedStatement(answer, speaker or SPEAKER)]
+    if not is_english:
+        return _select_by_patterns(message, code, speaker, context)
+    statements = _select_by_model(message, speaker, vectors, context)
+    is_selected = changing and any(changing.casefold() in one.content.casefold() for one in statements)
+    if changing is None or context.is_framed or is_selected:
         return statements
     kept = [one for one in statements if one.content.rstrip(".").casefold() not in changing.casefold()]
     return [*kept, _state(changing, list_words(changing), speaker)]
@@ -179,24 +207,58 @@ def state_whole(text: str, speaker: str | None) -> SelectedStatement:
 
 
 def _select_by_model(
-    message: str, speaker: str | None, vectors: Mapping[str, Vector] | None, *, is_framed: bool
+    message: str, speaker: str | None, vectors: Mapping[str, Vector] | None, context: MessageContext
 ) -> list[SelectedStatement]:
     straight, model = _straighten(message), load_model()
     is_stressed = straight != message  # "it was Corinna who": who it is matters to the person
-    candidates = split_message(straight, is_framed=is_framed)
-    probabilities = compute_probabilities(straight, candidates, vectors)
+    candidates = split_message(straight, is_framed=context.is_framed)
+    worth = compute_probabilities(straight, candidates, vectors)
+    asserted = rate_assertions(straight, candidates, worth, vectors, context)
     first_min, other_min = model.plain_first_min if vectors is None else model.first_min, model.other_min
+    asserted = [0.0 if _VAGUE.match(one.text) else p for one, p in zip(candidates, asserted, strict=True)]
+    asserted = [
+        max(p, ASSERTED_MIN) if w >= first_min and p >= DOUBTED_MIN else p for p, w in zip(asserted, worth, strict=True)
+    ]
     if only_tells(straight, candidates):
-        probabilities = [
-            p if p >= first_min or _is_substantial(one) else 0.0
-            for one, p in zip(candidates, probabilities, strict=True)
+        chosen = [p if _is_substantial(one, p) else 0.0 for one, p in zip(candidates, asserted, strict=True)]
+        groups = _group_clauses(candidates, chosen, ASSERTED_MIN, tells=True)
+    else:
+        limit = other_min if is_stressed or max(worth, default=0.0) >= first_min else CERTAIN_MIN
+        chosen = [
+            p if w >= limit or (p >= CERTAIN_MIN and _is_substantial(one, p)) else 0.0
+            for one, w, p in zip(candidates, worth, asserted, strict=True)
         ]
-        first_min, other_min = TOLD_MIN, TOLD_OTHER_MIN
-    if max(probabilities, default=0.0) < (other_min if is_stressed else first_min):
-        return []
-    groups = _group_clauses(candidates, probabilities, other_min)
+        groups = _group_clauses(candidates, chosen, ASSERTED_MIN, tells=False)
     statements = [_to_statement(straight, [candidates[n] for n in group], speaker) for group in groups]
     return list(dict.fromkeys(statements))
+
+
+def rate_assertions(
+    message: str,
+    candidates: Sequence[StatementCandidate],
+    worth: Sequence[float],
+    vectors: Mapping[str, Vector] | None,
+    context: MessageContext,
+) -> list[float]:
+    """Return for each clause the probability that the person asserts it; 0 if it is not a statement."""
+    rated, vectors = list[float](), vectors or {}
+    for one, features in zip(candidates, describe(message, candidates, worth, context), strict=True):
+        is_stated = one.form is ClauseForm.STATEMENT
+        rated.append(score_assertion(features, vectors.get(one.text), vectors.get(message)) if is_stated else 0.0)
+    return rated
+
+
+def describe(
+    message: str, candidates: Sequence[StatementCandidate], worth: Sequence[float], context: MessageContext
+) -> list[dict[str, float]]:
+    """Return the features of each clause of a message in English by which its assertion is judged."""
+    parts = [
+        MessagePart(one.start, one.end, one.form in (ClauseForm.QUESTION, ClauseForm.REQUEST)) for one in candidates
+    ]
+    masked, answers = mask_message(message)[1], bool(context.question)
+    found = list_features(masked, parts, ENGLISH, earlier=context.earlier, answers=answers)
+    odds = (math.log(max(p, 1e-6) / max(1 - p, 1e-6)) if p else 0.0 for p in worth)
+    return [one | {"worth": max(-MAX_WORTH, min(MAX_WORTH, value))} for one, value in zip(found, odds, strict=True)]
 
 
 def only_tells(message: str, candidates: Sequence[StatementCandidate]) -> bool:
@@ -205,10 +267,11 @@ def only_tells(message: str, candidates: Sequence[StatementCandidate]) -> bool:
     return not asks and not load_cues()["technical"].search(message)
 
 
-def _is_substantial(one: StatementCandidate) -> bool:
+def _is_substantial(one: StatementCandidate, asserted: float) -> bool:
     """Return whether a clause says enough to be remembered although it looks like nothing that lasts."""
     is_short = len(one.words) < MIN_TOLD_WORDS and (_REFERRING_OBJECT.search(one.text) or not _names_something(one))
-    return not is_short and classify_word(one.words[0]) not in ("this", "you") and not _MOMENT.search(one.text)
+    is_vague = is_short and (len(one.words) < 2 or asserted < CERTAIN_MIN)
+    return not is_vague and classify_word(one.words[0]) not in ("this", "you") and not _MOMENT.search(one.text)
 
 
 def _straighten(message: str) -> str:
@@ -216,16 +279,21 @@ def _straighten(message: str) -> str:
     return _CLEFT.sub(r"\g<who> ", repair(message))
 
 
-def _select_by_patterns(message: str, code: str, speaker: str | None, *, is_framed: bool) -> list[SelectedStatement]:
+def _select_by_patterns(
+    message: str, code: str, speaker: str | None, context: MessageContext
+) -> list[SelectedStatement]:
     """Return the statements of a message in another language than English that the person asserts."""
     message = repair(message)
     end, masked = "" if code in ("zh", "ja") else ".", mask_foreign_text(message)
-    readings = list_unasserted(masked, is_framed=is_framed)
-    found = list[SelectedStatement]()
+    readings, found = list_unasserted(masked, is_framed=context.is_framed), list[SelectedStatement]()
+    parts = [MessagePart(*one) for one in list_sentences(masked, code)]
+    features = list_features(masked, parts, code, earlier=context.earlier, answers=bool(context.question))
     for start, stop, attribute in find_statements(masked, code):
         text = message[start:stop].replace("\n", " ")
         is_quoted = masked.count(MASK, start, stop) > MAX_MASKED_SHARE * (stop - start)
-        if is_quoted or is_addressed(text, code) or find_reading(readings, start, stop):
+        sentence = next(n for n, one in enumerate(parts) if one.start <= start < one.end)
+        is_doubtful = score_assertion(features[sentence]) < ASSERTED_MIN
+        if is_quoted or is_doubtful or is_addressed(text, code) or find_reading(readings, start, stop):
             continue
         found.append(SelectedStatement(f"{text[:1].upper()}{text[1:]}{end}", speaker or SPEAKER, attribute or None))
     return list(dict.fromkeys(found))
@@ -251,25 +319,25 @@ def compute_probabilities(
 
 
 def _group_clauses(
-    candidates: Sequence[StatementCandidate], probabilities: Sequence[float], minimum: float
+    candidates: Sequence[StatementCandidate], probabilities: Sequence[float], minimum: float, *, tells: bool
 ) -> list[list[int]]:
     """Return the positions of the clauses that reach the minimum probability, grouped into statements.
 
-    A clause that refers to the clause before it is grouped with that one. If there is none, it is dropped unless it
-    names something.
+    A clause that refers to the clause before it is grouped with that one, and in a message that only `tells` one
+    without a verb too. If there is none, it is dropped unless it names something or the message only tells.
     """
     groups = list[list[int]]()
     for position, probability in enumerate(probabilities):
         if probability < minimum:
             continue
-        before = position - 1
-        if not _refers_back(candidates[position]):
+        one, before, is_loose = candidates[position], position - 1, tells and candidates[position].verb < 0
+        if not _refers_back(one) and not is_loose:
             groups.append([position])
         elif groups and groups[-1][-1] == before and _fits(candidates, groups[-1][0], position):
             groups[-1].append(position)
         elif before >= 0 and probabilities[before] >= CONTEXT_MIN and not _refers_back(candidates[before]):
             groups += [[before, position]] if _fits(candidates, before, position) else []
-        elif _REFERRING_BACK.search(candidates[position].text) or _names_something(candidates[position]):
+        elif is_loose or (tells and position) or _REFERRING_BACK.search(one.text) or _names_something(one):
             groups.append([position])
     return groups
 

@@ -1,0 +1,151 @@
+"""Fragments that correct a sentence: short clauses without a verb, spelled words, ends of numbers, "X? No, Y". Pure."""
+
+import re
+from collections.abc import Sequence
+
+from newton.heart.statements.replacement import find_replaced, is_function, read_words
+from newton.heart.statements.slots import count_edits
+from newton.heart.statements.statement_candidates import ClauseForm, find_verb, list_words, split_message
+from newton.text.languages import ENGLISH, detect_language
+
+MAX_BARE_WORDS = 3  # of a fragment
+MIN_HINTED, MIN_BARE, MIN_BESIDE = (
+    0.15,
+    0.3,
+    0.38,
+)  # scores of the words that it replaces: with a hint, alone, beside others
+MAX_HINTED, MAX_BARE = 14, 9  # words of the message
+FARTHER = 0.1  # what a sentence further back loses
+_WORD = re.compile(r"[^\W_](?:[\w'’.:-]*\w)?")
+_SPELLED = re.compile(r"(?<![\w'])(?:(?:double )?[^\W\d_](?:-| |, ?)+){2,}(?:double )?[^\W\d_](?![\w'])", re.IGNORECASE)
+_DOUBLE = re.compile(r"double (\w)", re.IGNORECASE)
+_WORDS = read_words()
+_HINT, _TAIL, _CLAUSAL = (
+    re.compile(rf"(?<!\w)(?:{_WORDS[name].strip()})(?!\w)", re.IGNORECASE) for name in ("hint", "tail", "clausal")
+)
+_END = re.compile(
+    rf"[,;!?()–—\n]|:(?!\d)|\.(?:\s|$)|\.{{2,}}|{_HINT.pattern}|(?<!\w)(?:{_WORDS['end']})(?!\w)"
+    r"|[\U0001F300-\U0001FAFF\u2600-\u27BF]",
+    re.IGNORECASE,
+)
+_LEADING = re.compile(rf"(?:(?:{_WORDS['leading']})(?!\w)\W*)+", re.IGNORECASE)
+_PAIRS = (
+    re.compile(r"(?P<old>[\w'-]+)\?+\s+(?:no\b\W*)?(?P<new>(?!no\b)[\w'-]+(?: [\w'-]+)?)", re.IGNORECASE),
+    re.compile(
+        r"(?P<old>[\w'-]+) (?:should(?:'ve| have| be)?(?: been| read| say)?|was meant to be) (?P<new>[\w'-]+)", re.I
+    ),
+)
+
+
+def join_spelled(message: str) -> str:
+    """Return a message with its spelled words joined.
+
+    >>> join_spelled("sorry, B-a-s-s-e"), join_spelled("K, E, double T")
+    ('sorry, Basse', 'Kett')
+    """
+    doubled = _DOUBLE.sub(r"\1-\1", message) if _SPELLED.search(message) else message
+    return _SPELLED.sub(lambda match: re.sub(r"[\W_]", "", match[0]).capitalize(), doubled)
+
+
+def find_pair(message: str, sentence: str) -> tuple[str, str] | None:
+    """Return the words of a sentence that a message asks itself about, and the right ones.
+
+    >>> find_pair("Jay? no. Court Street", "the hall is on Jay Street")
+    ('Jay', 'Court Street')
+    """
+    for pattern in _PAIRS:
+        for match in pattern.finditer(message):
+            is_known = re.search(rf"(?<!\w){re.escape(match['old'])}(?!\w)", sentence, re.IGNORECASE)
+            words = match["new"].split()
+            new = " ".join(words if len(words) == 1 or find_verb(list_words(match["new"])) < 1 else words[:1])
+            if is_known and not is_function(match["old"], sentence) and not is_function(words[0], sentence):
+                return match["old"], new
+    return None
+
+
+def hints_at_correction(message: str, fragments: Sequence[str]) -> str:
+    """Return the words of a message that hint at a correction: "sorry", or an exclamation mark behind a fragment."""
+    hint = _HINT.search(message)
+    cried = fragments and re.search(rf"{re.escape(fragments[0])}\W{{0,2}}!", message, re.IGNORECASE)
+    return hint[0] if hint and fragments else "!" if cried else ""
+
+
+def list_fragments(message: str, cue: re.Pattern[str], joint: re.Pattern[str]) -> list[str]:
+    """Return the clauses of a message that have few words and no verb, without words of a correction."""
+    found = list[str]()
+    for number, clause in enumerate(_END.split(message)):
+        part = _strip(cue.sub(" ", clause.replace("*", " ")).strip(), joint)
+        words = _WORD.findall(part)
+        is_short = 0 < len(words) <= MAX_BARE_WORDS and "=" not in part and (number < MAX_BARE_WORDS or not found)
+        has_verb = find_verb(list_words(part)) > 0 or bool(_CLAUSAL.search(part))
+        if is_short and not has_verb and not all(is_function(word, message) for word in words):
+            found.append(part[part.index(words[0]) :].strip())
+    return found[:2]
+
+
+def _strip(text: str, joint: re.Pattern[str]) -> str:
+    while (match := _LEADING.match(text) or joint.match(text)) and 0 < match.end() < len(text):
+        text = text[match.end() :].strip()
+    return text
+
+
+def corrects_by_fragment(message: str, fragments: Sequence[str], known: str, *, is_hinted: bool) -> bool:
+    """Return whether a message with fragments says little else, or only words of what is `known`.
+
+    Without a hint at a correction, the fragment must begin the message.
+    """
+    words = _WORD.findall(message)
+    if not fragments or len(words) > (MAX_HINTED if is_hinted else MAX_BARE):
+        return False
+    first = _END.split(message)[0]
+    if not is_hinted and len(fragments[0].split()) > (2 if detect_language(message) != ENGLISH else MAX_BARE_WORDS):
+        return False
+    if is_hinted or (fragments[0] in first and len(_WORD.findall(first)) <= MAX_BARE_WORDS + 1):
+        return True
+    rest = {word.casefold() for word in words if word not in fragments[0] and not is_function(word, message)}
+    return rest <= {word.casefold() for word in _WORD.findall(known)}
+
+
+def replace_fragment(
+    message: str, fragments: Sequence[str], sentences: Sequence[tuple[int, str]], *, is_hinted: bool
+) -> tuple[int, str, str, str] | None:
+    """Return the sentence that a fragment corrects, by its word vectors, the words it replaces, and the fragment.
+
+    Each sentence stands with the number of its message, the nearest one first.
+    """
+    found, is_alone = list[tuple[float, tuple[int, str, str, str]]](), len(_WORD.findall(message)) <= MAX_BARE_WORDS
+    least = MIN_HINTED if is_hinted else MIN_BARE if is_alone else MIN_BESIDE
+    for position, (index, sentence) in enumerate(sentences):
+        for later, fragment in enumerate(() if _states_nothing(sentence) else fragments[: 2 if is_hinted else 1]):
+            best = None if fragment.casefold() in sentence.casefold() else find_replaced(fragment, sentence)
+            is_alike = is_hinted or best is None or is_alike_number(best.old, fragment)
+            if best and is_alike and best.score >= least:
+                found.append((best.score - FARTHER * (position + 2 * later), (index, sentence, best.old, fragment)))
+    return max(found)[1] if found else None
+
+
+def replace_tail(message: str, sentence: str) -> tuple[str, str] | None:
+    """Return a number or code of a sentence, and the same with another end.
+
+    >>> replace_tail("the last two are 81", "her number is 960 218")
+    ('218', '281')
+    """
+    digits = re.findall(r"\d+", message) if _TAIL.search(message) or re.match(r"\d{3,}\b", message) else []
+    codes = [one[0] for one in re.finditer(r"[\w#@-]*\d", sentence) if digits and len(one[0]) >= len(digits[-1])]
+    if not codes or (not _TAIL.search(message) and sorted(codes[-1][-len(digits[-1]) :]) != sorted(digits[-1])):
+        return None
+    if not codes[-1][-len(digits[-1]) :].isdigit() or codes[-1].endswith(digits[-1]):
+        return None
+    return codes[-1], codes[-1][: -len(digits[-1])] + digits[-1]
+
+
+def is_alike_number(old: str, new: str) -> bool:
+    """Return whether a bare value may correct another one: a number has as many digits, or nearly the same."""
+    is_near = count_edits(old, new) <= max(1, len(old) // 3)
+    return is_near or not old.isdigit() or len(old) == len(new)
+
+
+def _states_nothing(sentence: str) -> bool:
+    """Return whether a sentence only asks or requests."""
+    clauses = split_message(sentence)
+    return bool(clauses) and all(one.form is not ClauseForm.STATEMENT for one in clauses)
