@@ -17,6 +17,7 @@ from newton.memory import store
 from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, ShortForms, TokenCounter, Trust, WriteContext, digest
 from newton.memory.representations import SUMMARY_TOKENS, to_bullet
 from newton.memory.store import MemoryUpdate
+from newton.text.time_expressions import move_to_day
 
 SQL = load("newton.dialogue", "message_queues.sql")
 
@@ -37,7 +38,7 @@ class SessionRange(NamedTuple):
 class EpisodeMessage:
     """A message of a person or the assistant, with the memory created from it.
 
-    It `is_parsed` if the statements in it were stored before.
+    It `is_parsed` if the statements in it were stored before. `said_on` is the day of the speaker, in their time zone.
     """
 
     role: Role
@@ -48,6 +49,7 @@ class EpisodeMessage:
     trust: Trust
     origin: str
     is_parsed: bool
+    said_on: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,7 +308,7 @@ def _to_line(row: Record, user_name: str, *, is_alone: bool, is_read: bool) -> N
         speaker=name or "user",
         source=source,
         is_user=source == "person" and is_alone and trust in PERSON_TIERS,
-        said_at=row["said_at"],
+        said_at=move_to_day(row["said_at"], row["said_on"]),
         trust=trust,
         origin=row["origin"] or "",
         memory_id=row["memory_id"] or NO_MEMORY,

@@ -17,6 +17,7 @@ limit $3;
 -- person asked not to keep are left out.
 select
     m.role, m.name, m.content, m.said_at, x.memory_id, x.trust, x.origin,
+    substring(x.micro from '^\[([0-9-]{10})\] ') as said_on,
     m.position <= greatest(w.parsed_position, $5) as is_parsed
 from dialogue.messages as m
 left join dialogue.episode_watermarks as w on w.agent_id = $1 and w.session_id = m.session_id
@@ -34,7 +35,7 @@ order by m.position;
 select
     case when x.trust in ('operator', 'user') then 'user' else 'assistant' end as role,
     null::text as name, coalesce(x.full_text, x.summary) as content, x.occurred_at as said_at, x.memory_id, x.trust,
-    x.origin, e.parsed_at is not null as is_parsed
+    x.origin, null::text as said_on, e.parsed_at is not null as is_parsed
 from memory.memories as x
 join heart.episodes as e on e.agent_id = $1 and e.memory_id = x.memory_id
 where x.agent_id = $1 and x.memory_id = $2;
@@ -183,6 +184,7 @@ limit $5;
 -- Messages with the memories made from them. Long content is truncated.
 select
     m.position, m.role, m.name, left(m.content, 20000) as content, m.is_notice, m.said_at, x.memory_id, x.trust, x.origin,
+    substring(x.micro from '^\[([0-9-]{10})\] ') as said_on,
     coalesce(x.quarantined and x.trust not in ('tool', 'web'), false) as is_hidden
 from dialogue.messages as m
 left join memory.memories as x

@@ -160,7 +160,7 @@ where
 -- name: get_memories(agent_id, memory_ids, moment, model_id, embedding, text_embedding)
 -- These memories, and the facts that contradicted any of them at a moment; without a moment, those that still do.
 -- Unless `model_id` is null, with their similarities to the vector of the search and to that of its text.
--- `changed` are the facts learnt from a message that are superseded. `limit 1` keeps the planner from starting with
+-- `changed` are the facts learnt from a message that are superseded, and for a superseded fact the one in its place. `limit 1` keeps the planner from starting with
 -- all facts of the agent, which it does without statistics.
 with contradictions as materialized (
     select l.memory_id, l.other_id
@@ -244,6 +244,17 @@ select
                     and c.line_id = m.memory_id
                     and c.target_id = t.memory_id
             )
+    ) when m.kind = 'fact' and m.state = 'SUPERSEDED' then (
+        select n.summary
+        from memory.links as l
+        join memory.memories as n on n.agent_id = $1 and n.memory_id = l.memory_id
+        where
+            l.agent_id = $1
+            and l.link = 'supersedes'
+            and l.other_id = m.memory_id
+            and ($3::timestamptz is null or l.created_at <= $3)
+        order by l.created_at desc
+        limit 1
     ) end as changed,
     m.prefix_length, case when m.full_tokens is not null then m.full_text end as full_text, m.full_tokens,
     stated.thread_id as stated_thread_id, stated.position as stated_position, stated.said_at,

@@ -20,7 +20,7 @@ from newton.memory.ranking import (
 )
 from newton.memory.representations import DATE_PREFIX_LENGTH, one_line, split_date_prefix
 from newton.text.questions import has_only_questions, is_only_question, lacks_answer
-from newton.text.time_expressions import TimeRange
+from newton.text.time_expressions import TimeRange, remove_resolved_dates
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
@@ -71,11 +71,12 @@ class RetrievedMemory(NamedTuple):
     and `relevance` the combination of both, divided by that of the best memory found.
 
     The fields before `similarity` and after `relevance` are the columns of the query `get_memories`, in its order,
-    without its similarities. Those after `relevance` are set only for facts, `changed` only for messages.
+    without its similarities. Those after `relevance` are set only for facts, `changed` also for messages.
     `renewed_at` is the time at which the fact was last stated again, `contradicted_ids` are facts that contradict it,
-    and `changed` is what the message states that has changed since. `stated_thread_id` and `stated_position` are set
-    for a fact that a single message states, and say which; `said_at` is the time of its first message. `word_trust` is
-    set for a fact that a person confirmed, and for a relation: the highest trust of those who state it.
+    and `changed` is what the message states that has changed since, or what replaced the fact. `stated_thread_id` and
+    `stated_position` are set for a fact that a single message states, and say which; `said_at` is the time of its first
+    message. `word_trust` is set for a fact that a person confirmed, and for a relation: the highest trust of those who
+    state it.
     `prefix_length`, `full_text` and `full_tokens` are set for a long text, and `window` is the part that answers best.
     `is_inherited` is True if a search for a project found it in the memory of the project's parent.
 
@@ -163,7 +164,9 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def spoken_text(self) -> str:
-        """The text without the date and speaker of a message, or without the label of an artifact."""
+        """The text without date and speaker of a message, label of an artifact, and resolved dates of a fact."""
+        if self.kind == "fact":
+            return remove_resolved_dates(self.summary)
         return self.summary.partition(": ")[2] if self.kind in ("exchange", "artifact") else self.summary
 
     @property
@@ -212,7 +215,7 @@ def _fold_spoken(summary: str) -> str:
 @lru_cache(maxsize=4_096)
 def _reduce_text(kind: Kind, summary: str) -> str:
     """Return the text of a memory without what does not tell it from a duplicate."""
-    text = summary.partition("] ")[2] if kind in ("exchange", "event") else summary
+    text = summary.partition("] ")[2] if kind in ("exchange", "event") else remove_resolved_dates(summary)
     if kind == "exchange" and len(text) <= MAX_REPEATED_REPLY and text.startswith(f"{ASSISTANT}: "):
         return _reduce_reply(text)
     return text.casefold().translate(_NO_QUOTES).rstrip(" .,;:!?…")

@@ -8,9 +8,8 @@ from datetime import date, timedelta
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
+from newton.text.english_dates import DateRange, season_range
 from newton.text.languages import LanguageData, load_language
-
-DateRange: TypeAlias = tuple[date, date]  # first day and the day after the last
 
 DAY = timedelta(days=1)
 WEEK = 7 * DAY
@@ -164,6 +163,21 @@ def _resolve_ago(reading: _DateReading) -> Sequence[DateRange]:
     return [_unit_range(reading.unit, reading.today, -reading.unit_count)]
 
 
+def _resolve_ahead(reading: _DateReading) -> Sequence[DateRange]:
+    return [_unit_range(reading.unit, reading.today, reading.unit_count)]
+
+
+def _resolve_season(reading: _DateReading) -> Sequence[DateRange]:
+    """Return the range of a season, which without "last" and the like may be the next one too."""
+    data, today = reading.tables.data.dates["seasons"], reading.today
+    month = next(n for n, words in data.items() if re.fullmatch(words, reading.match["season"]))
+    if reading.step and not reading.tables.data.is_spaced:  # "last year's spring"
+        return [season_range(month, today, year=str(today.year + _STEP_OFFSETS[reading.step]))]
+    if reading.step:
+        return [season_range(month, today, step=reading.step)]
+    return [season_range(month, today), season_range(month, today, step="next")]
+
+
 def _resolve_last_count(reading: _DateReading) -> Sequence[DateRange]:
     today = reading.today
     if reading.unit in ("month", "year"):
@@ -212,7 +226,9 @@ def _resolve_year(reading: _DateReading) -> Sequence[DateRange]:
 _RESOLVERS: Mapping[str, _Resolver] = {
     "step_unit": _resolve_step_unit,
     "ago": _resolve_ago,
+    "ahead": _resolve_ahead,
     "last_count": _resolve_last_count,
+    "season": _resolve_season,
     "step_day": _resolve_step_day,
     "date": _resolve_date,
     "numeric": _resolve_date,
@@ -240,7 +256,8 @@ def _load_tables(code: str) -> _DateTables:
         for template in tables.get(name, ()):
             body = re.sub(r"\{(\w+)\}", lambda found: parts[found[1]], template)
             patterns.append((re.compile(f"{left}{lead}{body}{right}"), resolve))
-    trigger = "|".join((names, *tables["months"], *tables["weekdays"], *tables["units"].values(), _YEAR, r"\d[./-]\d"))
+    listed = (*tables["months"], *tables["weekdays"], *tables["seasons"].values(), *tables["units"].values())
+    trigger = "|".join((names, *listed, _YEAR, r"\d[./-]\d"))
     return _DateTables(
         data=data,
         months=[re.compile(one) for one in tables["months"]],
@@ -272,6 +289,7 @@ def _list_parts(data: LanguageData) -> Mapping[str, str]:
         "day": f"(?P<day>{day})",
         "month": f"(?P<month>{'|'.join(tables['months'])})",
         "number": r"(?P<number>\d{1,2})",
+        "season": f"(?P<season>{'|'.join(tables['seasons'].values())})",
         "weekday": f"(?P<weekday>{'|'.join(tables['weekdays'])})",
         "year": f"(?P<year>{_YEAR})",
     }

@@ -126,6 +126,43 @@ def _resolve_last_count(match: Match, today: date) -> DateRange:
     return today - count * (WEEK if unit == "week" else DAY), today + DAY
 
 
+def _resolve_ahead(match: Match, today: date) -> DateRange:
+    """Return the range of an expression such as "in 3 weeks": the whole of that day, week, month or year."""
+    return _unit_range(match["unit"], today, _read_count(match))
+
+
+def season_range(month: int, today: date, *, step: str | None = None, year: str | None = None) -> DateRange:
+    """Return the range of the season of the north that begins in `month`: the latest that has begun, without a step."""
+    if year or step == "this":
+        return _season_of(int(year or today.year), month)
+    seasons = [_season_of(one, month) for one in range(today.year - 2, today.year + 3)]
+    if step == "next":
+        return next(one for one in seasons if one[0] > today)
+    return max(one for one in seasons if (one[1] if step == "last" else one[0]) <= today)
+
+
+def _season_of(year: int, month: int) -> DateRange:
+    return _month_range(year, month)[0], _month_range(year, month + 2)[1]
+
+
+_STEP_NAMES: Mapping[int, str] = {-1: "last", 0: "this", 1: "next"}
+
+
+def _resolve_season(match: Match, today: date) -> DateRange:
+    groups, month = match.groupdict(), _SEASONS[match["season"]]
+    step = _STEP_NAMES[_STEP_OFFSETS[groups["step"]]] if groups.get("step") else None
+    return season_range(month, today, step=step, year=groups.get("year"))
+
+
+def _resolve_next_season(match: Match, today: date) -> DateRange | None:
+    groups = match.groupdict()
+    return (
+        None
+        if groups.get("step") or groups.get("year")
+        else season_range(_SEASONS[match["season"]], today, step="next")
+    )
+
+
 def _resolve_weekday(match: Match, today: date) -> DateRange:
     """Return the day that a weekday means: with "last" before today, with "next" after it, with "this" in this week.
 
@@ -232,6 +269,8 @@ _LED = rf"(?:(?P<side>{_SIDES})|in|during)\s"
 _STEPS = "last|previous|past|this|next|coming"
 _DATE = r"(?P<date>\d\d?)(?:st|nd|rd|th)?"
 _UNITS = "day|week|month|year"
+_SEASONS: Mapping[str, int] = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_SEASON = f"(?P<season>{'|'.join(_SEASONS)})"
 _DAY_FIRST = rf"(?:the )?{_DATE}(?: of)? (?P<month>{MONTHS})(?:,? (?P<year>{YEAR}))?"
 _MONTH_FIRST = rf"(?P<month>{MONTHS}) (?:the )?{_DATE}(?:,? (?P<year>{YEAR}))?"
 _NEAR_DATE = rf"(?:the|last|(?P<count>{_NUMBER})) (?P<unit>day|weekend|week|month|year)s? (?P<way>before|after) "
@@ -267,6 +306,7 @@ _NEXT_RESOLVERS: Mapping[Callable[[Match, date], DateRange], Callable[[Match, da
     _resolve_weekday: _resolve_next_weekday,
     _resolve_month: _resolve_next_month,
     _resolve_date: _resolve_next_date,
+    _resolve_season: _resolve_next_season,
 }
 
 
@@ -280,6 +320,10 @@ _PATTERNS = (
     _pattern(rf"(?P<name>{_NAMED_DAYS})", _resolve_named_day, _NAMED_DAY_TRIGGERS),
     _pattern(rf"(?:the )?(?P<step>{_STEPS}) (?P<unit>weekend|week|month|quarter|year)", _resolve_unit, _UNIT_TRIGGERS),
     _pattern(rf"(?:about )?(?P<count>{_NUMBER}) (?P<unit>{_UNITS})s? ago", _resolve_ago, frozenset({"ago"})),
+    _pattern(rf"(?P<ahead>in (?:about )?)(?P<count>{_NUMBER}) (?P<unit>{_UNITS})s?", _resolve_ahead, _COUNT_TRIGGERS),
+    _pattern(rf"(?P<count>{_NUMBER}) (?P<unit>{_UNITS})s? from (?:now|today)", _resolve_ahead, _COUNT_TRIGGERS),
+    _pattern(rf"(?:in )?(?:the )?(?P<step>{_STEPS}) {_SEASON}", _resolve_season, frozenset(_SEASONS)),
+    _pattern(rf"(?:the )?{_SEASON}(?: of)?(?: (?P<year>{YEAR}))?", _resolve_season, frozenset(_SEASONS), lead=_LED),
     _pattern(
         rf"(?:(?:in|over|within) )?(?:the )?(?:last|past) (?P<count>{_NUMBER}) (?P<unit>{_UNITS})s?",
         _resolve_last_count,

@@ -1,8 +1,8 @@
 """Parsing of time expressions (yesterday, in March, since Monday, 2024-05-06) into time ranges. Pure."""
 
 import re
-from collections.abc import Iterable
-from datetime import date, datetime
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime, timedelta, timezone
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -36,6 +36,14 @@ _PLANNING_CUES = re.compile(
     r"|\b(?:moved|shifted) (?:the|my|our|his|her|their|it|that|this)\b"
 )
 _SENTENCE_END = re.compile(r"[.!?;]\s|$")
+# "The exam is on Friday" is about the next one, "the choir is on Fridays" and "the birthday is on 3 May" about each.
+_COMING_CUE = re.compile(r"(?:\b(?:is|are)|'s)(?: only| already)?$")
+# "We did it in two weeks" tells how long it took.
+_DONE = re.compile(r"\b(?:was|were|did|had|took|ran|built|read|wrote|\w{2,}ed|times|once|twice)\b")
+_RECURRENCE = re.compile(r"\b(?:every|each|birthdays?|anniversary|born|always|usually|annual\w*|mornings|evenings)\b")
+_WHOLE_DATE = re.compile(rf"\b{YEAR}\b|{YEAR}年|\d[./]\d+[./]\d")
+_MONTH = r"(?:[A-Z][a-z]{2} )?"
+_RESOLVED = re.compile(rf" \({_MONTH}(?:\d\d? )?{_MONTH}(?:\d{{4}} )?(?:- (?:\d\d? )?{_MONTH})?\d{{4}}\)")
 
 
 Match: TypeAlias = EnglishMatch | DateMatch
@@ -92,7 +100,7 @@ def _find_mentions(text: str, today: date) -> list[_TimeMention]:
     code = detect_language(text)
     foreign = find_dates_in(plain, today, code) if code != ENGLISH else ()
     for match, days in sorted((*foreign, *find_dates(plain, today)), key=lambda hit: (hit[0].start(), -hit[0].end())):
-        if match.start() >= end:
+        if match.start() >= end and not _is_duration(match):
             end = match.end()
             mentions.append(_TimeMention(match, days, _refers_to_future(match)))
     return mentions
@@ -111,6 +119,81 @@ def _refers_to_future(match: Match) -> bool | None:
     return False if _PAST_CUES.search(sentence) and not _PLANNING_CUES.search(sentence) else None
 
 
+def _is_duration(match: Match) -> bool:
+    """Return whether the words are no date but the time that something took: "we did it in two weeks"."""
+    if isinstance(match, DateMatch) or "ahead" not in match.groupdict() or not match["ahead"]:
+        return False
+    before = match.string[: match.start()].rpartition(". ")[2]
+    return _DONE.search(before) is not None and _PLANNING_CUES.search(before) is None
+
+
+def _is_coming(match: Match) -> bool:
+    """Return whether a date stands behind "is", so that it means the next one."""
+    before = match.string[: match.start()].rstrip()
+    return match[0].startswith(("on ", "in ")) and _COMING_CUE.search(before) is not None
+
+
+def resolve_dates(text: str, *, moment: datetime) -> str:
+    """Return a text of one line with the date behind each relative or partial one that is clear, as told at `moment`.
+
+    >>> resolve_dates("My exam is next Friday, the party was last month.", moment=datetime(2026, 10, 2))
+    'My exam is next Friday (Fri 9 Oct 2026), the party was last month (Sep 2026).'
+    """
+    plain = _normalize(text)
+    if len(plain) != len(text) or _RECURRENCE.search(plain):
+        return text
+    parts, start = list[str](), 0
+    for mention in _find_mentions(text, moment.date())[:MAX_TIMES]:
+        match, is_clear = mention.match, len(mention.possible) == 1
+        if match.string != plain or _WHOLE_DATE.search(match[0]) or not (is_clear or _is_coming(match)):
+            continue
+        days = mention.likely if is_clear else mention.candidates[-1]
+        parts += [text[start : match.end()], f" ({format_days(days)})"]
+        start = match.end()
+    return "".join([*parts, text[start:]])
+
+
+def move_to_day(moment: datetime, day: str | None) -> datetime:
+    """Return the same moment in a time zone in which it is of that day, so that "tomorrow" is the day after it.
+
+    >>> str(move_to_day(datetime.fromisoformat("2026-11-09 22:30+00:00"), "2026-11-10"))
+    '2026-11-10 00:30:00+02:00'
+    """
+    shift = (date.fromisoformat(day) - moment.date()).days if day else 0
+    if not shift:
+        return moment
+    hours = min(24 - moment.hour, 23) if shift > 0 else -moment.hour - 1
+    return moment.astimezone(timezone(timedelta(hours=hours)))
+
+
+def remove_resolved_dates(text: str) -> str:
+    """Return the text without the dates that `resolve_dates` adds.
+
+    >>> remove_resolved_dates("My exam is next Friday (Fri 9 Oct 2026).")
+    'My exam is next Friday.'
+    """
+    return _RESOLVED.sub("", text) if "(" in text else text
+
+
+def format_days(days: DateRange) -> str:
+    """Format a range of days as briefly as it is clear: a day with its weekday, a month, a year, or both ends.
+
+    >>> [format_days((date(2026, *a), date(2026, *b))) for a, b in (((5, 1), (6, 1)), ((5, 4), (5, 11)))]
+    ['May 2026', '4 - 10 May 2026']
+    """
+    first, last = days[0], days[1] - DAY
+    if first == last:
+        return f"{first:%a} {first.day} {first:%b %Y}"
+    if first.day == 1 and days[1].day == 1:
+        if first.month == 1 and last.month == 12:
+            return f"{first:%Y}"
+        if (first.year, first.month) == (last.year, last.month):
+            return f"{first:%b %Y}"
+        return f"{first:%b} - {last:%b %Y}" if first.year == last.year else f"{first:%b %Y} - {last:%b %Y}"
+    begin = f"{first.day}" if first.month == last.month else f"{first.day} {first:%b}"
+    return f"{begin if first.year == last.year else f'{begin} {first.year}'} - {last.day} {last:%b %Y}"
+
+
 def remove_times(text: str, ranges: Iterable[TimeRange]) -> str:
     """Return the text in lower case without the phrases of the time ranges.
 
@@ -126,6 +209,23 @@ def remove_times(text: str, ranges: Iterable[TimeRange]) -> str:
 @lru_cache(maxsize=64)
 def _normalize(text: str) -> str:
     return " ".join(text.split()).lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+
+
+def is_of_times(text: str, ranges: Sequence[TimeRange], *, moment: datetime) -> bool:
+    """Return whether a statement told at `moment` is of a range: by the times that it mentions, else by `moment`.
+
+    >>> october = find_time_ranges("in October", now=datetime(2026, 11, 10))
+    >>> texts = "I painted the fence.", "I paint the fence next week.", "I painted the fence in November."
+    >>> [is_of_times(text, october, moment=datetime(2026, 10, 28)) for text in texts]
+    [True, False, False]
+    """
+    days = [days for mention in _find_mentions(text, moment.date()) for days in mention.possible]
+    spans = [tuple(_start_of(day, moment) for day in one) for one in days] or [(moment, moment + timedelta(seconds=1))]
+    return any(
+        (asked.end is None or start < asked.end) and (asked.start is None or asked.start < end)
+        for start, end in spans
+        for asked in ranges
+    )
 
 
 def find_mentioned_times(text: str, *, moment: datetime) -> tuple[TimeRange, ...]:
@@ -149,8 +249,11 @@ def _mentioned_range(match: Match, days: DateRange, moment: datetime) -> TimeRan
 
 
 def _closed_range(match: Match, days: DateRange, now: datetime) -> TimeRange:
-    start, end = (datetime(day.year, day.month, day.day, tzinfo=now.tzinfo) for day in days)
-    return TimeRange(match[0], start, end)
+    return TimeRange(match[0], *(_start_of(day, now) for day in days))
+
+
+def _start_of(day: date, moment: datetime) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=moment.tzinfo)
 
 
 def _to_time_range(match: Match, days: DateRange, now: datetime) -> TimeRange:

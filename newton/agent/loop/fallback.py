@@ -6,7 +6,7 @@ from uuid import UUID
 
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.turn_state import RunningTurn
-from newton.cognition.assembly.assembler import TIMELY_INDEX
+from newton.cognition.assembly.exclusion_rules import TIMELY_INDEX
 from newton.cognition.assembly.fact_labels import render_contradiction
 from newton.cognition.assembly.relevance_floor import ANSWER_KINDS
 from newton.cognition.assembly.render import render_header
@@ -43,8 +43,8 @@ def quote_memories(bundle: Bundle) -> list[str]:
 
     If the input asks about a time from which there are no memories, memories with a date are left out.
     """
-    profile = _quote_profile(bundle)
-    if profile and read_person_question(bundle.input).is_complete:
+    profile, gathering = _quote_profile(bundle), bundle.assembly_input.gathering
+    if profile and (gathering.asks_changes or read_person_question(bundle.input).is_complete):
         return profile
     skip_dated = bundle.empty_time_ranges and asks_for_whole_range(bundle.input, bundle.assembly_input.time_ranges)
     items = [item for item in bundle.items if _is_relevant(item, bundle)]
@@ -65,6 +65,8 @@ def _quote_profile(bundle: Bundle) -> list[str]:
     named = [line for line in identity if find_names([line.rpartition(": ")[2]])]
     if question.asks_name:
         return [*named, *profile]
+    if bundle.assembly_input.gathering.asks_changes:
+        return profile
     return [*profile, *([] if question.name else identity)] if profile else []
 
 

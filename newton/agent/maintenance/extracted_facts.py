@@ -13,6 +13,7 @@ from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.statements.statement_selection import SelectedStatement
 from newton.memory import store
 from newton.memory.memory import digest
+from newton.text.time_expressions import move_to_day
 from newton.text.words import extract_content_words
 
 MIN_WORD_OVERLAP = 0.6  # share of the shorter text's content words from which a fact restates a request
@@ -57,7 +58,7 @@ def to_fact(message: EpisodeMessage, statement: SelectedStatement, source: str) 
     return NewFact(
         ref=f"told:{message.memory_id}:{digest(statement.content).hex()[:16]}",
         content=statement.content,
-        valid_from=message.said_at,
+        valid_from=move_to_day(message.said_at, message.said_on),
         subject=statement.subject,
         attribute=statement.attribute,
         source=source,

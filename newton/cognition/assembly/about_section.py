@@ -1,11 +1,13 @@
 """Selection of the facts on a person that a context shows as a section of its own, the profile. Pure."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from newton.cognition.assembly.budget import ContextBudget, reserve_layer
 from newton.cognition.assembly.render import TextBlock, count_day_tokens
 from newton.cognition.sources.person import ABOUT_LAYER, FoundPerson
+from newton.heart.persons.profile_sections import TITLES
 from newton.memory.memory import TokenCounter, past_reason
 from newton.memory.representations import to_bullet
 from newton.memory.search_types import RetrievedMemory
@@ -48,12 +50,14 @@ def select_about(
     for one in found.memories:
         section = found.sections[one.memory_id]
         cost = one.summary_tokens + LABEL_TOKENS + (0 if section in started else headings[section])
-        if used + cost <= limit and not (one.quarantined or past_reason(one.kind, one.state)):
+        is_past = past_reason(one.kind, one.state) and not found.question.changes
+        if used + cost <= limit and not (one.quarantined or is_past):
             used += cost
             started.add(section)
             chosen.append(one)
     if not chosen:
-        return AboutSelection(person=replace(found, memories=(), sections={}))
+        note = note if found.question.changes else None
+        return AboutSelection(person=replace(found, memories=(), sections={}), tokens=used if note else 0, note=note)
     sections = {one.memory_id: found.sections[one.memory_id] for one in chosen}
     person = replace(found, memories=chosen, sections=sections)
     return AboutSelection(person=person, tokens=used, note=note and _render_note(found, len(chosen), count_tokens))
@@ -62,5 +66,11 @@ def select_about(
 def _render_note(found: FoundPerson, shown: int, count_tokens: TokenCounter) -> TextBlock:
     total, name = max(found.total, shown), f' "{found.question.name}"' if found.question.name else ""
     more = "" if shown >= total else f"; `newton about{name} --all` lists them"
-    line = to_bullet(f"{total} {'fact' if total == 1 else 'facts'}, {shown} shown{more}.")
+    if span := found.question.changes:
+        counts = Counter(found.sections.values())
+        parts = (f"{counts[name]} {TITLES[name].casefold()}" for name in ("added", "replaced", "ended"))
+        begin = f"{span.phrase[:1].upper()}{span.phrase[1:]} ({span.start:%Y-%m-%d})" if span.start else span.phrase
+        line = to_bullet(f"{begin}: {', '.join(parts)}; {shown} shown.")
+    else:
+        line = to_bullet(f"{total} {'fact' if total == 1 else 'facts'}, {shown} shown{more}.")
     return TextBlock(line, count_tokens(line))

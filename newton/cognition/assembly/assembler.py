@@ -14,6 +14,7 @@ from newton.cognition.assembly.exclusion_rules import (
     find_exclusion_reason,
     find_fact_sources,
     find_floor_reason,
+    find_out_of_range,
     find_repeated_messages,
     is_too_far,
 )
@@ -37,17 +38,14 @@ from newton.cognition.assembly.scored_candidate import (
     resize_long_candidate,
 )
 from newton.cognition.assembly.sections import IdentitySection
-from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
+from newton.cognition.scoring.score import ScoredMemory
 from newton.cognition.sources.person import ABOUT_LAYER
-from newton.cognition.sources.signals import asks_for_whole_range
 from newton.memory.memory import past_reason
-from newton.memory.memory_reader import DATED_KINDS
 from newton.memory.search_types import RetrievedMemory
 from newton.text.questions import contains_question
 
 EPISODE_LAYER, OTHER_SESSIONS = "episodes", "other sessions"
 INEFFECTIVE_PENALTY = 10.0  # more than any score
-TIMELY_INDEX = FEATURE_NAMES.index("timely")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,7 +302,7 @@ def _reject_candidates(
     ]
     best = max((found.evidence_score for found in comparable), default=0.0)
     best_fact = assembly_input.relevance_floor.find_best_fact([s for s in ordered if not excluded[s.found.memory_id]])
-    out_of_range = _find_out_of_range(ordered, assembly_input)
+    out_of_range = find_out_of_range(ordered, assembly_input)
     deduplicator = MemoryDeduplicator(assembly_input.identity, focus)
     rejected: dict[UUID, FillPlacement] = {}
     for s in ordered:
@@ -323,20 +321,6 @@ def _reject_candidates(
         rejected |= {memory_id: FillPlacement(memory_id, None, 0, IS_FACT_SOURCE) for memory_id in sources}
     rejected |= reject_surplus_passages(ordered, rejected, assembly_input.artifact_selector.policy.max_selected)
     return reject_repeated_facts(ordered, rejected, assembly_input.fact_labels, assembly_input.relation_evidence)
-
-
-def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> Set[UUID]:
-    """Return the ids of dated memories outside of the input's time ranges.
-
-    Return none unless weak matches are left out (the context is adaptive), the input asks for a whole range, and at
-    least one memory is within it.
-    """
-    if not assembly_input.is_adaptive or not asks_for_whole_range(assembly_input.input, assembly_input.time_ranges):
-        return frozenset()
-    injected = assembly_input.injected
-    dated = [s for s in ordered if s.found.kind in DATED_KINDS and s.found.memory_id not in injected]
-    outside = {s.found.memory_id for s in dated if not s.features[TIMELY_INDEX]}
-    return outside if len(outside) < len(dated) else frozenset()
 
 
 def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozenset()) -> list[RetrievedMemory]:

@@ -10,17 +10,21 @@ from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.sections import IdentitySection
 from newton.cognition.assembly.working_context import find_state_reason
 from newton.cognition.scoring.reply_usage import restates
-from newton.cognition.scoring.score import ScoredMemory
+from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.observations import ObservationVerdict
+from newton.cognition.sources.signals import asks_for_whole_range
 from newton.dialogue.task_tree import is_in_ranges
 from newton.heart.identity.tenets import reduce_wish
 from newton.memory.memory import past_reason
+from newton.memory.memory_reader import DATED_KINDS
 from newton.memory.search_types import ASSISTANT, RetrievedMemory
 from newton.text.questions import remove_questions
 from newton.text.stems import TERM
+from newton.text.time_expressions import TimeRange, is_of_times, remove_times
 from newton.text.words import extract_content_words, is_empty_remark
 
 REPEATS_STATED_FACT = "its fact says the same"
+TIMELY_INDEX = FEATURE_NAMES.index("timely")
 IS_FACT_SOURCE = "a fact that was made of it is in the context"
 
 _PERSON = "User"  # the speaker of a message of the person, if no name is known
@@ -73,8 +77,8 @@ def find_repeated_messages(memories: Iterable[RetrievedMemory]) -> Set[UUID]:
     facts = [one for one in found if one.kind == "fact"]
     if not facts or not messages:
         return frozenset()
-    stating = {(f.stated_thread_id, f.stated_position, _reduce(f.summary)) for f in facts if f.stated_thread_id}
-    texts = {_reduce(fact.summary) for fact in facts}
+    stating = {(f.stated_thread_id, f.stated_position, _reduce(f.spoken_text)) for f in facts if f.stated_thread_id}
+    texts = {_reduce(fact.spoken_text) for fact in facts}
     replies = [one for one in messages if _find_speaker(one) == ASSISTANT]
     told = [one.spoken_text for one in found if one.kind in ("fact", "exchange") and one not in replies]
     restating = {one.memory_id for one in replies if restates(one.spoken_text, map(remove_questions, told))}
@@ -125,6 +129,8 @@ VERBATIM_KINDS = frozenset({"exchange", "passage"})
 
 def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput, *, focus_ids: Set[UUID]) -> str | None:
     """Return why the memory is excluded from this context, or None. `focus_ids` are shown in Current Focus already."""
+    if assembly_input.gathering.asks_changes:
+        return None if found.memory_id in assembly_input.gathering.about else "did not change in the requested time"
     if reason := _find_state_reason(found, assembly_input.observations.get(found.memory_id)):
         return reason
     if found.memory_id in focus_ids:
@@ -206,3 +212,34 @@ def is_near_procedure(found: RetrievedMemory) -> bool:
         return True
     has_words = found.lexical >= MIN_PROCEDURE_EVIDENCE
     return has_words and (not found.similarity or found.similarity >= MIN_PROCEDURE_COSINE)
+
+
+def find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> Set[UUID]:
+    """Return the ids of dated memories and facts outside of the input's time ranges.
+
+    Return none unless weak matches are left out (the context is adaptive), the input asks for a whole range, and at
+    least one memory is within it.
+    """
+    if (
+        not assembly_input.is_adaptive
+        or assembly_input.gathering.asks_changes
+        or not asks_for_whole_range(assembly_input.input, assembly_input.time_ranges)
+    ):
+        return frozenset()
+    ranges, kinds = assembly_input.time_ranges, (*DATED_KINDS, "fact")
+    dated = [s for s in ordered if s.found.kind in kinds and s.found.memory_id not in assembly_input.injected]
+    by_mention = not extract_content_words(remove_times(assembly_input.input, ranges))
+    outside = {s.found.memory_id for s in dated if not _is_within(s, ranges, by_mention=by_mention)}
+    return outside if len(outside) < len(dated) else frozenset()
+
+
+def _is_within(scored: ScoredMemory, ranges: Sequence[TimeRange], *, by_mention: bool) -> bool:
+    """Return whether a memory is of one of the ranges; `by_mention`, a statement by what it mentions, not its own time.
+
+    "What did we decide in October" asks for what was said then, "What happened in October" for what was then.
+    """
+    found = scored.found
+    if found.kind == "fact" or (by_mention and found.kind == "exchange"):
+        is_told_then = not by_mention and any(span.contains(found.told_at) for span in ranges)
+        return is_told_then or is_of_times(found.spoken_text, ranges, moment=found.told_at)
+    return bool(scored.features[TIMELY_INDEX])

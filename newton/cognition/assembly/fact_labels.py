@@ -24,6 +24,7 @@ from newton.memory.memory import TokenCounter, past_reason
 from newton.memory.representations import START_PREFIX_LENGTH, has_start_prefix, start_prefix, to_bullet
 from newton.memory.search_types import RetrievedMemory
 from newton.memory.source_marks import SOURCE_MARKS, mark_source
+from newton.text.time_expressions import remove_resolved_dates
 from newton.text.words import extract_content_words
 
 SHORT_LIVED_AGE = timedelta(days=14)  # after this time a short-lived fact may be outdated
@@ -147,7 +148,7 @@ def _label_others(memories: Sequence[RetrievedMemory], tokens: LabelTokens) -> d
 
 def _describe_change(found: RetrievedMemory, changed: str) -> str:
     """Return that a message is outdated. It names what has changed unless that is all that the message says."""
-    is_all = found.spoken_text.removesuffix(".") == changed.removesuffix(".")
+    is_all = found.spoken_text.removesuffix(".") == remove_resolved_dates(changed).removesuffix(".")
     return OUTDATED if is_all else f"{OUTDATED} ({changed})"
 
 
@@ -235,6 +236,9 @@ def _list_parts(
 ) -> list[_LabelPart]:
     is_unsettled = bool(group) and group[0] is found and (len(group) == 1 or _choose_alternative(group) == ALTERNATIVE)
     parts = [_LabelPart(UNSETTLED, tokens.words[UNSETTLED] + 1)] if is_unsettled else []
+    if found.changed:
+        text = f"{OUTDATED} ({found.changed})"
+        parts.append(_LabelPart(text, tokens.count(f"{text},")))
     return [*parts, *_list_marks(found, tokens), *_list_time_parts(found, now, tokens, is_contested=bool(group))]
 
 

@@ -145,7 +145,7 @@ class QuestionGathering:
     `standing` are instructions and preferences that apply to the input. `origins` says how each memory that the search
     did not find, or that needs no search, became a candidate. `inherited` are the memories, found for a project, of the
     agent above it. `about` are the memories in the profile of a person with their sections; if `asks_person`, the input
-    asks for them.
+    asks for them; if `asks_changes`, it asks what changed, and they did.
     """
 
     reading: QuestionReading = POINT
@@ -156,6 +156,7 @@ class QuestionGathering:
     inherited: frozenset[UUID] = frozenset()
     about: Mapping[UUID, str] = field(default_factory=dict[UUID, str])
     asks_person: bool = False
+    asks_changes: bool = False
 
     @property
     def is_chronological(self) -> bool:

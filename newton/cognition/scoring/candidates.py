@@ -229,6 +229,7 @@ def _complete_gathering(
         inherited=frozenset(f.memory_id for f in memories if f.is_inherited),
         about=person.sections,
         asks_person=person.question.is_asked,
+        asks_changes=person.question.changes is not None,
     )
 
 
@@ -355,7 +356,7 @@ def _is_range_empty(gathered: GatheredSources, timely_memories: Iterable[Retriev
     unmatched filters are reported separately.
     """
     is_of_input = gathered.time_ranges != gathered.filters.time_ranges
-    is_asked = is_of_input and asks_for_times(text, gathered.time_ranges)
+    is_asked = is_of_input and not gathered.person.question.changes and asks_for_times(text, gathered.time_ranges)
     is_searched = gathered.missing.keys().isdisjoint(("times", "memories"))
     return is_asked and is_searched and all(f.is_only_question or f.repeats_query(text) for f in timely_memories)
 

@@ -137,8 +137,8 @@ def _contradicts(own: RetrievedMemory, above: RetrievedMemory) -> bool:
 
     The vectors of both are not read, so the share of words that they have in common stands for their similarity.
     """
-    words, others = extract_content_words(own.summary), extract_content_words(above.summary)
+    words, others = extract_content_words(own.spoken_text), extract_content_words(above.spoken_text)
     shared = len(words & others) / max(min(len(words), len(others)), 1)
     if shared < MIN_SHARED_WORDS:
         return False
-    return detect_change(above.summary, own.summary, cosine=(1 + shared) / 2).kind == "update"
+    return detect_change(above.spoken_text, own.spoken_text, cosine=(1 + shared) / 2).kind == "update"

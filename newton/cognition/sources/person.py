@@ -7,6 +7,7 @@ from uuid import UUID
 
 from newton.cognition.request import NO_FILTERS, ContextBuildRequest
 from newton.db.pool import Tx
+from newton.heart.persons.change_questions import read_change_question
 from newton.heart.persons.person_questions import NO_QUESTION, PersonQuestion, read_person_question
 from newton.heart.persons.person_store import PersonReader, PersonRecord, read_user_names
 from newton.heart.persons.profile_sections import TITLES, rank_facts
@@ -16,6 +17,7 @@ from newton.memory.search_types import RetrievedMemory
 MAX_ASKED, MAX_FOUND = 300, 40  # facts that may be shown if the input asks for them, and if it only concerns them
 ABOUT_LAYER = "about"  # of a context, whatever the kind of the memories
 REASON = "part of what is known of the person whom the input concerns"
+CHANGED = "the input asks what changed"
 NAME = "name"  # the section of the memories that tell the name of the user
 
 
@@ -34,18 +36,25 @@ class FoundPerson:
     @property
     def reasons(self) -> Mapping[UUID, str]:
         """Return why each memory is in a context."""
-        return {one: f"{REASON}: {TITLES[section].casefold()}" for one, section in self.sections.items()}
+        reason = CHANGED if self.question.changes else REASON
+        return {one: f"{reason}: {TITLES[section].casefold()}" for one, section in self.sections.items()}
 
 
 async def read_person(tx: Tx, request: ContextBuildRequest, *, now: datetime) -> FoundPerson:
     """Return what is known of the person whom the input is about.
 
-    The names of the user are read for each input, the other facts only for one that concerns them.
+    The names of the user are read for each input, the other facts only for one that concerns them. For an input that
+    asks what changed in a time, they are the facts that did.
     """
     if request.filters != NO_FILTERS or request.fill:
         return FoundPerson()
     question, agent_id = read_person_question(request.input), request.agent_id
     reader = PersonReader(tx, agent_id, now=now, moment=request.as_of)
+    if span := read_change_question(request.input, now=now):
+        changes = await reader.list_changes(span)
+        memories = await fetch_memories(tx, [*changes][:MAX_ASKED], agent_id=agent_id, moment=request.as_of)
+        asked = PersonQuestion(is_complete=True, changes=span)
+        return FoundPerson(question=asked, memories=memories, sections=changes, total=len(changes))
     record, telling = PersonRecord(), ()
     if question.name:
         record = await reader.read_other(question.name)

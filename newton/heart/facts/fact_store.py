@@ -25,7 +25,7 @@ from newton.memory.lookup import RelatedMemory
 from newton.memory.memory import UNTRUSTED_TIERS, NewMemory, WriteContext, digest
 from newton.memory.representations import make_long_forms, make_short_forms, one_line, start_prefix
 from newton.memory.store import MemoryConfirmation
-from newton.text.time_expressions import find_mentioned_times
+from newton.text.time_expressions import find_mentioned_times, resolve_dates
 
 SQL = load("newton.heart.facts", "fact_store.sql")
 
@@ -356,13 +356,13 @@ async def _renew_validity(tx: Tx, confirmations: Sequence[tuple[UUID, datetime]]
 
 
 def _to_new_memory(fact: NewFact, *, ctx: WriteContext) -> NewMemory:
-    # the short forms show that a fact is not valid yet
+    # the short forms show that a fact is not valid yet, and which day is meant by "next Friday"
     prefix = start_prefix(f"{fact.valid_from:%Y-%m-%d}") if fact.valid_from.date() > ctx.now.date() else ""
     return NewMemory(
         kind="fact",
         state="NEW",
         forms=make_short_forms(
-            fact.content,
+            resolve_dates(one_line(fact.content), moment=min(fact.valid_from, ctx.now)),
             count_tokens=ctx.count_tokens,
             prefix=prefix,
             max_tokens=MAX_SUMMARY_TOKENS,

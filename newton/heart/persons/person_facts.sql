@@ -18,6 +18,53 @@ where
 order by told_at desc, m.memory_id desc
 limit $5;
 
+-- name: list_changes(agent_id, now, moment, starts_at, ends_at, max_rows)
+-- What a person or the agent changed in a time, the latest first: facts that were first told then, known facts that one told
+-- then replaced, and those whose validity ended then. A fact that is deduced, or that a merge left, is told by nobody.
+with told as materialized (
+    select m.memory_id, m.state, f.valid_to, coalesce(t.told_at, least(f.valid_from, m.created_at)) as told_at
+    from memory.memories as m
+    join heart.facts as f on f.agent_id = $1 and f.memory_id = m.memory_id
+    cross join lateral (
+        select min(x.occurred_at) as told_at
+        from memory.sources as s
+        join memory.memories as x on x.agent_id = $1 and x.memory_id = s.source_id and x.kind = 'exchange'
+        where s.agent_id = $1 and s.memory_id = m.memory_id
+    ) as t
+    where
+        m.agent_id = $1
+        and m.kind = 'fact'
+        and m.trust in ('user', 'operator', 'agent')
+        and m.state <> 'INACTIVE'
+        and not m.quarantined
+        and ($3::timestamptz is null or m.created_at <= $3)
+),
+replaced as (
+    select o.memory_id, max(n.told_at) as changed_at
+    from memory.links as l
+    join told as n on n.memory_id = l.memory_id
+    join told as o on o.memory_id = l.other_id and o.told_at < n.told_at
+    where l.agent_id = $1 and l.link = 'supersedes' and o.state = 'SUPERSEDED'
+    group by o.memory_id
+),
+changed as (
+    select
+        t.memory_id,
+        case when r.memory_id is not null then 'replaced' when t.valid_to <= $2 then 'ended' else 'added' end as section,
+        case
+            when r.memory_id is not null then r.changed_at
+            when t.valid_to <= $2 then t.valid_to
+            when t.state <> 'SUPERSEDED' then t.told_at
+        end as changed_at
+    from told as t
+    left join replaced as r on r.memory_id = t.memory_id
+)
+select memory_id, section
+from changed
+where changed_at >= coalesce($4::timestamptz, '-infinity') and changed_at < coalesce($5::timestamptz, 'infinity')
+order by changed_at desc, memory_id desc
+limit $6;
+
 -- name: list_introductions(agent_id, max_subjects, max_candidates)
 -- What a person said first in a conversation, lines of the identity, and facts that a person stated, which may tell the
 -- name of the user; the latest first, each with the most frequent subjects of the latest facts, which may be the name too.

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from newton.heart.persons.person_words import load_words
 from newton.text.languages import ENGLISH, detect_languages, load_language
+from newton.text.time_expressions import TimeRange
 
 MAX_READ_CHARACTERS = 500  # of an input; a longer one mostly tells or quotes something
 # The sections of facts that an input of a topic concerns.
@@ -25,13 +26,14 @@ class PersonQuestion:
     """The facts on a person that an input asks for or concerns: on the user, or on the one with a `name` or role.
 
     With `is_complete` it asks for all that is known, with `asks_name` for the name of the user. `sections` are those of
-    the facts on the user that its topic concerns.
+    the facts on the user that its topic concerns. With `changes` it asks what changed in that time.
     """
 
     name: str | None = None
     is_complete: bool = False
     asks_name: bool = False
     sections: tuple[str, ...] = ()
+    changes: TimeRange | None = None
 
     @property
     def is_asked(self) -> bool:

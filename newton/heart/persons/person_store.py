@@ -18,6 +18,7 @@ from newton.heart.persons.profile_sections import (
     group_facts,
     group_user_facts,
 )
+from newton.text.time_expressions import TimeRange
 
 SQL = load("newton.heart.persons", "person_facts.sql")
 
@@ -74,6 +75,13 @@ class PersonReader:
             facts = [one for one in facts if pattern.search(f"{one.subject} {one.text}")]
         ordered = sorted(terms, key=lambda one: (one.islower(), len(one)))
         return PersonRecord(names=ordered if facts else (), sections=group_facts(facts), total=len(facts))
+
+    async def list_changes(self, span: TimeRange) -> dict[UUID, str]:
+        """Return the facts that are new in a time, that newer ones replaced, or that ended, each with its section."""
+        rows = await SQL["list_changes"].fetch_all(
+            self._tx, **self._key, starts_at=span.start, ends_at=span.end, max_rows=MAX_FACTS
+        )
+        return {row["memory_id"]: row["section"] for row in rows}
 
     async def _list_facts(self, names: str | None = None) -> list[PersonFact]:
         rows = await SQL["list_facts"].fetch_all(self._tx, **self._key, names=names, max_rows=MAX_FACTS)

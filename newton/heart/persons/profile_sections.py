@@ -24,6 +24,9 @@ TITLES: Mapping[str, str] = {
     "plans": "Plans",
     "manner": "Ways of working",
     OTHER: "Other",
+    "added": "New",
+    "replaced": "Changed",
+    "ended": "Ended",
 }  # in the order in which they are shown
 FIRST_FACTS = 3  # of a section, which come before more of the next sections
 USER = "user"  # the subject of facts on the user
