@@ -222,6 +222,25 @@ async def test_a_message_of_which_something_changed_is_marked_in_a_context(mind:
     assert "changed since" not in (await mind.contexts.build(replace(ask, as_of=before))).text
 
 
+@pytest.mark.parametrize(
+    ("told", "again"),
+    [
+        ("I am allergic to nuts.", "As I said, I have a nut allergy."),
+        ("Ich wohne in Graz.", "Wie gesagt, ich lebe immer noch in Graz."),
+    ],
+)
+async def test_what_is_told_again_in_other_words_confirms_the_fact(mind: Mind, told: str, again: str) -> None:
+    # S002-16: weeks later, without a model
+    await say(mind, told)
+    mind.clock.advance(timedelta(weeks=3))
+    await say(mind, again)
+    await compare_all(mind)
+    rows = await mind.fetch(
+        "select m.full_text, m.state from memory.memories m join heart.facts using (agent_id, memory_id)"
+    )
+    assert {(row["full_text"], row["state"]) for row in rows} == {(told, "CONFIRMED"), (again, "SUPERSEDED")}
+
+
 async def test_a_retracted_restatement_confirms_nothing(mind: Mind) -> None:
     kept = await say(mind, "Maria lives in Lisbon.", "agent")
     wrong = await say(mind, "Maria is living in Lisbon.", "agent")

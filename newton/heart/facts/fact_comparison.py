@@ -16,6 +16,7 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_merges import merge_duplicates
+from newton.heart.facts.restatements import compare_restated
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.speakers import concerns_safety, may_replace
 from newton.heart.statements.change_cues import load_cues
@@ -28,7 +29,6 @@ from newton.heart.statements.change_detection import (
     names_topic,
     score_vectors,
 )
-from newton.heart.statements.similarity import compare_statements
 from newton.ids import derive_model_id
 from newton.memory import store
 from newton.memory.memory import Trust
@@ -203,7 +203,7 @@ def decide_verdict(fact: UncomparedFact, readings: Readings = NO_READINGS) -> Co
     duplicates: list[tuple[float, UUID]] = []
     related: list[UUID] = []
     for known in (known for known in fact.candidates if known.mergeable):
-        result = compare_statements(fact.text, known.text, cosine=known.cosine)
+        result = compare_restated(fact.text, known.text, cosine=known.cosine)
         if result.verdict == "same":
             duplicates.append((result.similarity, known.canonical_id))
         elif result.verdict == "near":
