@@ -160,7 +160,7 @@ where
 -- name: get_memories(agent_id, memory_ids, moment, model_id, embedding, text_embedding)
 -- These memories, and the facts that contradicted any of them at a moment; without a moment, those that still do.
 -- Unless `model_id` is null, with their similarities to the vector of the search and to that of its text.
--- `changed` are the facts learnt from a message that are superseded, and for a superseded fact the one in its place. `limit 1` keeps the planner from starting with
+-- `changed` are the facts learnt from a message, an episode or the session of a summary that are superseded, and for a superseded fact the one in its place. `limit 1` keeps the planner from starting with
 -- all facts of the agent, which it does without statistics.
 with contradictions as materialized (
     select l.memory_id, l.other_id
@@ -243,6 +243,51 @@ select
                     and c.agent_id = $1
                     and c.line_id = m.memory_id
                     and c.target_id = t.memory_id
+            )
+    ) when m.kind in ('episode', 'artifact') then (
+        select string_agg(t.summary, ' ' order by t.memory_id)
+        from (
+            select l.memory_id
+            from memory.links as l
+            where l.agent_id = $1 and l.link = 'part_of' and l.other_id = m.memory_id
+            union
+            -- the messages of an artifact, and those of the summaries that it continues
+            (
+                with recursive told as (
+                    select a.source_id
+                    from memory.sources as a
+                    where a.agent_id = $1 and m.kind = 'artifact' and a.memory_id = m.memory_id
+                    union
+                    select a.source_id
+                    from told
+                    join memory.memories as p on p.agent_id = $1 and p.memory_id = told.source_id and p.kind = 'artifact'
+                    join memory.sources as a on a.agent_id = $1 and a.memory_id = told.source_id
+                )
+                select s.memory_id
+                from told
+                join memory.sources as s on s.agent_id = $1 and s.source_id = told.source_id
+            )
+        ) as part
+        cross join lateral (
+            select memory_id, summary
+            from memory.memories
+            where agent_id = $1 and kind = 'fact' and memory_id = part.memory_id
+            limit 1
+        ) as t
+        cross join lateral (
+            select event
+            from memory.transitions
+            where agent_id = $1 and memory_id = t.memory_id and ($3::timestamptz is null or changed_at <= $3)
+            order by transition_id desc
+            limit 1
+        ) as last
+        where last.event in ('superseded', 'expired', 'disproved', 'withdrawn')
+            and not exists (
+                select
+                from memory.links as l
+                join memory.sources as o on o.agent_id = $1 and o.memory_id = l.memory_id
+                join memory.sources as s on s.agent_id = $1 and s.memory_id = t.memory_id and s.source_id = o.source_id
+                where l.agent_id = $1 and l.other_id = t.memory_id and l.link = 'supersedes'
             )
     ) when m.kind = 'fact' and m.state = 'SUPERSEDED' then (
         select n.summary

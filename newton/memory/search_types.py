@@ -20,7 +20,9 @@ from newton.memory.ranking import (
 )
 from newton.memory.representations import DATE_PREFIX_LENGTH, one_line, split_date_prefix
 from newton.text.questions import has_only_questions, is_only_question, lacks_answer
+from newton.text.sentences import SENTENCE_END
 from newton.text.time_expressions import TimeRange, remove_resolved_dates
+from newton.text.words import extract_content_words
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
@@ -143,6 +145,15 @@ class RetrievedMemory(NamedTuple):
         return self.prefix + self.window.text if self.window else None
 
     @property
+    def outdated(self) -> str | None:
+        """What the memory says that has changed since; of an episode or a summary, the statements that it repeats."""
+        if self.changed is None or self.kind in ("exchange", "fact"):
+            return self.changed
+        said = extract_content_words(self.spoken_text)
+        facts = SENTENCE_END.split(self.changed)
+        return " ".join(one for one in facts if frozenset() < _list_content_words(one) <= said) or None
+
+    @property
     def told_at(self) -> datetime:
         """The time at which the memory occurred.
 
@@ -199,6 +210,10 @@ class RetrievedMemory(NamedTuple):
 
 
 # The caches below are of short forms: a turn judges the same memories as the turn before, and each several times.
+
+
+def _list_content_words(fact: str) -> frozenset[str]:
+    return extract_content_words(remove_resolved_dates(fact))
 
 
 @lru_cache(maxsize=4_096)

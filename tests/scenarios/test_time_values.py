@@ -9,6 +9,7 @@ from newton.agent.maintenance.statement_extraction import extract_statements
 from newton.agent.services.memories import FactDraft
 from newton.cognition.bundles.bundle import Bundle
 from newton.dialogue import session_close, sessions
+from newton.dialogue.artifacts import Artifact, ArtifactWriter
 from newton.dialogue.messages import Message
 from newton.heart.facts import fact_store
 from newton.providers import token_counter
@@ -137,3 +138,58 @@ async def test_nothing_that_changed_is_said(changed: Mind) -> None:
     assert "0 new, 0 changed, 0 ended; 0 shown." in bundle.text and "Linz" not in bundle.text
     topic = await adaptive(changed, "What changed with my dentist since Monday?")
     assert "Claes" in topic.text, "with a topic it is a question like others"
+
+
+async def summarize(mind: Mind, text: str, *, session: str) -> None:
+    """Store a summary of a session so far, which continues the one before it."""
+    found = "select m.memory_id from memory.memories m join dialogue.sessions s on s.session_id = m.thread_id"
+    found += " where s.ref = $1 and m.kind = $2"
+    latest = await mind.fetch(f"{found} order by m.memory_id desc limit 1", session, "artifact")
+    sources = tuple(row["memory_id"] for row in latest or await mind.fetch(found, session, "exchange"))
+    async with mind.scope.write("user") as (tx, ctx):
+        session_id = await sessions.ensure_session(tx, agent_id=mind.agent_id, ref=session, now=ctx.now)
+        own = {
+            "type": "summary",
+            "max_tokens": 100,
+            "trust": "user",
+            "key": (text,),
+            "positions": (0, 0),
+            "sources": sources,
+        }
+        told = Artifact(prefix="[2026-11-01] this session so far, in short: ", text=text, occurred_at=ctx.now, **own)  # pyright: ignore[reportArgumentType]  # named fields
+        await ArtifactWriter(session_id=session_id, ctx=ctx).store(tx, [told])
+    await mind.settle()
+
+
+@pytest.mark.parametrize("is_wrong", [False, True])
+async def test_an_episode_and_a_summary_that_repeat_what_changed_say_so(mind: Mind, *, is_wrong: bool) -> None:
+    # S002-16; planted and seen to fail: episodes and summaries without what has changed
+    mind.clock.advance(timedelta(days=-20))
+    lines = ("I live in Graz.", "My sister Mara plays the cello.")
+    await talk(mind, *((mind.clock.now(), text) for text in lines), session="old")
+    await talk(mind, (mind.clock.now(), "My brother Tom lives in Graz too."), session="other")
+    await summarize(mind, "User: I live in Graz. User: My sister Mara plays the cello.", session="old")
+    await summarize(mind, "User: My sister Mara plays the cello.", session="old")
+    await summarize(mind, "User: I still live in Graz.", session="old")
+    before = mind.clock.now() + timedelta(hours=1)
+    mind.clock.advance(timedelta(days=10))
+    await mind.know("I live in Linz.")
+    rows = await mind.fetch("select memory_id, full_text from memory.memories where kind = 'fact'")
+    ids = {row["full_text"]: row["memory_id"] for row in rows}
+    async with mind.scope.write("user") as (tx, ctx):
+        if is_wrong:
+            await fact_store.retract(tx, ids["I live in Graz."], ctx=ctx)
+        else:
+            await fact_store.supersede(tx, ids["I live in Graz."], by_fact=ids["I live in Linz."], ctx=ctx)
+    asked, session_id = "Do I live in Graz, and what does my sister Mara play?", await mind.session("old")
+    bundle = await mind.context(asked, session_id=session_id, fill=True)
+    told = [line for line in bundle.text.splitlines() if "Graz" in line and "Tom" not in line]
+    assert len(told) >= 3 and all("changed since" in line for line in told), bundle.text
+    assert any("this session so far" in line for line in told) and any("Mara" in line for line in told)
+    assert all("changed since" not in line for line in bundle.text.splitlines() if "Graz" not in line or "Tom" in line)
+    assert bundle.tokens == token_counter.count(bundle.text)
+    assert (await hindsight(mind).replay("latest")).identical
+    then = await mind.context(asked, session_id=session_id, fill=True, as_of=before)
+    assert "Graz" in then.text and "changed since" not in then.text
+    found = await run_tool(newton(mind, None), "recall", {"query": "live in Graz", "kinds": ["episode"]})
+    assert "changed since (I live in Graz.)" in str(found) and "changed since (My brother" not in str(found)

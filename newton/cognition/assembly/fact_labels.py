@@ -126,14 +126,18 @@ def _label_others(memories: Sequence[RetrievedMemory], tokens: LabelTokens) -> d
     The reply to such a message has the label too if it repeats words of what has changed. The fence around text of
     tools says whose word that is.
     """
-    changed = {(found.thread_id, found.position): found.changed for found in memories if found.changed}
+    changed = {
+        (found.thread_id, found.position): found.changed
+        for found in memories
+        if found.kind == "exchange" and found.changed
+    }
     labels = dict[UUID, FactLabel]()
     for found in memories:
         if found.kind == "fact":
             continue
         said = changed.get((found.thread_id, found.position - 1)) if found.position else None
         is_reply = said and extract_content_words(said) & extract_content_words(found.summary)
-        what = found.changed or (said if is_reply else None)
+        what = found.outdated or (said if is_reply else None)
         parts = [] if found.kind in FENCED_KINDS else _list_marks(found, tokens)
         if what:
             text = _describe_change(found, what)
@@ -179,7 +183,7 @@ def label_separate_facts(
 
 def render_found(found: RetrievedMemory, text: str, now: datetime) -> str:
     """Return the text of a memory as a search result, after whose word it is and, if it is not current, why."""
-    mark = past_reason(found.kind, found.state) or (f"{OUTDATED} ({found.changed})" if found.changed else "")
+    mark = past_reason(found.kind, found.state) or (f"{OUTDATED} ({found.outdated})" if found.outdated else "")
     if not mark and found.kind == "fact" and found.valid_to and _has_ended(found, now):
         mark = f"{UNTIL} {format_day(found.valid_to.astimezone(UTC).date(), today=now.astimezone(UTC).date())}"
     inherited = INHERITED if found.is_inherited else ""
