@@ -88,7 +88,7 @@ def _withhold_one(line: Message, held: SessionWill, *, agent_id: UUID) -> tuple[
     if will and will.scope in ("next", "session", "lift"):
         held.veil = None if will.scope == "lift" else will.scope
         held.lifted_by = next(iter(tombstones.hash_statements(will.topic, agent_id=agent_id).values()), None)
-    held.covers_reply = will is not None and will.scope != "lift"
+    held.covers_reply = will is not None and will.scope != "lift" and kept != line.content
     return (_mark(line, kept, agent_id) if held.covers_reply else line), will
 
 

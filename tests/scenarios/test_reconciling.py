@@ -126,11 +126,10 @@ async def test_what_begins_later_is_among_the_known_items_and_never_begins_if_it
     assert [row[0] for row in states] == ["INACTIVE"]
 
 
-async def test_a_line_that_asks_to_forget_what_it_says_retracts_it(mind: Mind) -> None:
+async def test_a_model_retracts_nothing_that_no_line_asks_to_forget(mind: Mind) -> None:
     await told(mind, "Kasia owes me 3000 euros - not for keeping, forget it after.", "My sister Anna lives in Graz.")
-    assert any("3000" in one for one in await facts(mind))
-    await read(mind, lambda s: [s.item("retract", "Kasia", "Kasia"), s.item("retract", "Anna", "Anna")])
-    assert await facts(mind) == ["My sister Anna lives in Graz."]
+    await read(mind, lambda s: [s.item("retract", "Anna", "Anna")])
+    assert await facts(mind) == ["My sister Anna lives in Graz."], "and what is not for keeping was never stored"
 
 
 async def test_another_day_confirms_once(mind: Mind) -> None:

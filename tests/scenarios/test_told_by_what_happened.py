@@ -37,7 +37,6 @@ async def test_what_happened_replaces_what_was_told(mind: Mind, older: str, newe
             "The doctor cut my citalopram down to 20.",
         ),  # safety needs a person
         ("The staff meeting is on Wednesdays at nine.", "The boss shifted the staff meeting to Fridays after lunch."),
-        ("I am engaged to Tomas.", "Tomas and I said yes at the town hall on Saturday."),
         ("Nora takes the bus to work.", "Nora bought a cargo bike and rides to the office in all weathers."),
         ("Our goalkeeper is Piet.", "Piet broke his wrist for good and young Sami keeps goal from now on."),
     ],

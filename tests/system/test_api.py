@@ -154,7 +154,7 @@ async def test_a_conversation_is_kept_shown_and_branched(ana: httpx2.AsyncClient
     said = [{"role": "user", "content": "hello", "name": "Ana"}, {"role": "assistant", "content": "yes?"}]
     talk = "/v1/sessions/talk"
     stored = (await ana.post(f"{talk}/messages", json={"messages": said})).json()
-    assert stored == {"positions": [0, 1], "events": 0, "redacted": {}, "refused": []}
+    assert stored == {"positions": [0, 1], "events": 0, "redacted": {}, "refused": [], "wills": []}
     view = (await ana.get(f"{talk}/view")).json()
     assert [one["content"] for one in view["messages"]] == ["hello", "yes?"]
     assert (await ana.post(f"{talk}/branches", json={"branch": "other", "from_position": 1})).status_code == 201

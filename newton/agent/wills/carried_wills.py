@@ -84,7 +84,7 @@ async def _forget_named(
         return WillReceipt(VEIL_NOTICES["next"], is_alone=is_alone)
     if not found.targets:
         return None if will.is_bare else WillReceipt(NOTHING_FOUND, is_alone=is_alone)
-    if found.is_sure and len(found.targets) == 1:
+    if found.is_sure and will.scope != "weak" and len(found.targets) == 1:
         return await _forget(tx, found.targets, will, ctx, is_alone=is_alone)
     shown = found.targets[:MAX_SHOWN]
     held.choices = [{"id": str(one.memory_id), "kept": list(one.kept)} for one in shown]

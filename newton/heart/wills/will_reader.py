@@ -24,7 +24,7 @@ _SENTENCE = re.compile(
 )
 _TABLES = (
     *("line", "next", "about", "matter", "said", "last", "it", "bare", "session", "lift"),
-    *("announce", "forward", "back", "forget", "tag", "polite", "weak"),
+    *("announce", "forward", "back", "forget", "tag", "polite", "weak", "act", "spoken"),
 )
 
 
@@ -37,9 +37,9 @@ class Will(NamedTuple):
 
     `message`, `next` and `session` say what is not to be kept: (a part of) the message, the next one, or all of the
     session from here on; `lift` ends the latter. The others say what to forget: `last`, the person's statement before,
-    what `topic` names, or what was said at the `time` that it names. With `is_bare`, the topic is only named ("forget
-    my salary"), so the person may mean something that memory does not have; and "don't store this" may mean the next
-    message.
+    what `topic` names, or what was said at the `time` that it names. `weak` asks the person. With `is_bare`, the topic
+    is only named ("forget my salary"), so the person may mean something that memory does not have, as with "delete it";
+    and "don't store this" may mean the next message.
     """
 
     scope: Literal["message", "next", "session", "lift", "last", "topic", "time", "weak", "choice"]
@@ -79,7 +79,7 @@ def read_will(text: str) -> WillReading:
         if found.scope == "session" and (word := _LIFT_WORD.search(_plain(text[start:end]))):
             found = found._replace(topic=word[2])
         if found.scope == "weak":
-            return _read_weak(sentence, text, (before, after))
+            return WillReading(found, text) if found.is_bare else _read_weak(sentence, text, (before, after))
         if found.scope == "last" and before:  # what "it" means is in the sentences before it
             return WillReading(found._replace(topic=before, is_bare=True), "")
         if found.forgets or found.scope == "lift":
@@ -97,7 +97,7 @@ def _read_sentence(sentence: str) -> Will | None:
         ("lift", lambda _: Will("lift")),
         ("about", lambda found: Will("topic", _clean_topic(found[1]))),
         ("said", lambda found: _read_said(found[1] or "")),
-        ("last", lambda _: Will("last")),
+        ("last", lambda found: Will("weak", is_bare=True) if _may_order_act(found.string) else Will("last")),
         ("it", lambda found: Will("last", found.string, is_bare=True)),
         ("session", lambda _: Will("session")),
         *([("matter", lambda found: Will("topic", _clean_topic(found[1])))] if is_asked else []),
@@ -106,6 +106,11 @@ def _read_sentence(sentence: str) -> Will | None:
     wills = (read(found) for table, read in readings if (found := _search(table, sentence)))
     is_weak = not is_asked and _search("weak", sentence)
     return next(wills, Will("message") if is_asked else Will("weak") if is_weak else None)
+
+
+def _may_order_act(sentence: str) -> bool:
+    """Return whether a sentence such as "Delete it." may mean a file: it names neither memory nor what was said."""
+    return bool(_search("act", sentence)) and not _search("spoken", sentence)
 
 
 def _read_said(rest: str) -> Will:
