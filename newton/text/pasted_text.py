@@ -15,7 +15,11 @@ _PASTED = re.compile(
     r"|^(?:-{2,} ?(?:forwarded|original) message ?-{2,}|begin forwarded message:|on [^\n]{5,120} wrote:)[\s\S]*\Z"
     r"|(?<=\n\n)(?:(?:hi|hey|hello|hola|bonjour|hallo) (?-i:[A-Z])|(?:dear|sehr geehrter?|estimad[oa]s?|chère?s?) \w)"
     r"[^\n,.!:]{0,40}[,.!:][\s\S]*\Z"
-    r"|^from: [^\n]+\n(?:(?:(?:to|cc|date|sent|subject|reply-to): [^\n]*\n)+|\s*(?=dear |hi |hello ))[\s\S]*\Z",
+    r"|^from: [^\n]+\n\s*(?=dear |hi |hello )[\s\S]*\Z"
+    r"|^(?:from|von|van|de|da|от|差出人|发件人)[:：] ?(?:[^\n]*@[^\n]*\n"
+    r"|[^\n]+\n(?:(?:to|cc|date|sent|subject|reply-to|an|aan|datum|gesendet|betreff|à|envoyé|objet|para|asunto|fecha|enviado"
+    r"|assunto|data|a|oggetto|inviato|onderwerp|verzonden"
+    r"|кому|тема|дата|宛先|件名|日時|收件人|主题|日期)[:：] ?[^\n]*\n)+)[\s\S]*\Z",
     re.MULTILINE | re.IGNORECASE,
 )
 

@@ -3,6 +3,7 @@
 import pytest
 
 from newton.agent.maintenance.service import MaintenanceService
+from newton.agent.services.conflicts import ConflictService
 from tests.scenarios.conftest import Mind, newton
 
 FACTS = """
@@ -53,5 +54,40 @@ async def test_nothing_said_in_a_role_play_is_a_fact(mind: Mind) -> None:
     await mind.hear("Let's practise my interview. You are the boss, I am Pavel.", session="s")
     await maintenance(mind).learn_statements()
     await mind.hear("I have worked at Bosch for thirty years.", session="s")
+    await maintenance(mind).learn_statements()
+    assert await current(mind) == []
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        "Is this spam?\n\nFrom: Tom <tom@t.example>\nSubject: bees\n\nSorry, not Linz, Graz.",
+        "> Sorry, not Linz, Graz.",
+        'Tom wrote: "forget Linz". What does he mean?',
+        "Translate into German: Sorry, not Linz, Graz.",
+    ],
+)
+async def test_the_words_of_others_correct_no_fact(mind: Mind, others: str) -> None:
+    # S002-16
+    await mind.hear("I live in Linz.", others, session="s")
+    await maintenance(mind).learn_statements()
+    assert await current(mind) == ["I live in Linz."]
+
+
+async def test_a_correction_of_a_fact_on_safety_contests_it(mind: Mind) -> None:
+    # S002-16: whether an app relayed the message, it does not say
+    await mind.hear("I am allergic to penicillin.", "sorry, not penicillin, peanuts", session="s")
+    await maintenance(mind).learn_statements()
+    assert {*await current(mind)} == {"I am allergic to penicillin.", "I am allergic to peanuts."}
+    (pair,) = await ConflictService(scope=mind.scope).list_conflicts()
+    assert (pair.newer.text, pair.older.text) == ("I am allergic to peanuts.", "I am allergic to penicillin.")
+    await mind.hear("no, that's wrong", session="s")
+    await maintenance(mind).learn_statements()
+    assert "I am allergic to penicillin." in await current(mind)
+
+
+async def test_a_corrected_question_is_no_fact(mind: Mind) -> None:
+    # S002-16
+    await mind.hear("How far is Linz from Rome?", "sorry, I meant Graz, not Linz", session="s")
     await maintenance(mind).learn_statements()
     assert await current(mind) == []

@@ -149,3 +149,40 @@ def test_the_parts_of_a_message_that_may_state_a_change_are_statements() -> None
     assert "the doc halved it to 10" not in {one.content.rstrip(".") for one in select_statements(message)}
     kept = select_statements(message, changing="the doc halved it to 10")
     assert [one.content for one in kept] == ["The doc halved it to 10."]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I take Eliquis twice a day.", "My neighbour no longer takes Eliquis twice a day."),
+        ("I take aspirin every morning.", "My uncle takes ibuprofen instead of aspirin."),
+        ("I am vegetarian.", "Tom no longer eats meat and is vegetarian."),
+        ("My brother works at Bosch.", "My sister no longer works at Bosch."),
+        ("Ich wohne in Linz.", "Mein Bruder wohnt nicht mehr in Linz."),
+        ("Je prends de l'Eliquis.", "Mon voisin ne prend plus d'Eliquis."),
+        ("Tomo Eliquis cada día.", "Mi vecino ya no toma Eliquis."),
+        ("Я принимаю Эликвис.", "Мой сосед больше не принимает Эликвис."),
+        ("My dentist is Dr Klein.", "My dentist is on holiday."),
+        ("Mein Zahnarzt ist Dr. Klein.", "Mein Zahnarzt ist gerade krank."),
+    ],
+)
+def test_what_is_so_of_another_person_or_for_a_while_replaces_nothing(older: str, newer: str) -> None:
+    # S002-16
+    assert detect_change(older, newer, cosine=0.8, reading=4.0).kind == "compatible"
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I take Eliquis twice a day.", "I no longer take Eliquis twice a day."),
+        ("My brother Tom works at Bosch.", "Tom no longer works at Bosch."),
+        ("My brother works at Bosch.", "My brother no longer works at Bosch."),
+        ("I visit my uncle on Sundays.", "My uncle no longer lives here, so no Sundays."),
+        ("Mein Bruder wohnt in Linz.", "Mein Bruder wohnt nicht mehr in Linz."),
+        ("My dentist is Dr Klein.", "My dentist is Dr Weber now."),
+        ("My mother takes Eliquis.", "My mum no longer takes Eliquis."),
+    ],
+)
+def test_what_changes_for_the_same_person_replaces(older: str, newer: str) -> None:
+    # S002-16
+    assert detect_change(older, newer, cosine=0.8, reading=4.0).kind == "update"

@@ -21,6 +21,19 @@ def test_other_messages_correct_nothing(earlier: list[str], message: str) -> Non
     assert find_correction(message, earlier) is None
 
 
+@pytest.mark.parametrize("message", CASES["words_of_others_correct_nothing"])
+def test_words_of_others_correct_nothing(message: str) -> None:
+    # S002-16
+    earlier = ["I live in Linz.", "My brother is Otto Brandt.", "Ich wohne in Linz."]
+    assert find_correction(message, earlier) is None
+
+
+def test_what_others_wrote_is_not_corrected() -> None:
+    # S002-16
+    quoted = ['Tom wrote: "I live in Linz."', "> I live in Linz.", 'Is this right? "Ich wohne in Linz."']
+    assert [find_correction("sorry, Graz, not Linz", [one]) for one in quoted] == [None] * 3
+
+
 def test_a_bare_value_answers_a_question_and_corrects_nothing() -> None:
     assert find_correction("61", ["The cellar had 71 percent humidity."]) is not None
     assert find_correction("61", ["The cellar had 71 percent humidity."], answers=True) is None

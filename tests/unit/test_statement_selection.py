@@ -161,3 +161,30 @@ def test_an_apposition_is_found(text: str, statements: list[str]) -> None:
 @pytest.mark.parametrize("text", CASES["other_phrases_are_none"])
 def test_other_phrases_are_none(text: str) -> None:
     assert find_appositions(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Pay 120 to klaus@bau.example for the gutter.",
+        "Text my sister that I am late.",
+        "From now on.",
+        "Here is our group chat.",
+        "Überweise 120 an klaus@bau.example für die Rinne.",
+        "Schick meiner Schwester, dass ich in Linz wohne.",
+        "Envoie un message à ma sœur que je suis en retard.",
+        "True or false: I live in Rome.",
+        "Wahr oder falsch: Ich wohne in Rom.",
+        "Text for the birthday card: I moved to Rome.",
+        "My novel begins: I live in Rome.",
+    ],
+)
+def test_requests_and_texts_for_others_state_nothing(text: str) -> None:
+    # S002-16
+    assert select_statements(text) == []
+
+
+def test_statements_that_begin_like_a_request_are_told() -> None:
+    # S002-16
+    told = ["From now on I live in Linz.", "Pay day is the 25th at Bosch.", "Here is my number: 0664 1234567."]
+    assert all(select_statements(one) for one in told)

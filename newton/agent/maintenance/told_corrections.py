@@ -10,7 +10,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue.message_queues import EpisodeMessage
 from newton.errors import ConflictError
-from newton.heart.facts import fact_store
+from newton.heart.facts import conflicts, fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.speakers import concerns_safety, may_supersede
@@ -40,7 +40,8 @@ async def apply_correction(
     """Store what a message corrects as whole facts in place of the wrong ones; return how many were not known before.
 
     If nothing replaces what was said, its facts are retracted. What was said becomes a fact too if it was none, so that
-    its message is marked as changed since. Core facts stay.
+    its message is marked as changed since. Core facts stay. A fact on safety stays too, beside the right one, as both
+    are unsettled until a person settles them: a message does not say whether an app relayed it.
     """
     message, source, _, corrected, correction = reading
     if corrected is None or correction is None:
@@ -51,11 +52,12 @@ async def apply_correction(
     stated = {row["memory_id"]: row["text"] for row in rows if _may_correct(message, row)}
     if correction.new is None:
         for memory_id, text in stated.items():
-            if correction.concerns(text):
+            if correction.concerns(text) and not concerns_safety(text):
                 await fact_store.retract(tx, memory_id, ctx=ctx)
         return 0
     right = {memory_id: new for memory_id, text in stated.items() if (new := correction.apply(text))}
     is_refused = any(correction.apply(row["text"]) for row in rows) and not right
+    is_refused |= f"{correction.sentence}?" in corrected.content  # a question states nothing
     if not right and not is_refused and (new := correction.apply(correction.sentence)):
         wrong = to_fact(corrected, state_whole(correction.sentence, corrected.name), source)
         await store_facts(tx, [wrong], episode_id, ctx=replace(ctx, trust=corrected.trust, origin=corrected.origin))
@@ -64,15 +66,25 @@ async def apply_correction(
     for wrong_id, text in right.items():
         fact = to_fact(message, state_whole(text, message.name), source)
         count += await store_facts(tx, [fact], episode_id, ctx=ctx)
-        fact_id = await fact_store.find_fact_id(tx, fact, agent_id=ctx.agent_id)
-        try:
-            await fact_store.supersede(tx, wrong_id, by_fact=fact_id, ctx=ctx)
-        except ConflictError:  # the right value was corrected to the wrong one before
-            await fact_store.retract(tx, wrong_id, ctx=ctx)
+        await _replace_fact(
+            tx, wrong_id, fact, is_risky=concerns_safety(stated.get(wrong_id, correction.sentence)), ctx=ctx
+        )
     return count
 
 
+async def _replace_fact(tx: Tx, wrong_id: UUID, fact: NewFact, *, is_risky: bool, ctx: LifecycleContext) -> None:
+    """Supersede the wrong fact by a stored one, or only contest it if it is risky."""
+    fact_id = await fact_store.find_fact_id(tx, fact, agent_id=ctx.agent_id)
+    try:
+        if is_risky:
+            await conflicts.contest(tx, wrong_id, fact, ctx=ctx)
+        else:
+            await fact_store.supersede(tx, wrong_id, by_fact=fact_id, ctx=ctx)
+    except ConflictError:  # the right value was corrected to the wrong one before
+        if not is_risky:
+            await fact_store.retract(tx, wrong_id, ctx=ctx)
+
+
 def _may_correct(message: EpisodeMessage, fact: Mapping[str, Any]) -> bool:
-    """Return whether a message may correct a fact of an earlier one: what concerns safety, if nobody else says it."""
-    is_risky = fact["is_confirmed"] and concerns_safety(fact["text"])
-    return not is_risky and may_supersede(message.trust, known=fact["trust"], is_confirmed=fact["is_confirmed"])
+    """Return whether a message may correct a fact of an earlier one, or contest it if it concerns safety."""
+    return may_supersede(message.trust, known=fact["trust"], is_confirmed=fact["is_confirmed"])

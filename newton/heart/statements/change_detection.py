@@ -20,7 +20,13 @@ from newton.heart.statements.change_features import ANNOUNCING_CUES, extract_fea
 from newton.heart.statements.clauses import list_untouched, split_clauses
 from newton.heart.statements.commitment import find_plan
 from newton.heart.statements.similarity import MAX_CHARACTERS
-from newton.heart.statements.slots import explain_slot_change, names_kin, says_present
+from newton.heart.statements.slots import (
+    concerns_another,
+    explain_slot_change,
+    names_kin,
+    says_passing_state,
+    says_present,
+)
 from newton.providers.embedding import Vector
 from newton.text.languages import ENGLISH, detect_language, load_language
 from newton.text.patterns import find_attribute, has_ended, is_negated
@@ -329,6 +335,10 @@ def _judge_by_rules(older: str, newer: str, languages: set[str], *, cosine: floa
         return ChangeVerdict("compatible", 0.0, "one of them is too long to compare")
     if find_plan(newer) and not find_plan(older):
         return ChangeVerdict("compatible", 0.0, "a plan replaces nothing")
+    if concerns_another(older, newer, detect_language(newer)) or says_passing_state(
+        older, newer, detect_language(newer)
+    ):
+        return ChangeVerdict("compatible", 0.0, "it is about another person, or a passing state")
     if reason := explain_slot_change(older, newer, detect_language(newer)):
         kind: ChangeKind = "unsure" if languages == {ENGLISH} and _says_more(older, newer) else "update"
         return ChangeVerdict(kind, PATTERN_PROBABILITY, reason)

@@ -15,6 +15,7 @@ from newton.heart.statements.fragments import (
     hints_at_correction,
     is_alike_number,
     join_spelled,
+    keep_own_words,
     list_fragments,
     replace_fragment,
     replace_tail,
@@ -43,6 +44,7 @@ _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)$")
 _HINTED = re.compile(r"\bit is\b\W*$", re.IGNORECASE)  # behind the right value
 _STARRED = re.compile(r"(?<!\S)(\w[\w'’:.-]*)\*(?=\s|$)")
 _CUE_START = re.compile(r"(?:^|[.!?;…\n–—])\s*(?=\S)")
+_MARK = re.compile(r"[\"“”„«»<>|\n]")  # no part of a value
 _WORD = re.compile(r"[^\W_](?:[\w'’.:-]*\w)?")
 _CLAUSE_END = re.compile(r"[,;:!?()–—\n]|\.(?:\s|$)")
 _COPULA_END = re.compile(
@@ -102,7 +104,9 @@ def find_correction(message: str, earlier: Sequence[str], *, answers: bool = Fal
     """
     if len(_WORD.findall(message)) > MAX_WORDS or not earlier or is_courtesy(message):
         return None
-    message, cues, size = join_spelled(message), words_for(message, *earlier[-2:]), len(earlier)
+    raw, cues, size = earlier, words_for(message, *earlier[-2:]), len(earlier)
+    earlier = [*raw[: -MAX_EARLIER - 1], *(keep_own_words(one, asks=True) for one in raw[-MAX_EARLIER - 1 :])]
+    message = _read_own(message, cues)
     cue = _find_cue(message, cues)
     if not cue and size > 1 and only_announces(earlier[-1], earlier[:-1]):
         cue, size = _find_cue(earlier[-1], cues), size - 1
@@ -121,7 +125,14 @@ def find_correction(message: str, earlier: Sequence[str], *, answers: bool = Fal
         return Correction(*best, hint)
     if sentences and is_denied:
         return Correction(*sentences[0], sentences[0][1], None, cue or is_denied[0])
-    return Correction(size - 1, earlier[size - 1], earlier[size - 1], None, joke.phrase) if joke else None
+    return Correction(size - 1, raw[size - 1], raw[size - 1], None, joke.phrase) if joke else None
+
+
+def _read_own(message: str, cues: Cues) -> str:
+    """Return the own words of a message; "" if it has others too, and no words of a correction: it is about those."""
+    own = keep_own_words(message)
+    is_mixed = own.count("\n") > message.count("\n")
+    return "" if is_mixed and not _find_cue(own, cues) and not cues["negated"].search(own) else join_spelled(own)
 
 
 _Numbered = tuple[int, str]  # a sentence with the number of its message
@@ -268,7 +279,7 @@ def _pick_right(message: str, negated: tuple[int, int], sentence: str, kind: Kin
     options = (before.split()[-1:], *([_strip_joints(part, cues)] for part in parts[:1]), ends, parts[-1:])
     for option in options:
         text = " ".join(option).strip(" ,.;:!?*")
-        is_short = 0 < len(text.split()) <= MAX_BARE_WORDS and not _find_cue(text, cues)
+        is_short = 0 < len(text.split()) <= MAX_BARE_WORDS and not _find_cue(text, cues) and not _MARK.search(text)
         if is_short and not _has(sentence, text) and not is_function(text.casefold(), sentence):
             return text
     return None

@@ -2,11 +2,21 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
+from newton.heart.statements.commitment import Commitment, is_addressed, list_unasserted
 from newton.heart.statements.replacement import find_replaced, is_function, read_words
 from newton.heart.statements.slots import count_edits
-from newton.heart.statements.statement_candidates import ClauseForm, find_verb, list_words, split_message
+from newton.heart.statements.statement_candidates import (
+    ClauseForm,
+    find_verb,
+    list_words,
+    mask_message,
+    split_message,
+)
+from newton.heart.statements.typed_values import words_for
 from newton.text.languages import ENGLISH, detect_language
+from newton.text.pasted_text import MASK
 
 MAX_BARE_WORDS = 3  # of a fragment
 MIN_HINTED, MIN_BARE, MIN_BESIDE = (
@@ -28,6 +38,11 @@ _END = re.compile(
     r"|[\U0001F300-\U0001FAFF\u2600-\u27BF]",
     re.IGNORECASE,
 )
+_QUOTED_VALUE = re.compile(r"(?<=[\w,] )[\"“„«](?P<value>[^\W_][\w.:@#/& +-]{0,40})[\"”“»](?!\w)")
+_STARS = re.compile(r"^\s*\*+")  # which begin a correction, and no list
+_ANNOUNCING = re.compile(r"(?:^|(?<=[.!?\n]))[^\n.!?:：]{2,80}[:：](?=\s*\S)")
+_QUESTION = re.compile(r"[^\n.!?]+[?？]")
+_SAYING = re.compile(rf"(?<!\w)(?:{_WORDS['saying'].strip()})(?!\w)[,:]?\s+", re.IGNORECASE)
 _LEADING = re.compile(rf"(?:(?:{_WORDS['leading']})(?!\w)\W*)+", re.IGNORECASE)
 _PAIRS = (
     re.compile(r"(?P<old>[\w'-]+)\?+\s+(?:no\b\W*)?(?P<new>(?!no\b)[\w'-]+(?: [\w'-]+)?)", re.IGNORECASE),
@@ -35,6 +50,40 @@ _PAIRS = (
         r"(?P<old>[\w'-]+) (?:should(?:'ve| have| be)?(?: been| read| say)?|was meant to be) (?P<new>[\w'-]+)", re.I
     ),
 )
+
+
+@lru_cache(maxsize=256)  # each message of a session is read with those behind it
+def keep_own_words(message: str, *, asks: bool = False) -> str:
+    """Return a message with line ends in place of what is not its person's own statement. Offsets do not change.
+
+    It leaves out quotations, mails, code, reports, texts to work on, and questions if it is not to keep what `asks`.
+
+    >>> keep_own_words('Is this one spam? "Sorry, not Linz." No, not "Graz", Rome.').split()
+    ['No,', 'not', 'Graz', ',', 'Rome.']
+    """
+    cues = words_for(message)
+    starts = [cues["cue"], cues["negated"]]
+    bare = _QUOTED_VALUE.sub(lambda one: one[0] if _begins(starts, one["value"]) else f" {one['value']} ", message)
+    masked = mask_message(_STARS.sub(lambda one: " " * len(one[0]), bare))[1]
+    unreal = [one for one in list_unasserted(masked) if one.commitment in (Commitment.REPORTED, Commitment.IMAGINED)]
+    spans = [(one.start, one.end) for one in unreal]
+    spans += [(one.start(), len(masked)) for one in _ANNOUNCING.finditer(masked) if _requests(one[0])]
+    spans += [(one.start(), len(masked)) for one in _SAYING.finditer(masked) if _begins(starts, masked[one.end() :])]
+    for one in () if asks else _QUESTION.finditer(masked):
+        is_own = len(_WORD.findall(one[0])) <= MAX_BARE_WORDS or _begins(starts, one[0].strip())
+        spans += [] if is_own else [one.span()]
+    for start, end in spans:
+        masked = masked[:start] + MASK * (min(end, len(masked)) - start) + masked[end:]
+    return "".join("\n" if mark == MASK else own for mark, own in zip(masked, bare, strict=False))
+
+
+def _begins(patterns: Sequence[re.Pattern[str]], text: str) -> bool:
+    return any(one.match(text) for one in patterns)
+
+
+def _requests(head: str) -> bool:
+    """Return whether the words before a colon ask to work on what follows it."""
+    return is_addressed(head, detect_language(head)) or (head[:1].isupper() and _states_nothing(f"{head[:-1]} it."))
 
 
 def join_spelled(message: str) -> str:

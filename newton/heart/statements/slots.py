@@ -20,12 +20,14 @@ from newton.text.stems import stem_word
 from newton.text.words import list_terms, split_words
 
 SPEAKER, ANYONE = "speaker", "anyone"
+PASSING = ""  # the value of a slot of whose holder a statement says a passing state, as "my dentist is ill" does
 PLACE = "place"  # the slot of what somebody does in a place, which only what is said to be so now fills anew
 MAX_VALUE = 40  # characters
 MAX_OBJECT = 2  # words of content behind "sold" that may be what is sold
 _SPEAKERS = split_words("i we my our ich wir yo nosotros je nous on io noi eu nós ik we wij я мы 我 我们 私 僕")
 _UNKNOWN = split_words("he she it they you er sie es du él ella il elle lui lei ele ela hij ze он она 他 她 and")
 _OWNER = re.compile(r"\w+['’]s\b")  # "my brother's wife" is not about the brother
+_ACTING_NAME = re.compile(r"(?P<name>[A-Z]\w+) (?:no longer|never|now|\w+(?:s|ed|n't)(?<!\bis)(?<!\bwas))(?!\w)")
 _POSSESSIVES = split_words("my our mein meine unser unsere mi mon ma mio mia meu minha mijn ons onze мой моя")
 
 
@@ -62,7 +64,9 @@ def explain_slot_change(older: str, newer: str, code: str) -> str:
     for old in () if is_limited else find_slots(older, code):
         for new in find_slots(newer, code):
             is_owned = new.name == old.name and new.owner in (old.owner, ANYONE)
-            is_other = not _list_stems(old.value, code) & _list_stems(new.value, code)
+            is_other = PASSING not in (old.value, new.value) and not _list_stems(old.value, code) & _list_stems(
+                new.value, code
+            )
             if is_owned and is_other and (is_now or old.name != PLACE):
                 return f"both name the one {old.name!r}"
     return _explain_event(older, newer, code) or _explain_ended_name(older, newer, code)
@@ -82,6 +86,39 @@ def names_kin(older: str, newer: str, code: str) -> bool:
     if not (kin := _load_patterns(code).kin) or not (found := kin.match(older)):
         return False
     return re.search(rf"(?<!\w){re.escape(found['name'])}(?!\w)", newer, re.IGNORECASE) is not None
+
+
+def says_passing_state(older: str, newer: str, code: str) -> bool:
+    """Return whether the newer statement says a passing state of somebody whom the older one names.
+
+    >>> says_passing_state("My dentist is Dr. Claes.", "My dentist is on holiday.", "en")
+    True
+    """
+    held = {one.name for one in find_slots(older, code) if one.value}
+    return any(one.name in held and one.value == PASSING for one in find_slots(newer, code))
+
+
+def concerns_another(older: str, newer: str, code: str) -> bool:
+    """Return whether two statements are about different persons, of whom the newer one does not name the older one's.
+
+    >>> older = "I take Eliquis twice a day."
+    >>> [concerns_another(older, f"{who} no longer takes it.", "en") for who in ("My neighbour", "Tom", "She")]
+    [True, True, False]
+    """
+    patterns = _load_patterns(code)
+    old, new = patterns.person.match(older), patterns.person.match(newer)
+    is_speaker = patterns.first.match(older) is not None
+    if not new:
+        acts = is_speaker and code == ENGLISH and not patterns.me.search(newer) and _ACTING_NAME.match(newer)
+        common = load_language(code).words | _UNKNOWN
+        return bool(acts) and acts["name"] not in older and acts["name"].casefold() not in common
+    owns = newer[new.end() :].startswith(("'s", "’s"))
+    is_known = old or is_speaker or (owns and patterns.own.match(older))
+    if not is_known or (not owns and patterns.me.search(newer, new.end())):
+        return False
+    own = next(one for one in patterns.persons if one.search(new["person"]))
+    name = re.match(r"\W+(\w+)", newer[new.end() :])
+    return not own.search(older) and not (name and name[1][:1].isupper() and name[1] in older)
 
 
 def _explain_ended_name(older: str, newer: str, code: str) -> str:
@@ -150,6 +187,12 @@ class _Patterns(NamedTuple):
     ended_after: re.Pattern[str]
     present: re.Pattern[str]
     kin: re.Pattern[str] | None
+    passing: re.Pattern[str]
+    person: re.Pattern[str]
+    persons: tuple[re.Pattern[str], ...]
+    first: re.Pattern[str]
+    own: re.Pattern[str]
+    me: re.Pattern[str]
 
 
 def _iter_slots(text: str, code: str) -> Iterator[Slot]:
@@ -158,7 +201,9 @@ def _iter_slots(text: str, code: str) -> Iterator[Slot]:
         for match in pattern.finditer(text):
             groups = match.groupdict()
             owner = _to_owner(groups.get("owner") or "", groups.get("own"))
-            yield Slot(owner, patterns.roles[match["role"].casefold()], match["value"].strip())
+            value = match["value"].strip()
+            is_state = patterns.passing.fullmatch(value) is not None
+            yield Slot(owner, patterns.roles[match["role"].casefold()], PASSING if is_state else value)
     for name, pattern in patterns.values.items():
         if match := pattern.search(text):
             who = (match["who"] or "").casefold()
@@ -195,7 +240,25 @@ def _load_patterns(code: str) -> _Patterns:
     tables = [_compile_table(data.get(name, {}), wrap) for name in ("values", "events", "relations")]
     kin = rf"{owner}{gap}(?:\w+{gap})?(?:{data['kin']}){copula}(?P<name>\w+)\W*$" if "kin" in data else None
     kin_pattern = re.compile(kin, re.IGNORECASE) if kin else None
-    return _Patterns(roles, compiled, tables[0], tables[1], tables[2], before, after, present, kin_pattern)
+    persons = str(data["persons"]).split("; ")
+    any_person = "|".join(one.replace("=", "|") for one in persons)
+    adjective = rf"(?:\w+{gap})?" if is_spaced else ""
+    subject = rf"(?:{data['own']}){gap}{adjective}(?P<person>{any_person}){end}"
+    return _Patterns(
+        roles,
+        compiled,
+        tables[0],
+        tables[1],
+        tables[2],
+        before,
+        after,
+        present,
+        kin_pattern,
+        re.compile(data["passing"], re.IGNORECASE),
+        re.compile(subject, re.IGNORECASE),
+        tuple(re.compile(wrap.format(one.replace("=", "|")), re.IGNORECASE) for one in persons),
+        *(re.compile(wrap.format(data[name]), re.IGNORECASE) for name in ("first", "own", "me")),
+    )
 
 
 def _compile_table(table: Mapping[str, str], wrap: str) -> dict[str, re.Pattern[str]]:
