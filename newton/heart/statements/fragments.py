@@ -67,7 +67,9 @@ def keep_own_words(message: str, *, asks: bool = False) -> str:
     masked = mask_message(_STARS.sub(lambda one: " " * len(one[0]), bare))[1]
     unreal = [one for one in list_unasserted(masked) if one.commitment in (Commitment.REPORTED, Commitment.IMAGINED)]
     spans = [(one.start, one.end) for one in unreal]
-    spans += [(one.start(), len(masked)) for one in _ANNOUNCING.finditer(masked) if _requests(one[0])]
+    for one in _ANNOUNCING.finditer(masked):  # "Subtitle: sorry, not Linz" too
+        is_shown = cues["cue"].match(masked[one.end() :].lstrip()) and not _begins(starts, one[0])
+        spans += [(one.start(), len(masked))] if is_shown or _requests(one[0]) else []
     spans += [(one.start(), len(masked)) for one in _SAYING.finditer(masked) if _begins(starts, masked[one.end() :])]
     for one in () if asks else _QUESTION.finditer(masked):
         is_own = len(_WORD.findall(one[0])) <= MAX_BARE_WORDS or _begins(starts, one[0].strip())
