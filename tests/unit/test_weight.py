@@ -11,7 +11,7 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 117_590,
+    "lines of newton": 117_610,
     "modules of newton": 643,
     "classes that only carry data": 871,
     "lines of tests": 84_051,

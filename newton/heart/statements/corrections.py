@@ -121,8 +121,8 @@ def find_correction(message: str, earlier: Sequence[str], *, answers: bool = Fal
     if found := _replace_values(message, meant, cues, fragments, cue=cue, hint=hint):
         return found
     joke = takes_back(message)
-    if not is_denied and not joke and (best := replace_fragment(message, fragments, meant, is_hinted=bool(hint))):
-        return Correction(*best, hint)
+    if not is_denied and not joke and (found := _replace_fragment(message, fragments, meant, hint)):
+        return found
     if sentences and is_denied:
         return Correction(*sentences[0], sentences[0][1], None, cue or is_denied[0])
     return Correction(size - 1, raw[size - 1], raw[size - 1], None, joke.phrase) if joke else None
@@ -176,6 +176,17 @@ def _replace_values(
         if found and (hint or alike or is_alike_number(*found)):
             return Correction(index, sentence, *found, hint)
     return None
+
+
+def _replace_fragment(
+    message: str, fragments: Sequence[str], meant: Sequence[_Numbered], hint: str
+) -> Correction | None:
+    """Return the correction by a fragment; a day or a time is replaced by a value only, and "Oh" is none."""
+    if not (best := replace_fragment(message, fragments, meant, is_hinted=bool(hint))):
+        return None
+    found = Correction(*best, hint)
+    is_timed = any(one.kind in ("day", "time", "date") for one in find_values(found.old))
+    return None if is_timed and found.new and not find_values(found.new) else found
 
 
 def only_announces(message: str, earlier: Sequence[str]) -> bool:
