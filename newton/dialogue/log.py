@@ -246,13 +246,6 @@ async def has_later_messages(tx: Tx, *, agent_id: UUID, session_id: UUID, positi
     return row["exists"]
 
 
-async def has_one_speaker(tx: Tx, *, agent_id: UUID, session_id: UUID) -> bool:
-    """Return whether one person speaks in a session: all its user messages have the same name, or none."""
-    row = await SQL["has_one_speaker"].fetch_one(tx, agent_id=agent_id, session_id=session_id)
-    assert row is not None
-    return row["is_alone"]
-
-
 async def get_token_count(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
     """Return the tokens of all messages of a session, including the overhead of each message."""
     row = await SQL["measure_conversation"].fetch_one(tx, agent_id=agent_id, session_id=session_id)

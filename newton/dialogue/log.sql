@@ -178,12 +178,6 @@ select exists(
     where agent_id = $1 and session_id = $2 and position > $3 and not (is_notice and starts_with(ref, $4))
 );
 
--- name: has_one_speaker(agent_id, session_id)
--- Whether all messages with the role `user` of a session have the same name, or none.
-select count(distinct coalesce(name, '')) <= 1 as is_alone
-from dialogue.messages
-where agent_id = $1 and session_id = $2 and role = 'user';
-
 -- name: measure_conversation(agent_id, session_id)
 -- Tokens and number of the messages of a conversation, including its ancestors.
 with owner as (

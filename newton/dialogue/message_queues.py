@@ -10,7 +10,7 @@ from asyncpg import Record
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue import log
+from newton.dialogue import session_speakers
 from newton.dialogue.messages import Role
 from newton.heart.reconciliation.reconciling_types import LineSource, NewLine
 from newton.memory import store
@@ -39,6 +39,8 @@ class EpisodeMessage:
     """A message of a person or the assistant, with the memory created from it.
 
     It `is_parsed` if the statements in it were stored before. `said_on` is the day of the speaker, in their time zone.
+    `is_group` means that several persons speak in the session, `is_reported` that it passes on what somebody else than
+    the user says.
     """
 
     role: Role
@@ -50,6 +52,8 @@ class EpisodeMessage:
     origin: str
     is_parsed: bool
     said_on: str | None = None
+    is_group: bool = False
+    is_reported: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +246,8 @@ async def load_lines(tx: Tx, session: DueSession, *, user_name: str, agent_id: U
         first=first - CONTEXT_MESSAGES,
         last=first + MAX_NEW_LINES - 1,
     )
-    is_alone = await log.has_one_speaker(tx, agent_id=agent_id, session_id=session_id)
+    names = [user_name] if user_name else []
+    is_alone = await session_speakers.has_one_speaker(tx, agent_id=agent_id, session_id=session_id, user_names=names)
     spoken = [row for row in rows if not row["is_notice"] and row["content"].strip()]
     lines = [_to_line(row, user_name, is_alone=is_alone, is_read=row["position"] < first) for row in spoken]
     last = max((row["position"] for row in rows), default=first - 1)

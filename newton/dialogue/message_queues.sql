@@ -18,7 +18,12 @@ limit $3;
 select
     m.role, m.name, m.content, m.said_at, x.memory_id, x.trust, x.origin,
     substring(x.micro from '^\[([0-9-]{10})\] ') as said_on,
-    m.position <= greatest(w.parsed_position, $5) as is_parsed
+    m.position <= greatest(w.parsed_position, $5) as is_parsed,
+    (
+        select count(distinct coalesce(name, '')) > 1
+        from dialogue.messages
+        where agent_id = $1 and session_id = $2 and role = 'user'
+    ) as is_group
 from dialogue.messages as m
 left join dialogue.episode_watermarks as w on w.agent_id = $1 and w.session_id = m.session_id
 left join memory.memories as x

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple, get_args
 
 from newton.memory.memory import PERSON_TIERS, TRUST_TIERS, Trust, lowest_trust
+from newton.text.chat_lines import is_quoted_line
 from newton.text.patterns import concerns_health
 
 Speaker = Literal["person", "app", "model"]
@@ -122,8 +123,9 @@ def may_replace(newer_trust: Trust, text: str, *, state: str, trust: Trust, is_v
     """Return whether a newer statement may replace a known fact without a decision by a person.
 
     `newer_trust` is the trust of the statement; the other arguments describe the known fact. Core facts and facts on
-    safety are never replaced without a person. `is_vouched` means that a person confirmed the fact.
+    safety are never replaced without a person, nor is a line that names its speaker: the newer statement may be by
+    somebody else. `is_vouched` means that a person confirmed the fact.
     """
-    if state == "CORE" or concerns_safety(text):
+    if state == "CORE" or is_quoted_line(text) or concerns_safety(text):
         return False
     return may_supersede(newer_trust, known=trust, is_confirmed=is_vouched)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, Kind, Trust
 from newton.memory.search_types import ASSISTANT, RetrievedMemory
+from newton.text.chat_lines import is_quoted_line
 
 BY_ASSISTANT = "said by the assistant"
 REPORTED = "reported by a program"
@@ -66,7 +67,7 @@ def find_foreign(trust: Trust, *, kind: Kind | None, quarantined: bool) -> Trust
 def mark_source(found: RetrievedMemory) -> str:
     """Return the mark of a memory in a context or a list; "" if it is a person's word or its text names its source."""
     trust = found.word_trust or found.trust
-    if trust not in UNTRUSTED_TIERS and _names_speaker(found):
+    if trust not in UNTRUSTED_TIERS and (_names_speaker(found) or is_quoted_line(found.summary)):
         return ""
     if found.kind == "artifact" and _names_source(found):
         return ""

@@ -2,6 +2,8 @@
 
 import re
 
+from newton.text.chat_lines import divide_message
+
 MASK = "¤"
 
 # Code blocks, quoted lines, text between tags, lines of a chat with their speaker, rows of a table, and a forwarded
@@ -66,7 +68,10 @@ def mask_pasted_text(text: str) -> str:
     >>> mask_pasted_text("See:\n> I live in Rome.\nI don't.")
     "See:\n¤¤¤¤¤¤¤¤¤¤¤¤¤¤¤¤¤\nI don't."
     """
-    return _PASTED.sub(mask_match, text[: (end := _find_presented_text(text))]) + re.sub(r"[^\n]", MASK, text[end:])
+    end, own = _find_presented_text(text), divide_message(text).own
+    if own != text:  # the lines of a pasted chat are blank in it
+        text = "".join(MASK if said != kept else kept for said, kept in zip(text, own, strict=True))
+    return _PASTED.sub(mask_match, text[:end]) + re.sub(r"[^\n]", MASK, text[end:])
 
 
 def _find_presented_text(text: str) -> int:

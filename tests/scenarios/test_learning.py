@@ -145,7 +145,7 @@ async def test_a_fact_has_the_origin_the_trust_and_the_message_of_who_said_it(mi
     assert await learns(mind) == (1, 2)
     found = {row["full_text"]: (row["trust"], row["origin"], row["quarantined"]) for row in await stored(mind, "fact")}
     assert found == {
-        "I moved to Bergen in May.": ("user", "http", False),
+        "Ana: “I moved to Bergen in May.”": ("agent", "http", False),  # others speak without a name, so Ana is no user
         "We use PostgreSQL 16.": ("agent", "http", False),
     }
     rows = await mind.fetch(

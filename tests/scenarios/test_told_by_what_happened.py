@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from newton.agent.maintenance.statement_extraction import extract_statements
+from newton.agent.maintenance.statement_extraction import StatementTools, extract_statements
 from newton.agent.services.memories import FactDraft
 from newton.dialogue import session_close, sessions
 from newton.dialogue.messages import Message
@@ -73,7 +73,7 @@ async def test_the_part_of_a_message_that_replaces_a_fact_becomes_a_fact(mind: M
         said = [Message(role="user", content=text, said_at=ctx.now)]
         await sessions.append(tx, said, session_id=session_id, ctx=ctx)
         await session_close.close_session(tx, session_id=session_id, ctx=ctx)
-    await extract_statements(mind.db, mind.scope.write_context(), embedder=mind.embedder, limit=10)
+    await extract_statements(mind.db, mind.scope.write_context(), tools=StatementTools(mind.embedder), limit=10)
     mind.clock.advance(timedelta(hours=1))
     await compare_all(mind)
     assert set(await mind.facts()) == {"Rent went up to 950."}

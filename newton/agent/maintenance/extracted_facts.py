@@ -6,13 +6,14 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.dialogue.message_queues import EpisodeMessage
-from newton.heart.facts import fact_store
+from newton.heart.facts import conflicts, fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.statements.statement_selection import SelectedStatement
 from newton.memory import store
 from newton.memory.memory import digest
+from newton.text.chat_lines import quote_line, quoted_name
 from newton.text.time_expressions import move_to_day
 from newton.text.words import extract_content_words
 
@@ -45,6 +46,18 @@ async def link_to_episode(tx: Tx, fact_ids: Sequence[UUID], episode_id: UUID, *,
     await store.add_links(tx, "part_of", [(fact_id, episode_id) for fact_id in fact_ids], ctx=ctx)
 
 
+async def keep_speakers_apart(tx: Tx, limit: int, *, ctx: LifecycleContext) -> int:
+    """Settle that both facts of a pair hold if two persons say them of themselves; return the number of pairs.
+
+    The `limit` latest pairs are read.
+    """
+    pairs = await conflicts.list_conflicts(tx, agent_id=ctx.agent_id, limit=limit)
+    apart = [one for one in pairs if quoted_name(one.newer.text) != quoted_name(one.older.text)]
+    for pair in apart:
+        await conflicts.settle(tx, pair, "both", ctx=ctx)
+    return len(apart)
+
+
 def restates_request(content: str, requests: Sequence[str]) -> bool:
     """Return whether `content` is an instruction, and shares most of its content words with one of the `requests`."""
     if not detect_instructions(content):
@@ -54,10 +67,11 @@ def restates_request(content: str, requests: Sequence[str]) -> bool:
 
 
 def to_fact(message: EpisodeMessage, statement: SelectedStatement, source: str) -> NewFact:
-    """Return a statement of a message as a fact with the message as its source."""
+    """Return a statement of a message as a fact with the message as its source; one by another speaker names them."""
+    content = quote_line(message.name or "", statement.content) if message.is_reported else statement.content
     return NewFact(
-        ref=f"told:{message.memory_id}:{digest(statement.content).hex()[:16]}",
-        content=statement.content,
+        ref=f"told:{message.memory_id}:{digest(content).hex()[:16]}",
+        content=content,
         valid_from=move_to_day(message.said_at, message.said_on),
         subject=statement.subject,
         attribute=statement.attribute,

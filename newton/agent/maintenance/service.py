@@ -11,8 +11,8 @@ from uuid import UUID
 
 from newton.agent.event_hooks import EventHooks
 from newton.agent.llm.structured import StructuredLLM
-from newton.agent.maintenance.extracted_facts import ExtractionResult
-from newton.agent.maintenance.statement_extraction import extract_statements, learn_open_sessions
+from newton.agent.maintenance.extracted_facts import ExtractionResult, keep_speakers_apart
+from newton.agent.maintenance.statement_extraction import StatementTools, extract_statements, learn_open_sessions
 from newton.agent.prompt_records import prompt_store
 from newton.agent.reconciliation.known_items import list_user_names
 from newton.agent.reconciliation.reconciler import MemoryReconciler, ReconciliationResult
@@ -193,8 +193,10 @@ class MaintenanceService:
         ctx, model_id = self.scope.write_context(), derive_model_id(self.scope.embedder.identity)
         found = await compare_facts(self.scope.db, ctx, model_id=model_id, limit=limit)
         if found.contradicted:
-            async with self.scope.transaction():
-                self.scope.publish("conflict.found", {"conflicts": found.contradicted})
+            async with self.scope.transaction() as tx:
+                kept = await keep_speakers_apart(tx, found.contradicted, ctx=ctx)
+                if contradicted := found.contradicted - kept:
+                    self.scope.publish("conflict.found", {"conflicts": contradicted})
         return found
 
     async def _index_mentions(self, *, single_batch: bool) -> None:
@@ -301,17 +303,20 @@ class MaintenanceService:
         return result
 
     async def _create_reconciler(self, llm: StructuredLLM) -> MemoryReconciler:
-        async with self.scope.transaction() as tx:
-            names = await list_user_names(tx, self.scope)
+        names = await self._read_user_names()
         return MemoryReconciler(llm=llm, user_names=names, parse=partial(self.process_recent, failed={}))
+
+    async def _read_user_names(self) -> tuple[str, ...]:
+        async with self.scope.transaction() as tx:
+            return await list_user_names(tx, self.scope)
 
     async def learn_statements(self, limit: int = BATCH_SIZE, *, only_recent: bool = False) -> int:
         """Store the facts that users state in up to `limit` open sessions; return how many were not known before.
 
         With `only_recent`, only the sessions of the latest memories are read.
         """
-        ctx, embedder = self.scope.write_context(), self.scope.embedder
-        return await learn_open_sessions(self.scope.db, ctx, limit=limit, embedder=embedder, only_recent=only_recent)
+        ctx, tools = self.scope.write_context(), StatementTools(self.scope.embedder, self._read_user_names)
+        return await learn_open_sessions(self.scope.db, ctx, limit=limit, tools=tools, only_recent=only_recent)
 
     async def learn_if_possible(self) -> None:
         """Learn from a few conversations, after an interactive command. A failure of the model is ignored.
@@ -346,7 +351,7 @@ class MaintenanceService:
             self.scope.db,
             ctx,
             limit=limit,
-            embedder=self.scope.embedder,
+            tools=StatementTools(self.scope.embedder, self._read_user_names),
             ended_before=ended_before,
             is_final=is_final,
         )

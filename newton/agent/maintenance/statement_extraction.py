@@ -6,10 +6,10 @@ halved it to 10", which is important beside "I take 20 mg in the morning".
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from pgvector import HalfVector
@@ -21,6 +21,7 @@ from newton.agent.maintenance.extracted_facts import (
     store_facts,
     to_fact,
 )
+from newton.agent.maintenance.speaker_lines import attribute_lines, needs_names
 from newton.agent.maintenance.told_corrections import MessageReading, apply_correction
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
@@ -49,6 +50,17 @@ from newton.providers.minilm import load_reader
 SQL = load("newton.agent.maintenance", "statement_extraction.sql")
 
 MAX_FACTS = 5  # of the facts nearest to a message, that its parts are compared with
+
+
+class StatementTools(NamedTuple):
+    """The embedder and the function that returns the names of the user, which the extraction of statements uses."""
+
+    embedder: Embedder | None = None
+    read_names: Callable[[], Awaitable[Sequence[str]]] | None = None
+
+
+NO_TOOLS = StatementTools()
+_Lines = TypeVar("_Lines", EpisodeLines, OpenLines)
 
 
 class _NearFact(NamedTuple):
@@ -117,7 +129,7 @@ async def extract_statements(
     ctx: LifecycleContext,
     *,
     limit: int,
-    embedder: Embedder | None = None,
+    tools: StatementTools = NO_TOOLS,
     ended_before: datetime | None = None,
     is_final: bool = True,
 ) -> ExtractionResult:
@@ -131,8 +143,8 @@ async def extract_statements(
         unread = await conversations.find_unread(
             tx, agent_id=ctx.agent_id, limit=limit, ended_before=ended_before, only_unparsed=not is_final
         )
-    for conversation in unread:
-        evidence = await embed_statements(db, ctx, embedder, conversation)
+    for conversation in await _attribute(unread, tools):
+        evidence = await embed_statements(db, ctx, tools.embedder, conversation)
         async with db.transaction(ctx.agent_id) as tx:
             if await mark(tx, conversation.memory_id, ctx=ctx):
                 result += ExtractionResult(1, await store_statements(tx, conversation, evidence, ctx=ctx))
@@ -140,7 +152,7 @@ async def extract_statements(
 
 
 async def learn_open_sessions(
-    db: Database, ctx: LifecycleContext, *, limit: int, embedder: Embedder | None, only_recent: bool = False
+    db: Database, ctx: LifecycleContext, *, limit: int, tools: StatementTools, only_recent: bool = False
 ) -> int:
     """Store the facts that users state in up to `limit` open sessions; return how many were not known before.
 
@@ -148,10 +160,11 @@ async def learn_open_sessions(
     nothing is stored, and the next call reads the same messages.
     """
     async with db.transaction(ctx.agent_id) as tx:
-        unread = await conversations.find_open(tx, agent_id=ctx.agent_id, limit=limit, only_recent=only_recent)
+        found = await conversations.find_open(tx, agent_id=ctx.agent_id, limit=limit, only_recent=only_recent)
+    unread = await _attribute(found, tools)
     try:
         new = [message for lines in unread for message in lines.messages if not message.is_parsed]
-        evidence = await _embed_texts(db, ctx, embedder, new)
+        evidence = await _embed_texts(db, ctx, tools.embedder, new)
     except ProviderError:
         return 0
     count = 0
@@ -160,6 +173,13 @@ async def learn_open_sessions(
             if await conversations.mark_open_read(tx, lines, ctx=ctx):
                 count += await _store_open_statements(tx, lines, evidence, ctx=ctx)
     return count
+
+
+async def _attribute(found: Sequence[_Lines], tools: StatementTools) -> list[_Lines]:
+    """Return the conversations with each line under who said it."""
+    is_needed = any(needs_names(one.messages) for one in found)
+    names = await tools.read_names() if is_needed and tools.read_names else ()
+    return [replace(one, messages=attribute_lines(one.messages, names)) for one in found]
 
 
 class StatementEvidence(NamedTuple):
@@ -254,7 +274,8 @@ def read_messages(
             continue
         earlier = [one for one in told if one[0].name == message.name]
         texts = [text for _, text in earlier]
-        correction = find_correction(message.content, texts, answers=bool(question))
+        answers = bool(question)
+        correction = None if message.is_reported else find_correction(message.content, texts, answers=answers)
         if not message.is_parsed:
             context = MessageContext(texts[-1] if texts else "", question, is_in_role(texts))
             facts = _select_facts(message, requests, evidence, context, source=source)

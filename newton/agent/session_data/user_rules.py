@@ -9,7 +9,7 @@ from typing import NamedTuple
 from newton.agent.events import publish
 from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
-from newton.dialogue import log
+from newton.dialogue import session_speakers
 from newton.dialogue.messages import StoredMessage
 from newton.errors import ConflictError, NotFoundError, ProviderError
 from newton.heart.identity import identity_store, user_rules
@@ -20,6 +20,7 @@ from newton.heart.identity.tenets import is_valid_line
 from newton.heart.identity.user_rules import RuleChange, RuleSource
 from newton.heart.identity.wish_models import load_rule_model
 from newton.heart.lifecycle.engine import LifecycleContext
+from newton.heart.persons.person_store import read_user_names
 from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, Trust
 from newton.providers.embedding import Vector
 
@@ -112,8 +113,9 @@ async def _apply(tx: Tx, line: RuleLine, plan: RulePlan, *, ctx: LifecycleContex
     Only the user lifts rules.
     """
     edit, message = IdentityEdit(ctx=ctx), line.source.message
-    is_own = line.trust in PERSON_TIERS and await log.has_one_speaker(
-        tx, agent_id=ctx.agent_id, session_id=message.session_id
+    user_names, _ = await read_user_names(tx, agent_id=ctx.agent_id)
+    is_own = line.trust in PERSON_TIERS and await session_speakers.has_one_speaker(
+        tx, agent_id=ctx.agent_id, session_id=message.session_id, user_names=user_names
     )
     changes, waiting = list[RuleChange](), list[StandingInstruction]()
     for rule, new_text in plan.lifted if is_own else ():

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from newton.db.pool import Tx
 from newton.db.queries import Record, load
 from newton.heart.entities.entity_store import MAX_DEPTH, MENTIONED_WITH, EntityRelation, EntitySummary
+from newton.heart.entities.role_names import find_roles, name_role
 from newton.heart.facts.attributes import normalize_attribute, normalize_subject
 from newton.memory.memory import Kind
 from newton.memory.memory_reader import fetch_memories
@@ -94,6 +95,7 @@ async def list_mentions(tx: Tx, entity_id: UUID, *, agent_id: UUID, limit: int) 
 
 MAX_RELATIONS_PER_STEP = 200  # read per step, because an entity may have thousands
 MAX_CANDIDATES_PER_STEP = 8  # returned per step
+MAX_ROLE_FACTS = 50  # the latest that name an entity with a role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,9 +182,13 @@ async def find_entities(tx: Tx, query: EntityQuery) -> EntityMatches:
         found = await fetch_memories(tx, [*described, *relations], agent_id=query.agent_id, moment=query.moment)
     stems = extract_stems(query.text)
     scored = [one._replace(relevance=stem_overlap(stems, one.summary)) for one in found]
+    told = await _find_role_facts(tx, mentioned.values(), query)
     salience = {i: compute_salience(one.mentions, query.now - one.mentioned_at) for i, one in entities.items()}
     return EntityMatches(
-        memories=_select_relations(scored, relations, distances, preferred_types=query.relation_type_names),
+        memories=[
+            *_select_relations(scored, relations, distances, preferred_types=query.relation_type_names),
+            *told,
+        ],
         mentioned_ids=frozenset(mentioned),
         salient_ids=list(salient),
         entity_types=frozenset(entity.type for entity in mentioned.values()) - {"thing"},
@@ -195,12 +201,27 @@ async def find_entities(tx: Tx, query: EntityQuery) -> EntityMatches:
 async def find_named_entities(tx: Tx, query: EntityQuery) -> list[EntityRow]:
     """Return the entities that are named in the first MAX_COMPARED_CHARACTERS characters of the input."""
     text = query.text[:MAX_COMPARED_CHARACTERS]
+    text = " . ".join([text, *find_roles(text)])  # a role has one name in all languages
     if not (spellings := list_candidate_spellings(text)):
         return []
     rows = await SQL["find_by_name"].fetch_all(tx, agent_id=query.agent_id, spellings=spellings)
     entities = {row["memory_id"]: EntityRow(*row) for row in rows}
     index = NameIndex(NamedEntity(i, one.name, tuple(one.aliases)) for i, one in entities.items())
     return [entities[memory_id] for memory_id in index.find_mentions(text)]
+
+
+async def _find_role_facts(tx: Tx, entities: Iterable[EntityRow], query: EntityQuery) -> list[RetrievedMemory]:
+    """Return the facts that name an entity with a role otherwise than the input does, the best matches first."""
+    ids = [one.memory_id for one in entities if any(map(find_roles, one.aliases))]
+    if not ids:
+        return []
+    rows = await SQL["list_fact_mentions"].fetch_all(
+        tx, agent_id=query.agent_id, entity_ids=ids, excluded_ids=query.excluded_ids, max_rows=MAX_ROLE_FACTS
+    )
+    found = await fetch_memories(tx, [row["memory_id"] for row in rows], agent_id=query.agent_id, moment=query.moment)
+    stems = extract_stems(query.text)
+    scored = [one._replace(relevance=stem_overlap(stems, one.summary)) for one in found]
+    return sorted(scored, key=lambda one: -one.relevance)[:MAX_CANDIDATES_PER_STEP]
 
 
 async def _find_salient(tx: Tx, query: EntityQuery) -> list[EntityRow]:
@@ -272,14 +293,14 @@ def _select_relations(
 
 async def resolve_subjects(tx: Tx, subjects: Iterable[str], *, agent_id: UUID) -> dict[str, str]:
     """Map each subject that is an alias of exactly one entity, and no entity's name, to the key of its name."""
-    given = sorted(set(subjects))
+    given = {subject: name_role(subject) for subject in sorted(set(subjects))}
     if not given:
         return {}
-    rows = await _find_entities(tx, given, agent_id=agent_id)
+    rows = await _find_entities(tx, given.values(), agent_id=agent_id)
     names = {normalize_name(row["name"]) for row in rows}
     keys: dict[str, str] = {}
-    for subject in given:
-        name = normalize_name(subject)
+    for subject, called in given.items():
+        name = normalize_name(called)
         owners = [row["name"] for row in rows if name in map(normalize_name, row["aliases"])]
         if name not in names and len(owners) == 1:
             keys[subject] = normalize_subject(owners[0])
@@ -288,8 +309,8 @@ async def resolve_subjects(tx: Tx, subjects: Iterable[str], *, agent_id: UUID) -
 
 async def list_subject_keys(tx: Tx, subject: str, *, agent_id: UUID) -> list[str]:
     """Return the keys (normalized names) under which facts about a person or thing may be stored: of all its names."""
-    name = normalize_name(subject)
-    rows = await _find_entities(tx, [subject], agent_id=agent_id)
+    name = normalize_name(called := name_role(subject))
+    rows = await _find_entities(tx, [called], agent_id=agent_id)
     groups = [(row["name"], *row["aliases"]) for row in rows]
     groups = [names for names in groups if name == normalize_name(names[0])] or groups
     known = [one for names in groups if name in map(normalize_name, names) for one in names]

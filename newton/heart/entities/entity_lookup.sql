@@ -84,3 +84,17 @@ where
     and heart.is_relation_current($1, r.memory_id, $3)
 order by r.type = any($5::text[]) desc, r.weight desc, r.memory_id
 limit $6;
+
+-- name: list_fact_mentions(agent_id, entity_ids, excluded_ids, max_rows)
+-- Current facts that mention one of these entities, latest first.
+select n.memory_id
+from heart.mentions as n
+join memory.memories as m on m.agent_id = $1 and m.memory_id = n.memory_id
+where
+    n.agent_id = $1
+    and n.entity_id = any($2::uuid[])
+    and m.kind = 'fact'
+    and n.memory_id <> all($3::uuid[])
+    and memory.has_listed_state(m.kind, m.state, m.quarantined, array['current'])
+order by m.occurred_at desc, m.memory_id desc
+limit $4;

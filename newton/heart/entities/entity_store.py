@@ -11,6 +11,9 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import InputError
+from newton.heart.entities.indexable_text import IndexableText
+from newton.heart.entities.role_names import find_holders, find_roles
+from newton.heart.entities.role_store import record_roles
 from newton.heart.events.event_types import Json, Payload, render_entity_line, render_relation_line
 from newton.heart.facts.attributes import normalize_attribute
 from newton.memory import store
@@ -28,23 +31,6 @@ WEIGHT_PRIOR = 2.0  # pieces of evidence at which a relation has weight 0.5
 MENTIONED_WITH = "mentioned with"
 MAX_NAMES = 12  # per memory; more names are a list, which says little about relations
 MAX_DEPTH = 5
-
-
-class IndexableText(NamedTuple):
-    """A memory to search for names. The speaker of a message and the subject of a fact count as names in it."""
-
-    memory_id: UUID
-    kind: Kind
-    text: str
-    occurred_at: datetime
-    trust: Trust
-    speaker: str | None
-    subject: str | None
-    attribute: str | None
-
-    @property
-    def declared_name(self) -> str | None:
-        return self.subject or self.speaker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +110,8 @@ async def index_mentions(tx: Tx, *, ctx: WriteContext, after: UUID | None = None
     texts = _collect_names([IndexableText(*row[:-1]) for row in rows], index)
     await _ensure_entities(tx, texts, index, ctx=ctx)
     await _record_mentions(tx, texts, index, ctx=ctx)
+    in_roles = await record_roles(tx, [memory for memory, _ in texts], index, ctx=ctx)
+    await _insert_mentions(tx, [(entity_id, one.memory_id, one.occurred_at) for one, entity_id in in_roles], ctx=ctx)
     await _record_relations(tx, texts, index, ctx=ctx)
     last = rows[-1]["place"]
     # older than every uncommitted id: the first 48 bits of an id are its time in milliseconds
@@ -181,7 +169,9 @@ def _collect_names(memories: Sequence[IndexableText], index: NameIndex) -> list[
     texts: list[_NamedText] = []
     for memory, names in zip(memories, mentions, strict=True):
         distinct = {normalize_name(memory.declared_name): memory.declared_name} if memory.declared_name else {}
-        keys = [(normalize_name(name.text), name.text) for name in names]
+        holders = find_holders(memory.text) if memory.is_of_user else ()
+        distinct |= {normalize_name(holder.name): holder.name for holder in holders}
+        keys = [(normalize_name(name.text), name.text) for name in names if not find_roles(name.text)]
         distinct |= {key: name for key, name in keys if key in certain or index.resolve(name)}
         texts.append((memory, [name for key, name in distinct.items() if key][:MAX_NAMES]))
     return texts
@@ -250,6 +240,10 @@ async def _record_mentions(tx: Tx, texts: Sequence[_NamedText], index: NameIndex
         for name in names
         if (entity := index.resolve(name))
     ]
+    await _insert_mentions(tx, mentions, ctx=ctx)
+
+
+async def _insert_mentions(tx: Tx, mentions: Sequence[tuple[UUID, UUID, datetime]], *, ctx: WriteContext) -> None:
     if mentions:
         entity_ids, memory_ids, times = zip(*mentions, strict=True)
         await SQL["insert_mentions"].execute(

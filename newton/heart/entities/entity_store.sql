@@ -38,7 +38,7 @@ select
         ) then 'user'
         else m.trust
     end as trust,
-    d.name as speaker, f.subject, f.attribute, p.place
+    d.name as speaker, f.subject, f.attribute, coalesce(m.ref like 'told:%', false) as is_told, p.place
 from place as p
 join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
 left join dialogue.messages as d

@@ -65,6 +65,7 @@ class NoteExchangeInput(ToolInput):
     for the reply: later contexts show their results as data, such as the last error."""
 
     user: MessageContent = Field(description="The message of the user, in their words.", min_length=1)
+    name: Name | None = Field(None, description="Who wrote the message, if it was not the user.")
     assistant: MessageContent | None = Field(None, description="Your reply.", min_length=1)
     tools: list[ToolRunInput] = Field([], max_length=100, description="The tools that you ran, in this order.")
     session: Ref | None = Field(
@@ -87,7 +88,7 @@ async def note_exchange(caller: OperationCaller, args: NoteExchangeInput) -> Too
     now = caller.newton.scope.now()
     session = args.session or DEFAULT_SESSION
     read = (await limit_trust(caller, {"session": session})).trust  # of what the assistant was given before
-    said = Message(role="user", content=args.user, said_at=now, min_trust=caller.trust)
+    said = Message(role="user", content=args.user, name=args.name, said_at=now, min_trust=caller.trust)
     ran: Trust | None = "tool" if args.tools else None
     min_trust = lowest_known_trust([ran, read if read in UNTRUSTED_TIERS else None])
     reply = args.assistant and Message(role="assistant", content=args.assistant, said_at=now, min_trust=min_trust)

@@ -73,7 +73,7 @@ def to_chat_messages(items: Iterable[InputItem]) -> list[ChatMessageFields]:
                 _merge_into_reply(messages, call={"id": item.call_id, "type": "function", "function": function})
             case ResponseMessageItem():
                 content = _to_chat_content(item.content, f"input[{index}].content")
-                messages.append({"role": item.role, "content": content})
+                messages.append({"role": item.role, "content": content, "name": item.name})
             case FunctionOutputItem():
                 content = _to_chat_content(item.output, f"input[{index}].output")
                 messages.append({"role": "tool", "tool_call_id": item.call_id, "content": content})

@@ -67,6 +67,9 @@ class ResponseMessageItem(OpenAIRequestModel):
     type: Literal["message"] = "message"
     role: Literal["user", "assistant", "system", "developer"]
     content: str | ContentParts
+    name: str | None = Field(
+        None, max_length=200, description="Who speaks, if several persons do, as in chat completions."
+    )
 
 
 class FunctionCallItem(OpenAIRequestModel):
