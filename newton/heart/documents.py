@@ -19,6 +19,7 @@ from newton.memory import store
 from newton.memory.forgetting import forget
 from newton.memory.memory import (
     ARCHIVED,
+    PERSON_TIERS,
     UNTRUSTED_TIERS,
     Kind,
     NewMemory,
@@ -28,7 +29,7 @@ from newton.memory.memory import (
     digest,
 )
 from newton.memory.representations import MICRO_TOKENS, make_long_forms, make_short_forms, one_line
-from newton.memory.store import MemoryUpdate, PlannedTransition, apply_transitions
+from newton.memory.store import MemoryConfirmation, MemoryUpdate, PlannedTransition, apply_transitions
 
 SQL = load("newton.heart", "documents.sql")
 
@@ -130,15 +131,15 @@ class _StoredPassage(NamedTuple):
 async def count_unchanged(tx: Tx, source: DocumentSource, *, ctx: WriteContext) -> int | None:
     """Return the number of passages of a document that need not be ingested again, because its file is unchanged.
 
-    Return None if it must be ingested: the file has changed, a passage is missing, or passages are in quarantine, from
-    which a trusted writer releases them by ingesting it again.
+    Return None if it must be ingested: the file has changed, a passage is missing, or a person ingests passages for
+    which no person vouched before, such as those in quarantine.
     """
     row = await SQL["count_unchanged"].fetch_one(
         tx,
         agent_id=ctx.agent_id,
         ref=source.ref,
         source_hash=source.source_hash,
-        trusted=ctx.trust not in UNTRUSTED_TIERS,
+        trusted=ctx.trust in PERSON_TIERS,
     )
     return row["passage_count"] if row else None
 
@@ -188,6 +189,10 @@ async def replace_passages(
     changed = await apply_transitions(tx, _plan_transitions(known.values(), kept.keys()), ctx=ctx)
     if trusted:
         await apply_transitions(tx, _plan_releases(known.values(), kept.keys()), ctx=ctx)
+    if ctx.trust in PERSON_TIERS:  # a model may not replace what a person ingested, though it was first
+        source_day = f"{ctx.origin} {ctx.now:%Y-%m-%d}"
+        vouched = [MemoryConfirmation(memory_id=one, ref="ingested", source=source_day) for one in kept]
+        await store.confirm(tx, vouched, ctx=ctx)
     return IngestResult(len(new), len(kept), len(changed - kept.keys()))
 
 

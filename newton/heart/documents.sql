@@ -7,9 +7,11 @@ from (select count(*) from runtime.agents where agent_id = $1) as node;
 select
     d.document_id, d.content_hash,
     array(
-        select distinct m.trust::text
+        select distinct coalesce(c.trust, m.trust)::text
         from heart.passages as p
         join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
+        left join memory.confirmations as c
+            on c.agent_id = $1 and c.memory_id = m.memory_id and c.trust in ('operator', 'user')
         where p.agent_id = $1 and p.document_id = d.document_id and m.state <> 'SUPERSEDED'
     ) as trusts
 from heart.documents as d
@@ -17,7 +19,7 @@ where d.agent_id = $1 and d.ref = $2;
 
 -- name: count_unchanged(agent_id, ref, source_hash, trusted)
 -- The number of passages of a document that was read from the same file; no row if any of them is missing or, for a
--- trusted reader, in quarantine.
+-- trusted reader, is neither of a person nor vouched for by one.
 select d.passage_count
 from heart.documents as d
 where
@@ -32,7 +34,15 @@ where
             p.agent_id = $1
             and p.document_id = d.document_id
             and m.state <> 'SUPERSEDED'
-            and not (m.quarantined and $4::boolean)
+            and not (
+                $4::boolean
+                and m.trust not in ('operator', 'user')
+                and not exists (
+                    select
+                    from memory.confirmations as c
+                    where c.agent_id = $1 and c.memory_id = m.memory_id and c.trust in ('operator', 'user')
+                )
+            )
     );
 
 -- name: upsert_document(agent_id, document_id, ref, title, format, content_hash, source_hash, passages, dated_at, now)

@@ -186,10 +186,10 @@ async def test_the_model_hides_messages_by_words_or_id_if_the_user_asks(mind: Mi
     await say(mind, BIOPSY)
     found = await mind.fetchval("select memory_id from memory.memories where kind = 'exchange' order by memory_id")
     order = [call("forget", id=f"#{found.hex[-8:]}" if name == "id" else name)]
-    model = await say(mind, "That with the doctor, delete the lot, would you?", order, session="second")
+    model = await say(mind, "That with the doctor, let the wind have it.", order, session="second")
     assert "hidden" in model.told["done"] and BIOPSY in model.told["hidden_messages"], model.told
     assert "Vincent" not in await find_later(mind, ASKED)
-    assert await mind.facts() == {}
+    assert BIOPSY not in await mind.facts()
 
 
 async def test_a_model_that_obeys_a_page_hides_nothing(mind: Mind) -> None:
@@ -286,3 +286,32 @@ async def test_a_fact_that_another_message_says_too_and_a_rule_stay(mind: Mind) 
     facts = await mind.facts()
     assert ANNA in facts, facts
     assert await mind.rules() == [NUTS]
+
+
+IDIOMS = [
+    ("Dinner with the Hallers is on Friday.", "Forget dinner with the Hallers for a moment, how do I get wax off?"),
+    ("The cellar key is with Ilse.", "Never mind, forget it, I found the answer about the cellar key myself."),
+    ("Our passports are in the piano stool.", "Do you know where our passports are?"),
+    ("Die Blumen bei Frau Öztürk gieße ich samstags.", "Vergiss die Blumen bei Frau Öztürk nicht, wenn du planst."),
+    ("El coche de mi padre está en el taller.", "Olvídate del coche por ahora, hablemos de la boda."),
+    ("The surprise present for Ben is a telescope.", "Don't tell anyone about the telescope for Ben, and help me."),
+    ("Meine Schwester will kündigen.", "Das mit der Kündigung meiner Schwester bleibt unter uns, ja?"),
+    ("My landlord is called Mr Pereira.", "Please delete the draft mail to Mr Pereira and write it anew."),
+    ("I am allergic to walnuts.", "Forget about the walnuts for this recipe, what else gives crunch?"),
+    ("I am allergic to walnuts.", "Let the walnuts vanish with the night."),
+    ("My friend Noor is pregnant.", "Noor asked me not to write down that she is pregnant, but keep it."),
+    ("The raffle is on Sunday.", 'Is this mail about the raffle spam? "Please forget the raffle"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["words", "id"])
+@pytest.mark.parametrize(("known", "said"), IDIOMS)
+async def test_words_of_forgetting_that_ask_for_nothing_end_and_hide_nothing(
+    mind: Mind, known: str, said: str, name: str
+) -> None:
+    # S002-19
+    await say(mind, known, session="earlier")
+    before = await mind.facts()
+    found = await mind.fetchval("select memory_id from memory.memories where kind = 'exchange' order by memory_id")
+    await say(mind, said, [call("forget", id=f"#{found.hex[-8:]}" if name == "id" else known)])
+    assert known in before and before.items() <= (await mind.facts()).items()

@@ -6,6 +6,7 @@ from newton.heart.reconciliation.citations import (
     asks_to_end,
     asks_to_lift,
     gives_other_value,
+    is_beside,
     says_statement,
     supports_change,
 )
@@ -54,7 +55,35 @@ def test_a_line_ends_a_statement_only_if_that_is_all_it_says(line: str) -> None:
 
 def test_another_value_begins_as_the_known_one() -> None:
     assert gives_other_value(KNOWN, NEW)
-    assert not any(gives_other_value(KNOWN, text) for text in ("Mira likes Fiat.", "Theo works at Fiat.", KNOWN))
+    others = ("Mira likes Fiat.", "Theo works at Fiat.", "Mira works at night.", "Mira works at 8.", KNOWN)
+    assert not any(gives_other_value(KNOWN, text) for text in others)
+
+
+BESIDE = [
+    ("I swim every Tuesday.", "I won't swim this Tuesday, my shoulder hurts.", ""),
+    ("I work at the town library.", "I don't work this Friday, so let's plan a trip.", ""),
+    ("The rowing boat lies at pier 6.", "The rowing boat does not go out today, too windy.", ""),
+    ("Mein Bruder singt im Chor.", "Mein Bruder singt diese Woche nicht im Chor.", ""),
+    ("My brother drives a van.", "My neighbour no longer drives a van, he has a bike.", "My brother has a bike."),
+    ("My cousin Mira drives a tram.", "Her friend Jana stopped driving a tram last year.", ""),
+    ("My mother takes the early bus.", "My aunt takes the late bus now.", "My mother takes the late bus now."),
+    ("Mi hermana trabaja en Lugo.", "Su vecina ya no trabaja en Lugo.", ""),
+    ("Nina plays the oboe.", "Nina does not only play the oboe, she also sings.", ""),
+    ("The allotment grows leeks.", "The allotment doesn't just grow leeks.", "The allotment grows radishes."),
+    ("I have a night shift on Fridays.", "I'd love to have no night shift on Fridays any more.", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("known", "line", "text"), BESIDE)
+def test_what_is_said_of_one_day_of_another_or_as_more_ends_nothing(known: str, line: str, text: str) -> None:
+    # S002-16
+    assert not supports_change(line, text, [known])
+
+
+def test_what_is_over_for_good_is_beside_nothing() -> None:
+    said = ("I no longer swim every Tuesday.", "My brother's van is sold.", "My neighbour has my brother's van now.")
+    assert not any(is_beside(line, "", [one]) for one in (BESIDE[0][0], BESIDE[4][0]) for line in said[:2])
+    assert not is_beside(said[2], "", [BESIDE[4][0]]) and supports_change(said[0], "", [BESIDE[0][0]])
 
 
 @pytest.mark.parametrize(
@@ -75,4 +104,5 @@ def test_a_rule_has_no_words_of_others_and_none_that_nobody_said(line: str, rule
 def test_only_a_request_lifts_a_rule() -> None:
     assert asks_to_lift("No, drop that rule.") and asks_to_lift("Du darfst wieder Nüsse vorschlagen.")
     others = ("Look again what it says on my rule.", "My aunt no longer has this rule.", "Never lift that rule.")
-    assert not any(map(asks_to_lift, others))
+    once = ("Drop that rule for tonight.", "You can suggest nuts again this time.", "Vergiss die Regel heute.")
+    assert not any(map(asks_to_lift, (*others, *once)))

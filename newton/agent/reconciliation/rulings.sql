@@ -19,6 +19,7 @@ select
         from memory.confirmations as c
         where c.agent_id = $1 and c.memory_id = m.memory_id and c.trust in ('operator', 'user')
     )
+    or exists (select from heart.facts as f where f.agent_id = $1 and f.memory_id = m.memory_id and f.is_core)
     or exists (
         select
         from brain.decision_records as r

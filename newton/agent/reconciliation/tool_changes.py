@@ -28,7 +28,14 @@ from newton.heart.identity import identity_store
 from newton.heart.identity.identity_store import IdentityEdit
 from newton.heart.identity.standing_wishes import StandingInstruction
 from newton.heart.reconciliation.authority import find_authority, lifts_wish, refers_to
-from newton.heart.reconciliation.citations import asks_to_end, asks_to_lift, says_statement, supports_change
+from newton.heart.reconciliation.citations import (
+    asks_to_end,
+    asks_to_lift,
+    is_limited,
+    says_statement,
+    supports_change,
+    wants_forgotten,
+)
 from newton.heart.reconciliation.item_checks import check_items
 from newton.heart.reconciliation.line_statements import relate
 from newton.heart.reconciliation.quoted_text import split_own_words
@@ -42,10 +49,11 @@ from newton.heart.reconciliation.reconciling_types import (
 )
 from newton.heart.speakers import concerns_safety
 from newton.heart.statements.statement_selection import select_statements
-from newton.heart.wills.will_reader import asks_to_forget, find_request, is_about
+from newton.heart.wills.will_reader import asks_to_forget, find_request, is_about, read_will
 from newton.ids import new_id
-from newton.memory.lookup import find_by_suffix
+from newton.memory.lookup import find_by_suffix, read_memory
 from newton.memory.memory import PERSON_TIERS
+from newton.text.questions import is_only_question
 
 RULE_KINDS: tuple[KnownKind, ...] = ("rule", "wish")
 HIDDEN_HINT = "It stays in this conversation and out of all others. `newton forget` deletes it for good."
@@ -93,7 +101,9 @@ class ToolChanger:
             return False  # an app may relay the message, and only a person ends these
         own, foreign = split_own_words(line.text)
         if change.op in RULE_KINDS and not change.text:
-            return asks_to_lift(own) or any(lifts_wish(line, one) for one in batch.known)
+            return asks_to_lift(own) or any(lifts_wish(line, one) and not is_limited(own) for one in batch.known)
+        if change.op == "retract":
+            return all(wants_forgotten(own, one, user_names=names) for one in known)
         if not (self.has_read_others or foreign):
             return supports_change(own, change.text, known, user_names=names)
         if change.text:
@@ -126,23 +136,30 @@ class ToolChanger:
         """
         async with self.scope.write() as (tx, ctx):
             line = (await self._load_lines(tx, ""))[-1]
-            own, foreign = split_own_words(line.text)
-            needs_words = self.has_read_others or bool(foreign)
-            is_asked = asks_to_forget(own) or find_request(own) is not None
-            is_asked |= not needs_words and refers_to(own, name)
-            if is_asked and line.source == "person" and line.trust in PERSON_TIERS:
-                found = await self._find_messages(tx, name, line)
+            memory_id = await self._find_id(tx, name)
+            said = (await read_memory(tx, memory_id, agent_id=ctx.agent_id)).full_text if memory_id else name
+            if line.source == "person" and line.trust in PERSON_TIERS and self._asks_to_hide(line, name, said):
+                found = await self._find_messages(tx, memory_id, name, line)
                 await hide_messages(tx, found, request_id=line.memory_id, ctx=ctx)
             receipt = await read_receipt(tx, line.memory_id, agent_id=ctx.agent_id)
             return receipt.kept_out, receipt.no_longer
 
-    async def _find_messages(self, tx: Tx, name: str, line: NewLine) -> list[UUID]:
-        agent_id = self.scope.agent_id
+    def _asks_to_hide(self, line: NewLine, name: str, said: str) -> bool:
+        """Return whether a message asks to forget what is said, in known words or, as the model reads it, in none."""
+        own, foreign = split_own_words(line.text)
+        if wants_forgotten(own, said):
+            return True
+        has_words = asks_to_forget(own) or find_request(own) is not None or read_will(own).will is not None
+        is_plain = not (has_words or self.has_read_others or foreign or is_limited(own) or is_only_question(own))
+        return is_plain and refers_to(own, name)
+
+    async def _find_id(self, tx: Tx, name: str) -> UUID | None:
         digits = name.strip().lstrip("#").lower().replace("-", "")
-        if is_id(digits):
-            memory_id = await find_by_suffix(tx, digits, agent_id=agent_id)
-            if memory_id is None:
-                return []
+        return await find_by_suffix(tx, digits, agent_id=self.scope.agent_id) if is_id(digits) else None
+
+    async def _find_messages(self, tx: Tx, memory_id: UUID | None, name: str, line: NewLine) -> list[UUID]:
+        agent_id = self.scope.agent_id
+        if memory_id:
             return await find_named_messages(tx, memory_id, request_id=line.memory_id, agent_id=agent_id)
         found = await find_messages(tx, MessageTopic(name, "", line.memory_id), agent_id=agent_id)
         # the message that asks is hidden with what it says itself, or if it says nothing else

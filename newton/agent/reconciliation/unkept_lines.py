@@ -15,6 +15,7 @@ from newton.dialogue.messages import StoredMessage
 from newton.heart.facts import fact_store
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.reconciliation.text_evidence import list_stems
+from newton.heart.speakers import concerns_safety
 from newton.heart.wills.will_reader import is_about
 from newton.memory.forgetting import find_derived, find_orphaned
 
@@ -60,8 +61,8 @@ async def hide_messages(
 ) -> list[LineChange]:
     """Hide messages, the replies to them and what was made of both; return the changes, which a person can undo.
 
-    A fact ends as retracted, unless a message that stays says it too, or a person marked it as core. Rules, decisions
-    and procedures stay.
+    A fact ends as retracted, unless a message that stays says it too, a person marked it as core or it concerns safety.
+    Rules, decisions and procedures stay.
     """
     if not memory_ids:
         return []
@@ -71,7 +72,8 @@ async def hide_messages(
     derived = await find_derived(tx, ids, agent_id=ctx.agent_id)
     orphans = await find_orphaned(tx, [*ids, *derived], agent_id=ctx.agent_id)
     hidden = await SQL["hide"].fetch_all(tx, **key, memory_ids=[*ids, *derived, *orphans])
-    facts = await SQL["list_unsupported"].fetch_all(tx, **key, memory_ids=derived)
+    unsupported = await SQL["list_unsupported"].fetch_all(tx, **key, memory_ids=derived)
+    facts = [row for row in unsupported if not concerns_safety(row["text"])]
     for row in facts:
         await fact_store.retract(tx, row["memory_id"], ctx=ctx)
     changes = [

@@ -75,7 +75,7 @@ returning memory_id;
 
 -- name: list_unsupported(agent_id, memory_ids)
 -- Facts among these that no message says or confirms that is still in memory.
-select m.memory_id
+select m.memory_id, coalesce(m.full_text, m.summary) as text
 from memory.memories as m
 where
     m.agent_id = $1

@@ -7,7 +7,10 @@ from newton.agent.scope import AgentScope
 from newton.errors import NotFoundError
 from newton.heart.facts import conflicts
 from newton.heart.facts.conflicts import FactPair, PairPosition, Settlement
+from newton.memory import store
 from newton.memory.lookup import resolve_id, short_id
+from newton.memory.memory import PERSON_TIERS
+from newton.memory.store import MemoryConfirmation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,11 @@ class ConflictService:
             memory_id = await resolve_id(tx, memory_ref, agent_id=ctx.agent_id)
             pairs = await replace(self, scope=self.scope.within(tx)).list_of(memory_ref)
             for pair in pairs:
+                if ctx.trust in PERSON_TIERS:  # the person vouches for what stays
+                    stays = {"newer": [pair.newer], "older": [pair.older]}.get(settlement, [pair.newer, pair.older])
+                    source, ref = f"{ctx.origin} {ctx.now:%Y-%m-%d}", f"settled:{pair.first_id}:{pair.second_id}"
+                    confirmed = [MemoryConfirmation(memory_id=one.memory_id, ref=ref, source=source) for one in stays]
+                    await store.confirm(tx, confirmed, ctx=ctx)
                 await conflicts.settle(tx, pair, settlement, ctx=ctx)
             self.scope.publish("conflict.settled", {"memory_id": str(memory_id), "settlement": settlement})
             return pairs

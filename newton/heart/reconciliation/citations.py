@@ -11,11 +11,13 @@ from functools import cache
 from importlib.resources import files
 
 from newton.content.yaml_files import parse_trusted
+from newton.heart.reconciliation.known_checks import is_denied
 from newton.heart.reconciliation.text_evidence import fold, list_own_names, list_stems, share_stems
 from newton.heart.statements.change_detection import detect_change
+from newton.heart.wills.will_reader import is_about, read_will
 from newton.text.languages import ENGLISH, detect_language, load_language
 from newton.text.names import find_names
-from newton.text.patterns import asks
+from newton.text.patterns import asks, has_ended
 from newton.text.sentences import split_sentences
 
 _CLAUSE = re.compile(r"[,;:]\s+|\s[–—-]\s|\s(?:and|but|und|aber|y|pero|et|mais|e|ma|en|maar|mas|и|но)\s")
@@ -31,6 +33,7 @@ _TITLE = re.compile(r"\b(Mrs?|Ms|Dr|St|Prof|Nr|Sr|Sra|Mme)\.(?= )")
 _BUT = re.compile(r"\W+(?:but|aber|pero|mais|ma|maar|mas|но)\s", re.IGNORECASE)
 _OWNED = re.compile(r"'s? \w+(?= )")
 _ANY_MORE = re.compile(r"\bany (?=more\b|longer\b)", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+")
 _SELF = "i"  # stands for the person, whoever speaks of them
 _FORMS = {"am": "be", "is": "be", "are": "be", "'m": "be", "'re": "be", "has": "have", "'ve": "have", "does": "do"}
 _ENDING = re.compile(r"(?<=\w{3})(?:(?<=[sxz])es|(?<=[cs]h)es|(?<!s)s)$|(?<=\w\w)ies$")
@@ -81,13 +84,30 @@ def asks_to_end(line: str, statement: str, *, user_names: Sequence[str] = ()) ->
     return False
 
 
+def wants_forgotten(line: str, statement: str, *, user_names: Sequence[str] = ()) -> bool:
+    """Return whether a line asks to forget a statement, for good and not only in the answer to this line.
+
+    >>> lines = ("Forget what I said about walnuts.", "Forget the walnuts for this recipe.", "Forget it, I have it.")
+    >>> [wants_forgotten(line, "I am allergic to walnuts.") for line in lines]
+    [True, False, False]
+    """
+    will = read_will(line).will
+    is_named = will is not None and will.scope == "topic" and is_about(statement, will.topic)
+    return (is_named or asks_to_end(line, statement, user_names=user_names)) and not is_limited(line)
+
+
+def is_limited(line: str) -> bool:
+    """Return whether a line limits what it says to one time or thing: "for now", "for this recipe", "tonight"."""
+    return any(_pattern("once", code).search(line) for code in _load()["once"])
+
+
 def asks_to_lift(line: str) -> bool:
     """Return whether a sentence of a line asks to lift a rule, or allows again what one forbids.
 
     >>> [asks_to_lift(line) for line in ("Drop that rule.", "You can use nuts again.", "Do not lift the rule.")]
     [True, True, False]
     """
-    return any(
+    return not is_limited(line) and any(
         not _pattern("doubt", code).search(part)
         and _pattern("lift", code).match(_pattern("opening", code).sub("", part))
         for sentence, code in _list_sentences(line)
@@ -104,9 +124,15 @@ def gives_other_value(known: str, text: str, *, user_names: Sequence[str] = ()) 
     [True, False, False]
     """
     first, second = (_list_words(one, detect_language(one), user_names) for one in (known, text))
-    if first[:MIN_BEGINNING] != second[:MIN_BEGINNING]:
+    if first[:MIN_BEGINNING] != second[:MIN_BEGINNING] or _list_kinds(known, text) != _list_kinds(text, known):
         return False
     return detect_change(known, text, cosine=1.0).kind != "compatible"
+
+
+def _list_kinds(text: str, other: str) -> tuple[bool, bool]:
+    """Return whether a text has a name and a number that another lacks: "is ill" gives no value for "is Mrs Weber"."""
+    is_named = any(one.start and not one.text.isnumeric() and one.text not in other for one in find_names(text))
+    return is_named, not {*_NUMBER.findall(text)} <= {*_NUMBER.findall(other)}
 
 
 def divide_by_trust(text: str) -> tuple[str, str]:
@@ -159,6 +185,43 @@ def ends_another(line: str, known: str) -> bool:
     return False
 
 
+def is_beside(line: str, text: str, known: Sequence[str]) -> bool:
+    """Return whether a line speaks beside known statements: of one day, of another's, or of more than they say.
+
+    >>> lines = ("I won't swim this Tuesday.", "My neighbour no longer swims on Tuesdays.", "I do not only swim.")
+    >>> stated = ("I swim.", "My aunt swims on Tuesdays.", "I swim.")
+    >>> [is_beside(line, "", [known]) for line, known in zip(lines, stated)]
+    [True, True, True]
+    >>> is_beside("Her neighbour, my aunt, no longer swims.", "", ["My aunt swims."])
+    False
+    """
+    stated = " . ".join([text, *known])
+    for sentence in split_sentences(_TITLE.sub(r"\1", line.replace("’", "'"))):
+        code = detect_language(sentence)
+        if _pattern("also", code).search(sentence) or (not text and _is_of_one_day(sentence, code, stated)):
+            return True
+        owned = _pattern("owned", code).match(_pattern("opening", code).sub("", sentence))
+        is_other = owned and not _has_word(stated, owned[1])
+        others = filter(None, (_pattern("owned", code).match(one) for one in known))
+        if is_other and any(not _has_word(sentence, one[1]) for one in others):
+            return True
+    return False
+
+
+def _is_of_one_day(sentence: str, code: str, stated: str) -> bool:
+    """Return whether a clause of a sentence denies something of what is stated for one day or occasion only."""
+    for part in () if has_ended(sentence, code) else _CLAUSE.split(sentence):
+        day = _pattern("once", code).search(part)
+        is_other = bool(day) and day[0].lower() not in stated.lower()
+        if is_other and is_denied(part) and share_stems(list_stems(stated), list_stems(part)):
+            return True
+    return False
+
+
+def _has_word(text: str, word: str) -> bool:
+    return re.search(rf"\b{re.escape(word)}", text, re.IGNORECASE) is not None
+
+
 def supports_change(line: str, text: str, known: Sequence[str], *, user_names: Sequence[str] = ()) -> bool:
     """Return whether a message may be what a model takes for a change of known statements: an end without a text.
 
@@ -171,6 +234,8 @@ def supports_change(line: str, text: str, known: Sequence[str], *, user_names: S
     [True, False, False]
     """
     old = frozenset[str]().union(*(list_stems(one) for one in known))
+    if is_beside(line, text, known):
+        return False
     new, names = list_stems(text) - old, [one.text for one in find_names(text)[:1] if not one.start and old]
     for sentence in split_sentences(_TITLE.sub(r"\1", line.replace("’", "'"))):
         code = detect_language(sentence)

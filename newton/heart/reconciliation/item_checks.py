@@ -10,8 +10,8 @@ from newton.heart.facts.conflicts import concerns_safety
 from newton.heart.identity.rule_plan import may_lift
 from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.identity.user_names import find_names
+from newton.heart.reconciliation import citations
 from newton.heart.reconciliation.authority import check_hidden, find_off_record, lifts_wish, says_change
-from newton.heart.reconciliation.citations import asks_to_lift, ends_another, only_reports, supports_change
 from newton.heart.reconciliation.derived_days import parse_when
 from newton.heart.reconciliation.known_checks import CHANGES, UPKEEP, check_known, find_repeated, is_denied
 from newton.heart.reconciliation.line_sources import MAX_NOVELTY, LineSources, affirms
@@ -340,12 +340,15 @@ def _says_change(line: NewLine, known: Sequence[KnownItem], text: str, names: Se
     own = split_own_words(line.text).own
     if affirms(own):
         return True
-    if any(item.kind in _USER_KINDS for item in known) and not (may_lift(own) or asks_to_lift(own)):
+    may_end = citations.asks_to_lift(own) or (may_lift(own) and bool(text or not citations.is_limited(own)))
+    if any(item.kind in _USER_KINDS for item in known) and not may_end:
         return False
-    if text:
-        return not only_reports(own, text, user_names=names)
     texts = [item.text for item in known if item.drafted_by != line.memory_id]
-    return supports_change(own, "", texts, user_names=names) and not any(ends_another(own, one) for one in texts)
+    if text:
+        return not (citations.only_reports(own, text, user_names=names) or citations.is_beside(own, text, texts))
+    return citations.supports_change(own, "", texts, user_names=names) and not any(
+        citations.ends_another(own, one) for one in texts
+    )
 
 
 def _speaks_for_user(line: NewLine, texts: Sequence[str], names: Sequence[str]) -> bool:
@@ -354,7 +357,7 @@ def _speaks_for_user(line: NewLine, texts: Sequence[str], names: Sequence[str]) 
     if not line.is_user or line.is_imported or is_quoted(texts[0], line.text):
         return False
     is_request = bool(detect_instructions(own)) or not is_only_question(own)
-    return is_request and not any(only_reports(own, one, user_names=names) for one in texts)
+    return is_request and not any(citations.only_reports(own, one, user_names=names) for one in texts)
 
 
 def _find_named(proposed: Sequence[ProposedItem], batch: ReconcilingInput) -> Mapping[int, Sequence[KnownItem]]:

@@ -45,6 +45,11 @@ def _format_related(head: str, memories: Sequence[RelatedMemory]) -> str:
     return "".join([f"\n{head}:", *lines, *more]) if memories else ""
 
 
+async def _list_deleted(caller: "OperationCaller", memory_id: str, *, include_derived: bool, **_: object) -> list[str]:
+    derived = (await caller.curation.plan_forget(memory_id)).derived if include_derived else ()
+    return [memory_id, *(one.memory_id.hex for one in derived)]
+
+
 @operation(
     "DELETE /v1/memories/{memory_id}",
     "destroys",
@@ -53,6 +58,7 @@ def _format_related(head: str, memories: Sequence[RelatedMemory]) -> str:
     command="forget",
     text=_format_forgotten,
     core=("memory_id", "include_derived", "reason", "token", "line"),
+    list_targets=_list_deleted,
 )
 async def forget_memory(
     caller: "OperationCaller",

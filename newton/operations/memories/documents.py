@@ -104,7 +104,7 @@ async def show_document(
 
 
 async def _list_passages(caller: "OperationCaller", document_id: str, **_: object) -> list[str]:
-    return [one.memory_id.hex for one in (await caller.documents.get(document_id, limit=1)).passages]
+    return [one.memory_id.hex for one in (await caller.documents.get(document_id)).passages]
 
 
 @operation(
