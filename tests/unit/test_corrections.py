@@ -50,3 +50,12 @@ def test_a_bare_value_answers_a_question_and_corrects_nothing() -> None:
 )
 def test_a_value_that_is_corrected_at_once_is_replaced(text: str, meant: str) -> None:
     assert repair(text) == meant
+
+
+@pytest.mark.parametrize(
+    "talk", ["ok cool", "Spain!", "tell me a joke", "run the tests", "next", "Is this spam?", "Tea or coffee?"]
+)
+@pytest.mark.parametrize("said", ["I live in Linz.", "We have a dog called Bruno.", "Dentist on Tuesday at 9:30."])
+def test_talk_and_questions_correct_nothing(said: str, talk: str) -> None:
+    """S002-16"""
+    assert find_correction(talk, [said]) is None

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from newton.heart.statements.commitment import takes_back
 from newton.heart.statements.fragments import (
+    MIN_DENIED,
+    MIN_SCORE,
     corrects_by_fragment,
     find_pair,
     hints_at_correction,
@@ -121,7 +123,7 @@ def find_correction(message: str, earlier: Sequence[str], *, answers: bool = Fal
     if found := _replace_values(message, meant, cues, fragments, cue=cue, hint=hint):
         return found
     joke = takes_back(message)
-    if not is_denied and not joke and (found := _replace_fragment(message, fragments, meant, hint)):
+    if not is_denied and not joke and (found := _replace_fragment(fragments, meant, hint)):
         return found
     if sentences and is_denied:
         return Correction(*sentences[0], sentences[0][1], None, cue or is_denied[0])
@@ -129,12 +131,13 @@ def find_correction(message: str, earlier: Sequence[str], *, answers: bool = Fal
 
 
 def _read_own(message: str, cues: Cues) -> str:
-    """Return the own words of a message; "" if it has others too, and no words of a correction: it is about those."""
+    """Return the own words of a message; "" without words of a correction if it asks, or has words of others too."""
     own = keep_own_words(message)
-    is_mixed = own.count("\n") > message.count("\n")
-    return "" if is_mixed and not _find_cue(own, cues) and not cues["negated"].search(own) else join_spelled(own)
+    is_other = own.count("\n") > message.count("\n") or own.rstrip().endswith(("?", "？"))
+    return "" if is_other and not _find_cue(own, cues) and not cues["negated"].search(own) else join_spelled(own)
 
 
+_NO = re.compile(r"\W*(?:no|nope|nah|nein|nee|non|não|нет|不|いや)\b", re.IGNORECASE)
 _Numbered = tuple[int, str]  # a sentence with the number of its message
 
 
@@ -178,13 +181,17 @@ def _replace_values(
     return None
 
 
-def _replace_fragment(
-    message: str, fragments: Sequence[str], meant: Sequence[_Numbered], hint: str
-) -> Correction | None:
-    """Return the correction by a fragment; a day or a time is replaced by a value only, and "Oh" is none."""
-    if not (best := replace_fragment(message, fragments, meant, is_hinted=bool(hint))):
+def _replace_fragment(fragments: Sequence[str], meant: Sequence[_Numbered], hint: str) -> Correction | None:
+    """Return the correction by a fragment beside a word of correction; a day or a time is replaced by a value only.
+
+    Without such a word a fragment is talk: "ok cool", "next".
+    """
+    is_said = bool(_WORD.search(hint) or "*" in hint)
+    if not is_said or not (best := replace_fragment(fragments, meant, MIN_DENIED if _NO.match(hint) else MIN_SCORE)):
         return None
     found = Correction(*best, hint)
+    if is_function(found.new.split()[-1] if found.new else "", found.sentence):
+        return None  # "fix the typo" is no value
     is_timed = any(one.kind in ("day", "time", "date") for one in find_values(found.old))
     return None if is_timed and found.new and not find_values(found.new) else found
 

@@ -19,11 +19,7 @@ from newton.text.languages import ENGLISH, detect_language
 from newton.text.pasted_text import MASK
 
 MAX_BARE_WORDS = 3  # of a fragment
-MIN_HINTED, MIN_BARE, MIN_BESIDE = (
-    0.15,
-    0.3,
-    0.38,
-)  # scores of the words that it replaces: with a hint, alone, beside others
+MIN_SCORE, MIN_DENIED = 0.5, 0.15  # of the words that it replaces; behind a "no"
 MAX_HINTED, MAX_BARE = 14, 9  # words of the message
 FARTHER = 0.1  # what a sentence further back loses
 _WORD = re.compile(r"[^\W_](?:[\w'’.:-]*\w)?")
@@ -158,19 +154,17 @@ def corrects_by_fragment(message: str, fragments: Sequence[str], known: str, *, 
 
 
 def replace_fragment(
-    message: str, fragments: Sequence[str], sentences: Sequence[tuple[int, str]], *, is_hinted: bool
+    fragments: Sequence[str], sentences: Sequence[tuple[int, str]], least: float = MIN_SCORE
 ) -> tuple[int, str, str, str] | None:
     """Return the sentence that a fragment corrects, by its word vectors, the words it replaces, and the fragment.
 
     Each sentence stands with the number of its message, the nearest one first.
     """
-    found, is_alone = list[tuple[float, tuple[int, str, str, str]]](), len(_WORD.findall(message)) <= MAX_BARE_WORDS
-    least = MIN_HINTED if is_hinted else MIN_BARE if is_alone else MIN_BESIDE
+    found = list[tuple[float, tuple[int, str, str, str]]]()
     for position, (index, sentence) in enumerate(sentences):
-        for later, fragment in enumerate(() if _states_nothing(sentence) else fragments[: 2 if is_hinted else 1]):
+        for later, fragment in enumerate(() if _states_nothing(sentence) else fragments[:2]):
             best = None if fragment.casefold() in sentence.casefold() else find_replaced(fragment, sentence)
-            is_alike = is_hinted or best is None or is_alike_number(best.old, fragment)
-            if best and is_alike and best.score >= least:
+            if best and best.score >= least:
                 found.append((best.score - FARTHER * (position + 2 * later), (index, sentence, best.old, fragment)))
     return max(found)[1] if found else None
 
