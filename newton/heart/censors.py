@@ -18,7 +18,7 @@ from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.memory import store
 from newton.memory.memory import NewMemory, Trust, digest
 from newton.memory.representations import make_short_forms, one_line
-from newton.memory.store import MemoryUpdate, PlannedTransition, apply_transitions
+from newton.memory.store import PlannedTransition, apply_transitions
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
@@ -216,20 +216,10 @@ async def add_rules(tx: Tx, rules: Sequence[CensorRule], *, ctx: LifecycleContex
 
 
 async def _enforce_existing(tx: Tx, existing: Mapping[CensorRule, bytes], *, ctx: LifecycleContext) -> set[UUID]:
-    """Release stored censors that equal trusted rules, and make them block if the rule does; return the changed ids.
-
-    One that a model had proposed gets the reason and the threshold of the rule.
-    """
+    """Release stored censors that equal trusted rules, and make them block if the rule does; return the changed ids."""
     blocking = {content_hash for rule, content_hash in existing.items() if rule.action == "block"}
     rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=ctx.agent_id, hashes=list(existing.values()))
-    proposed = {row["content_hash"]: row["memory_id"] for row in rows if row["quarantined"]}
-    adopted = [(proposed[one], rule) for rule, one in existing.items() if one in proposed]  # the person's words hold
-    drafts = [(memory_id, _to_new_memory(rule, ctx)) for memory_id, rule in adopted]
-    updates = [MemoryUpdate(memory_id=one, forms=new.forms, full_text=new.full_text) for one, new in drafts]
-    await store.update_memories(tx, updates, ctx=ctx)
-    words = [{"memory_id": str(one), "reason": rule.reason, "threshold": rule.threshold} for one, rule in adopted]
-    await SQL["adopt"].execute(tx, agent_id=ctx.agent_id, censors=json.dumps(words))
-    releases = [_approval_transition(one) for one in proposed.values()]
+    releases = [_approval_transition(row["memory_id"]) for row in rows if row["quarantined"]]
     released = await apply_transitions(tx, releases, ctx=ctx)
     escalations = [
         PlannedTransition(row["memory_id"], "tightened", row["state"], "ESCALATED", "a person made it blocking")

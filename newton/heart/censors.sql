@@ -86,12 +86,6 @@ group by m.memory_id, m.state, m.quarantined, c.match_mode, c.trigger, c.action,
     c.relaxed_at
 order by m.state = 'RETIRED', m.memory_id;
 
--- name: adopt(agent_id, censors)
-update heart.censors as c
-set reason = d.reason, threshold = d.threshold
-from jsonb_to_recordset($2::jsonb) as d (memory_id uuid, reason text, threshold integer)
-where c.agent_id = $1 and c.memory_id = d.memory_id;
-
 -- name: retire_censor(agent_id, memory_id)
 update heart.censors
 set is_retired = true

@@ -189,11 +189,16 @@ async def replace_passages(
     changed = await apply_transitions(tx, _plan_transitions(known.values(), kept.keys()), ctx=ctx)
     if trusted:
         await apply_transitions(tx, _plan_releases(known.values(), kept.keys()), ctx=ctx)
-    if ctx.trust in PERSON_TIERS:  # a model may not replace what a person ingested, though it was first
-        source_day = f"{ctx.origin} {ctx.now:%Y-%m-%d}"
-        vouched = [MemoryConfirmation(memory_id=one, ref="ingested", source=source_day) for one in kept]
-        await store.confirm(tx, vouched, ctx=ctx)
+    if ctx.trust in PERSON_TIERS and row and {*row["trusts"]} - {*PERSON_TIERS}:
+        await _vouch(tx, list(kept), ctx=ctx)
     return IngestResult(len(new), len(kept), len(changed - kept.keys()))
+
+
+async def _vouch(tx: Tx, memory_ids: Sequence[UUID], *, ctx: WriteContext) -> None:
+    """Record that a person ingests passages too, which a model stored first and then may not replace."""
+    source = f"{ctx.origin} {ctx.now:%Y-%m-%d}"
+    vouched = [MemoryConfirmation(memory_id=one, ref="ingested", source=source) for one in memory_ids]
+    await store.confirm(tx, vouched, ctx=ctx)
 
 
 async def list_documents(tx: Tx, *, agent_id: UUID) -> list[DocumentSummary]:

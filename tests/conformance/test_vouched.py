@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -87,29 +86,3 @@ async def test_a_document_that_a_person_ingested_is_not_the_models(both: Speaker
     stored = await both.person.post("/v1/documents", json={**document, "content": text + added})
     again = await both.model.post("/v1/documents", json={**document, "content": "# Tent\n\nTake no tent."})
     assert (again.status_code, await both.delete(f"/v1/documents/{stored.json()['document_id']}")) == (403, 403)
-
-
-@pytest.mark.parametrize("dates", [{"until": timedelta(days=1)}, {"at": timedelta(days=300)}])
-async def test_the_dates_of_a_person_hold_for_what_a_model_stated_first(
-    both: Speakers, dates: dict[str, timedelta]
-) -> None:
-    # S002-16
-    moments = {name: (datetime.now(UTC) + one).isoformat() for name, one in dates.items()}
-    for who, fields in (("model", moments), ("person", {})):
-        fact = await both.tell(who, SWEEP, **fields)
-    stored = (await both.person.get(f"/v1/memories/{fact}")).json()
-    assert stored["trust"] == "agent" and "until" not in stored["fact"]
-    assert stored["occurred_at"] <= stored["confirmed_at"] and stored["summary"] == SWEEP
-
-
-async def test_reason_and_threshold_of_a_person_hold_for_a_censor_that_a_model_proposed(both: Speakers) -> None:
-    # S002-16
-    censor = {"trigger": "poker night", "action": "warn"}
-    for who, reason, threshold in (("model", "fine if the user insists", 1000), ("person", "I quit gambling", 2)):
-        body = {**censor, "reason": reason, "threshold": threshold}
-        (await getattr(both, who).post("/v1/censors", json=body)).raise_for_status()
-    (await both.model.post("/v1/censors", json={**censor, "reason": "no matter", "threshold": 999})).raise_for_status()
-    (stored,) = (await both.person.get("/v1/censors")).json()["items"]
-    assert (stored["reason"], stored["threshold"], stored["is_proposed"]) == ("I quit gambling", 2, False)
-    shown = (await both.person.post("/v1/context", json={"input": "Plan a poker night with Lou"})).json()["text"]
-    assert "I quit gambling" in shown and "insists" not in shown

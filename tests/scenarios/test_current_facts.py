@@ -171,9 +171,9 @@ async def contest(mind: Mind, older: UUID, newer: UUID) -> FactPair:
 @pytest.mark.parametrize(
     ("keep", "states"),
     [
-        ("newer", ("SUPERSEDED", "NEW")),
-        ("older", ("NEW", "INACTIVE")),
-        ("both", ("NEW", "NEW")),
+        ("newer", ("SUPERSEDED", "CONFIRMED")),
+        ("older", ("CONFIRMED", "INACTIVE")),
+        ("both", ("CONFIRMED", "CONFIRMED")),
         ("same", ("CONFIRMED", "SUPERSEDED")),
     ],
 )

@@ -231,7 +231,10 @@ async def test_names_are_stored_shown_and_sent_on_and_a_repeated_conversation_is
     async with line.stored() as tx:
         assert await tx.fetchval("select count(distinct session_id) from dialogue.messages") == 1
         assert {
-            row[0] for row in await tx.fetch("select trust from memory.memories where summary ~ 'Jörg Meier: '")
+            row[0]
+            for row in await tx.fetch(
+                "select trust from memory.memories where kind = 'exchange' and summary ~ 'Jörg Meier: '"
+            )
         } == {"user"}
     await answer(line, [said("user", name="Mallory")], api="chat", session="party")
     async with line.stored() as tx:

@@ -15,7 +15,7 @@ MOST = {
     "modules of newton": 649,
     "classes that only carry data": 877,
     "lines of tests": 84_700,
-    "lines of docs": 7_650,
+    "lines of docs": 7_670,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help

@@ -65,17 +65,6 @@ async def restore_withdrawn(tx: Tx, memory_ids: Sequence[UUID], *, ctx: Lifecycl
         await undo_retractions(tx, [row["memory_id"] for row in rows], ctx=ctx)
 
 
-async def adopt(
-    tx: Tx, stated: Sequence[tuple[UUID, datetime, datetime | None]], *, ctx: LifecycleContext
-) -> set[UUID]:
-    """Let the time that a person gives hold for facts that no person stated or confirmed; return the changed ones."""
-    if ctx.trust not in PERSON_TIERS:
-        return set()
-    memory_ids, starts, ends = zip(*stated, strict=True)
-    fields = {"memory_ids": memory_ids, "starts": starts, "ends": ends}
-    return {row["memory_id"] for row in await SQL["adopt"].fetch_all(tx, agent_id=ctx.agent_id, **fields)}
-
-
 async def set_subject(tx: Tx, memory_id: UUID, subject: str | None, *, ctx: LifecycleContext) -> str | None:
     """Set the subject of a fact, or remove it with None; return the former subject.
 

@@ -28,33 +28,6 @@ cross join lateral (
 ) as last
 where m.agent_id = $1 and m.memory_id = any($2::uuid[]) and m.state = 'INACTIVE' and last.event = 'withdrawn';
 
--- name: adopt(agent_id, memory_ids, starts, ends)
-with adopted as (
-    update heart.facts as f
-    set valid_from = least(f.valid_from, s.valid_from), valid_to = s.valid_to
-    from unnest($2::uuid[], $3::timestamptz[], $4::timestamptz[]) as s (memory_id, valid_from, valid_to)
-    where
-        f.agent_id = $1
-        and f.memory_id = s.memory_id
-        and (f.valid_from > s.valid_from or f.valid_to is distinct from s.valid_to)
-        and not exists (
-            select
-            from memory.confirmations as c
-            where c.agent_id = $1 and c.memory_id = s.memory_id and c.trust in ('operator', 'user')
-        )
-        and exists (
-            select
-            from memory.memories as k
-            where k.agent_id = $1 and k.memory_id = s.memory_id and k.trust not in ('operator', 'user')
-        )
-    returning f.memory_id, f.valid_from
-)
-update memory.memories as m
-set occurred_at = a.valid_from
-from adopted as a
-where m.agent_id = $1 and m.memory_id = a.memory_id
-returning m.memory_id;
-
 -- name: get_subject(agent_id, memory_id)
 select subject, subject_key, attribute, single_valued
 from heart.facts

@@ -24,7 +24,7 @@ from newton.memory import store, tombstones
 from newton.memory.lookup import RelatedMemory
 from newton.memory.memory import UNTRUSTED_TIERS, NewMemory, WriteContext, digest
 from newton.memory.representations import make_long_forms, make_short_forms, one_line, start_prefix
-from newton.memory.store import MemoryConfirmation, MemoryUpdate
+from newton.memory.store import MemoryConfirmation
 from newton.text.time_expressions import find_mentioned_times, resolve_dates
 
 SQL = load("newton.heart.facts", "fact_store.sql")
@@ -333,16 +333,17 @@ async def _confirm_existing(
     if any(fact.content_hash not in known for fact in facts):  # another process has stored it meanwhile
         known = await _find_by_hash(tx, facts, ctx=ctx)
     known = {fact.content_hash: known[fact.content_hash] for fact in facts if fact.content_hash in known}
-    if missing := [fact.ref for fact in facts if fact.content_hash not in known]:
-        raise store.ref_conflict_error("fact", missing[0])  # another process stored this ref in the meantime
-    stated = [(known[fact.content_hash], fact) for fact in facts]
+    confirmations: list[MemoryConfirmation] = []
+    for fact in facts:
+        if fact.content_hash not in known:
+            raise store.ref_conflict_error("fact", fact.ref)  # another process stored this ref in the meantime
+        memory_id = known[fact.content_hash]
+        confirmations.append(
+            MemoryConfirmation(memory_id=memory_id, ref=fact.ref, source=fact.confirmation_source(ctx))
+        )
     await fact_edits.restore_withdrawn(tx, list(known.values()), ctx=ctx)
-    adopted = await fact_edits.adopt(tx, [(one, fact.valid_from, fact.valid_to) for one, fact in stated], ctx=ctx)
-    forms = [MemoryUpdate(memory_id=i, forms=_to_new_memory(one, ctx=ctx).forms) for i, one in stated if i in adopted]
-    await store.update_memories(tx, forms, ctx=ctx)
-    confirmed = [MemoryConfirmation(memory_id=i, ref=f.ref, source=f.confirmation_source(ctx)) for i, f in stated]
-    counted = await store.confirm(tx, confirmed, ctx=ctx)
-    await _renew_validity(tx, [(one, fact.valid_from) for one, fact in stated], ctx=ctx)
+    counted = await store.confirm(tx, confirmations, ctx=ctx)
+    await _renew_validity(tx, [(known[fact.content_hash], fact.valid_from) for fact in facts], ctx=ctx)
     return counted, list(known.values())
 
 
