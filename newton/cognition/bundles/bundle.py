@@ -152,9 +152,9 @@ class Bundle:
 
     @property
     def has_nothing_relevant(self) -> bool:
-        """Return True when every source was searched, and no memory was selected."""
+        """Return True when every source was searched, and no memory was selected but names, which every context has."""
         is_asked = self.assembly_input.gathering.asks_person
-        return not self.is_incomplete and all(c.scored.section and not is_asked for c in self.items)
+        return not self.is_incomplete and all(c.scored.section == "name" and not is_asked for c in self.items)
 
     @property
     def is_incomplete(self) -> bool:
