@@ -148,7 +148,13 @@ select c.ref, m.content_hash
 from memory.confirmations as c
 join heart.facts as f on f.agent_id = $1 and f.duplicate_of = c.memory_id
 join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
-where c.agent_id = $1 and m.kind = $2 and c.ref = any($3::text[]);
+where c.agent_id = $1 and m.kind = $2 and c.ref = any($3::text[])
+union all
+select o.ref, m.content_hash
+from memory.memories as o
+join heart.facts as f on f.agent_id = $1 and f.duplicate_of = o.memory_id
+join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
+where o.agent_id = $1 and o.kind = $2 and o.ref = any($3::text[]);
 
 -- name: insert_confirmations(agent_id, memory_ids, refs, sources, now, origin, trust)
 -- What a person stated, nobody else confirms.

@@ -19,7 +19,7 @@ import pytest_asyncio
 from newton.agent.services.memories import FactDraft
 from newton.db.pool import Database, Tx
 from newton.errors import NewtonError
-from newton.heart.facts.fact_merges import merge_duplicates
+from newton.heart.facts.fact_edits import merge_duplicates
 from newton.heart.facts.fact_store import NewFact, add_facts
 from newton.heart.lifecycle.engine import lock_attributes
 from newton.operations.caller import OperationCaller

@@ -172,6 +172,10 @@ class Life:
         of = self.chosen.choice([now, now, self.chosen.uniform(0, now)])
         until = float(int(of) + self.chosen.randrange(1, 9)) if self.chosen.random() < 0.2 else None
         trust, door = self.chosen.choice(TRUSTS), self.chosen.choice(DOORS)
+        stated = self.log.facts.get(says(value, of, subject=subject, attribute=attribute).content)
+        if stated and trust in PERSON_TIERS and stated.said[0].trust not in PERSON_TIERS:
+            until = stated.until  # with another end, it would be a fact of its own
+            of = of if until is None else min(of, until)
         told = says(value, of, subject=subject, attribute=attribute, until=until)
         async with self.db.transaction(self.agent) as tx:
             await tell(tx, told, ctx=on(now, self.agent, trust=trust, origin=door))

@@ -33,6 +33,7 @@ def fact(number: int = 1, **given: object) -> transition_rules.FactEvidence:
         attribute="lives in",
         single=True,
         since=NOON,
+        stated_at=NOON,
         valid_to=None,
         created_at=NOON,
         is_core=False,

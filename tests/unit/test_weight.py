@@ -11,7 +11,7 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 118_340,
+    "lines of newton": 118_360,
     "modules of newton": 649,
     "classes that only carry data": 877,
     "lines of tests": 84_700,

@@ -13,7 +13,7 @@ from newton.db.queries import load
 from newton.errors import ConflictError
 from newton.heart.facts import fact_edits, fact_store
 from newton.heart.facts.attributes import normalize_subject
-from newton.heart.facts.fact_merges import merge_duplicates
+from newton.heart.facts.fact_edits import merge_duplicates
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.reconciliation.known_checks import is_fragment

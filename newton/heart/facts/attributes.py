@@ -3,7 +3,7 @@
 A single-valued attribute has one current value for each subject: a newer value supersedes an older one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from uuid import UUID
 
 from newton.db.pool import Tx
@@ -59,11 +59,16 @@ async def set_cardinality(tx: Tx, attribute: str, *, agent_id: UUID, single: boo
     )
 
 
-async def select_single_value_attributes(tx: Tx, attributes: Sequence[str], *, agent_id: UUID) -> set[str]:
-    """Return those of the normalized attributes that are single-valued for the agent."""
+async def select_single_valued(
+    tx: Tx, keys: Mapping[str, tuple[str, str]], *, agent_id: UUID
+) -> dict[str, tuple[str, str]]:
+    """Return those of the pairs of a subject and a normalized attribute whose attribute is single-valued."""
+    if not keys:
+        return {}
+    attributes = sorted({attribute for _, attribute in keys.values()})
     rows = await SQL["get_declared"].fetch_all(tx, agent_id=agent_id, attributes=attributes)
     declared = {row["attribute"]: row["single"] for row in rows}
-    return {attribute for attribute in attributes if declared.get(attribute, attribute in SINGLE_VALUED)}
+    return {ref: key for ref, key in keys.items() if declared.get(key[1], key[1] in SINGLE_VALUED)}
 
 
 async def list_attributes(tx: Tx, *, agent_id: UUID) -> dict[str, bool]:

@@ -15,7 +15,7 @@ from asyncpg import Record
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.heart.facts import fact_store
-from newton.heart.facts.fact_merges import merge_duplicates
+from newton.heart.facts.fact_edits import merge_duplicates
 from newton.heart.facts.restatements import compare_restated
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.speakers import concerns_safety, may_replace

@@ -54,9 +54,38 @@ cross join lateral (
         on ke.agent_id = $1 and ke.model_id = $2 and ke.kind = 'fact' and ke.memory_id = k.memory_id
     left join heart.attributes as d on d.agent_id = $1 and d.attribute = k.attribute
     cross join lateral (
+        -- whether a person stated or confirmed the known and the new fact
         select
-            (greatest(k.valid_from, k.reconfirmed_at), km.created_at, km.memory_id)
-            > (greatest(f.valid_from, f.reconfirmed_at), m.created_at, m.memory_id) as is_later
+            km.trust in ('operator', 'user')
+            or exists (
+                select
+                from memory.confirmations as c
+                where c.agent_id = $1 and c.memory_id = k.memory_id and c.trust in ('operator', 'user')
+            ) as is_known,
+            m.trust in ('operator', 'user')
+            or exists (
+                select
+                from memory.confirmations as c
+                where c.agent_id = $1 and c.memory_id = f.memory_id and c.trust in ('operator', 'user')
+            ) as is_new
+    ) as p
+    cross join lateral (
+        -- of a person's fact and another one, the later one was stated later: no date of a model outlasts a person's word
+        select
+            (
+                greatest(
+                    case when p.is_known or not p.is_new then k.valid_from else least(k.valid_from, km.created_at) end,
+                    k.reconfirmed_at
+                ),
+                km.created_at, km.memory_id
+            )
+            > (
+                greatest(
+                    case when p.is_new or not p.is_known then f.valid_from else least(f.valid_from, m.created_at) end,
+                    f.reconfirmed_at
+                ),
+                m.created_at, m.memory_id
+            ) as is_later
     ) as o
     where
         k.agent_id = $1

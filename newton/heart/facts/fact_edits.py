@@ -1,6 +1,7 @@
-"""Changes that a person makes to stored facts: core marks, subjects, ends of validity and retractions."""
+"""Changes of stored facts: core marks, subjects, times, ends of validity, retractions and merged duplicates."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
@@ -11,8 +12,9 @@ from newton.heart.entities import entity_store
 from newton.heart.entities.entity_lookup import resolve_subjects
 from newton.heart.facts.attributes import normalize_subject
 from newton.heart.lifecycle.engine import LifecycleContext, lock_attributes, review
-from newton.memory.memory import PERSON_TIERS
-from newton.memory.store import PlannedTransition, apply_transitions
+from newton.memory import store
+from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, WriteContext
+from newton.memory.store import MemoryConfirmation, PlannedTransition, apply_transitions
 
 SQL = load("newton.heart.facts", "fact_edits.sql")
 
@@ -63,6 +65,54 @@ async def restore_withdrawn(tx: Tx, memory_ids: Sequence[UUID], *, ctx: Lifecycl
     if ctx.trust in PERSON_TIERS:
         rows = await SQL["list_withdrawn"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
         await undo_retractions(tx, [row["memory_id"] for row in rows], ctx=ctx)
+
+
+async def renew_validity(tx: Tx, confirmations: Sequence[tuple[UUID, datetime]], *, ctx: WriteContext) -> None:
+    """Set the time of the last statement of facts, unless the trust of the writer is `tool` or `web`.
+
+    What no person states counts from now at the latest, so that no date makes it newer than what a person says next.
+    """
+    if ctx.trust not in UNTRUSTED_TIERS:
+        memory_ids, times = zip(*confirmations, strict=True)
+        times = times if ctx.trust in PERSON_TIERS else [min(one, ctx.now) for one in times]
+        fields = {"memory_ids": memory_ids, "asserted_at": times, "trust": ctx.trust}
+        await SQL["reconfirm"].execute(tx, agent_id=ctx.agent_id, **fields)
+
+
+async def list_misdated(
+    tx: Tx, stated: Sequence[tuple[UUID, datetime, datetime | None]], *, ctx: WriteContext
+) -> set[UUID]:
+    """Return the facts in the words of others that hold at another time than a person now says (start, end)."""
+    if not stated or ctx.trust not in PERSON_TIERS:
+        return set()
+    memory_ids, starts, ends = zip(*stated, strict=True)
+    fields = {"memory_ids": memory_ids, "starts": starts, "ends": ends}
+    return {row["memory_id"] for row in await SQL["list_misdated"].fetch_all(tx, agent_id=ctx.agent_id, **fields)}
+
+
+async def merge_duplicates(tx: Tx, pairs: Sequence[tuple[UUID, UUID]], *, ctx: LifecycleContext) -> None:
+    """Merge the first fact of each pair into the second, which also receives the confirmations of the first."""
+    if not pairs:
+        return
+    duplicates, originals = zip(*pairs, strict=True)
+    rows = await SQL["set_duplicates"].fetch_all(
+        tx, agent_id=ctx.agent_id, duplicate_ids=duplicates, original_ids=originals
+    )
+    await SQL["flatten_duplicates"].execute(tx, agent_id=ctx.agent_id)
+    merged = [(row["memory_id"], row["original_id"]) for row in rows]
+    await store.add_links(tx, "corroborates", merged, ctx=ctx)
+    for row in rows:
+        confirmation = MemoryConfirmation(
+            memory_id=row["original_id"], ref=f"memory:{row['memory_id']}", source=row["source"]
+        )
+        await store.confirm(tx, [confirmation], ctx=replace(ctx, origin=row["origin"], trust=row["trust"]))
+    await SQL["copy_confirmations"].execute(
+        tx,
+        agent_id=ctx.agent_id,
+        memory_ids=[duplicate for duplicate, _ in merged],
+        duplicate_ids=[original for _, original in merged],
+    )
+    await review(tx, ctx, "fact", [memory_id for pair in merged for memory_id in pair])
 
 
 async def set_subject(tx: Tx, memory_id: UUID, subject: str | None, *, ctx: LifecycleContext) -> str | None:

@@ -1,4 +1,4 @@
-"""Merging of facts without a model: duplicates into one fact, and many facts on one attribute into a few."""
+"""Merging of many facts on one attribute into a few general ones, without a model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,38 +10,11 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
-from newton.heart.lifecycle.engine import LifecycleContext, review
-from newton.memory import store
+from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory.memory import TokenCounter, Trust, digest, lowest_trust
 from newton.memory.representations import SUMMARY_TOKENS, one_line, to_bullet
-from newton.memory.store import MemoryConfirmation
 
 SQL = load("newton.heart.facts", "fact_merges.sql")
-
-
-async def merge_duplicates(tx: Tx, pairs: Sequence[tuple[UUID, UUID]], *, ctx: LifecycleContext) -> None:
-    """Merge the first fact of each pair into the second, which also receives the confirmations of the first."""
-    if not pairs:
-        return
-    duplicates, originals = zip(*pairs, strict=True)
-    rows = await SQL["set_duplicates"].fetch_all(
-        tx, agent_id=ctx.agent_id, duplicate_ids=duplicates, original_ids=originals
-    )
-    await SQL["flatten_duplicates"].execute(tx, agent_id=ctx.agent_id)
-    merged = [(row["memory_id"], row["original_id"]) for row in rows]
-    await store.add_links(tx, "corroborates", merged, ctx=ctx)
-    for row in rows:
-        confirmation = MemoryConfirmation(
-            memory_id=row["original_id"], ref=f"memory:{row['memory_id']}", source=row["source"]
-        )
-        await store.confirm(tx, [confirmation], ctx=replace(ctx, origin=row["origin"], trust=row["trust"]))
-    await SQL["copy_confirmations"].execute(
-        tx,
-        agent_id=ctx.agent_id,
-        memory_ids=[duplicate for duplicate, _ in merged],
-        duplicate_ids=[original for _, original in merged],
-    )
-    await review(tx, ctx, "fact", [memory_id for pair in merged for memory_id in pair])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

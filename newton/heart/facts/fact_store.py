@@ -15,14 +15,14 @@ from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.entities.entity_lookup import resolve_subjects
 from newton.heart.facts import fact_edits
-from newton.heart.facts.attributes import normalize_attribute, normalize_subject, select_single_value_attributes
+from newton.heart.facts.attributes import normalize_attribute, normalize_subject, select_single_valued
 from newton.heart.identity.standing_wishes import find_standing_type
 from newton.heart.lifecycle.engine import AttributeKey, LifecycleContext, lock_attributes, read_successors, review
 from newton.heart.statements.clauses import find_appositions, list_untouched
 from newton.heart.statements.tokenizer import fold_words
 from newton.memory import store, tombstones
 from newton.memory.lookup import RelatedMemory
-from newton.memory.memory import UNTRUSTED_TIERS, NewMemory, WriteContext, digest
+from newton.memory.memory import NewMemory, WriteContext, digest
 from newton.memory.representations import make_long_forms, make_short_forms, one_line, start_prefix
 from newton.memory.store import MemoryConfirmation
 from newton.text.time_expressions import find_mentioned_times, resolve_dates
@@ -43,7 +43,7 @@ class NewFact:
 
     Confirmations with different `source` count as independent. The `sources` of a generalization are the facts that it
     covers. Search also finds a fact by its `tags`. `subject_key` is the normalized name of the entity of which
-    `subject` is another name, set by `add_facts`.
+    `subject` is another name, and `restates` a fact of no person with this text and other times; `add_facts` sets both.
     Raises InputError if the fact ends before it begins.
     """
 
@@ -61,6 +61,7 @@ class NewFact:
     sources: tuple[UUID, ...] = ()
     tags: tuple[str, ...] = ()
     subject_key: str | None = None
+    restates: UUID | None = None
 
     def __post_init__(self) -> None:
         if self.valid_to is not None and self.valid_to < self.valid_from:
@@ -69,6 +70,8 @@ class NewFact:
     @property
     def content_hash(self) -> bytes:
         """The hash of the text; of text, subject and attribute if the text does not contain the subject."""
+        if self.restates:
+            return digest(one_line(self.content), str(self.restates))
         text, subject = one_line(self.content), normalize_subject(self.subject or "")
         if not subject or re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", text.casefold()):
             return digest(text)
@@ -105,9 +108,11 @@ async def add_facts(tx: Tx, facts: Sequence[NewFact], *, ctx: LifecycleContext) 
     unknown = [fact for fact in facts if fact.ref not in known and fact.content not in buried]
     keys = await resolve_subjects(tx, {fact.subject for fact in unknown if fact.subject}, agent_id=ctx.agent_id)
     fresh = {fact.ref: replace(fact, subject_key=keys.get(fact.subject or "")) for fact in unknown}
-    single = await _single_valued_keys(tx, list(fresh.values()), ctx=ctx)
+    stated = {ref: fact.attribute_key for ref, fact in fresh.items() if fact.attribute_key}
+    single = await select_single_valued(tx, stated, agent_id=ctx.agent_id)
     await lock_attributes(tx, [single[ref] for ref in fresh if ref in single], ctx=ctx)
     held = await _find_by_hash(tx, list(fresh.values()), ctx=ctx)
+    fresh = await _restate_misdated(tx, fresh, held, ctx=ctx)
     distinct: dict[bytes, NewFact] = {}
     for fact in fresh.values():
         if fact.content_hash not in held:
@@ -118,6 +123,8 @@ async def add_facts(tx: Tx, facts: Sequence[NewFact], *, ctx: LifecycleContext) 
     rows = [_to_row(fresh[ref], new[ref], single=ref in single, ctx=ctx) for ref in new]
     await SQL["insert_facts"].execute(tx, agent_id=ctx.agent_id, facts=json.dumps(rows))
     others = [fact for ref, fact in fresh.items() if ref not in new]
+    restated = {one.restates: new[ref] for ref, one in fresh.items() if one.restates and ref in new}
+    await fact_edits.merge_duplicates(tx, list(restated.items()), ctx=ctx)
     counted, confirmed = await _confirm_existing(tx, others, held, ctx=ctx)
     await review(tx, ctx, "fact", [*confirmed, *new.values()])
     return ["new" if fact.ref in new else "confirmed" if fact.ref in counted else "unchanged" for fact in facts]
@@ -138,7 +145,7 @@ async def supersede(
     if row and row["cyclic"]:
         raise ConflictError(f"The fact {old} already supersedes {new}.", hint="Retract the fact that is wrong.")
     if row and row["known"]:
-        await _renew_validity(tx, [(new, ctx.now)], ctx=ctx)
+        await fact_edits.renew_validity(tx, [(new, ctx.now)], ctx=ctx)
     await store.add_links(tx, "supersedes", [(new, old)], ctx=ctx)
     await review(tx, ctx, "fact", [old, new])
     await keep_rest(tx, [(new, old)], ctx=ctx, besides=besides)
@@ -199,7 +206,7 @@ async def confirm(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: Lifecy
     confirmation = MemoryConfirmation(memory_id=found.memory_id, ref=ref, source=source)
     counted = await store.confirm(tx, [confirmation], ctx=ctx)
     if counted:
-        await _renew_validity(tx, [(found.memory_id, ctx.now)], ctx=ctx)
+        await fact_edits.renew_validity(tx, [(found.memory_id, ctx.now)], ctx=ctx)
     await review(tx, ctx, "fact", [found.memory_id])
     return bool(counted)
 
@@ -258,6 +265,17 @@ async def _find_by_hash(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteContext) 
     return {row["content_hash"]: row["memory_id"] for row in rows}
 
 
+async def _restate_misdated(
+    tx: Tx, facts: Mapping[str, NewFact], held: Mapping[bytes, UUID], *, ctx: WriteContext
+) -> dict[str, NewFact]:
+    """Return the facts by ref; what a person states at another time than a model did becomes a fact of its own."""
+    known = {ref: held[fact.content_hash] for ref, fact in facts.items() if fact.content_hash in held}
+    stated = [(known[ref], facts[ref].valid_from, facts[ref].valid_to) for ref in known]
+    misdated = await fact_edits.list_misdated(tx, stated, ctx=ctx)
+    own = {ref: replace(facts[ref], restates=one) for ref, one in known.items() if one in misdated}
+    return {**facts, **own}
+
+
 async def ensure_not_inactive(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
     """Raise ConflictError if the fact was retracted, and NotFoundError if it does not exist."""
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
@@ -311,16 +329,6 @@ def _not_found_error(memory_id: UUID) -> NotFoundError:
     return NotFoundError(f"There is no fact {memory_id}.", hint="Find ids with `newton recall --kind fact`.")
 
 
-async def _single_valued_keys(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteContext) -> dict[str, AttributeKey]:
-    """Return the attribute key of each fact with a single-valued attribute, by the `ref` of the fact."""
-    keys = {fact.ref: fact.attribute_key for fact in facts if fact.attribute_key}
-    if not keys:
-        return {}
-    attributes = sorted({attribute for _, attribute in keys.values()})
-    single = await select_single_value_attributes(tx, attributes, agent_id=ctx.agent_id)
-    return {ref: key for ref, key in keys.items() if key[1] in single}
-
-
 async def _confirm_existing(
     tx: Tx, facts: Sequence[NewFact], known: Mapping[bytes, UUID], *, ctx: LifecycleContext
 ) -> tuple[set[str], list[UUID]]:
@@ -343,16 +351,8 @@ async def _confirm_existing(
         )
     await fact_edits.restore_withdrawn(tx, list(known.values()), ctx=ctx)
     counted = await store.confirm(tx, confirmations, ctx=ctx)
-    await _renew_validity(tx, [(known[fact.content_hash], fact.valid_from) for fact in facts], ctx=ctx)
+    await fact_edits.renew_validity(tx, [(known[fact.content_hash], fact.valid_from) for fact in facts], ctx=ctx)
     return counted, list(known.values())
-
-
-async def _renew_validity(tx: Tx, confirmations: Sequence[tuple[UUID, datetime]], *, ctx: WriteContext) -> None:
-    """Set the time of the last statement of facts, unless the trust of the writer is `tool` or `web`."""
-    if ctx.trust not in UNTRUSTED_TIERS:
-        memory_ids, times = zip(*confirmations, strict=True)
-        fields = {"memory_ids": memory_ids, "asserted_at": times, "trust": ctx.trust}
-        await SQL["reconfirm"].execute(tx, agent_id=ctx.agent_id, **fields)
 
 
 def _to_new_memory(fact: NewFact, *, ctx: WriteContext) -> NewMemory:

@@ -43,22 +43,6 @@ select subject, attribute, valid_to, tags
 from heart.facts
 where agent_id = $1 and memory_id = $2;
 
--- name: reconfirm(agent_id, memory_ids, asserted_at, trust)
--- That of a person's fact only if a person states it again.
-update heart.facts as f
-set reconfirmed_at = greatest(f.reconfirmed_at, latest.at)
-from (
-    select t.memory_id, max(t.at) as at
-    from unnest($2::uuid[], $3::timestamptz[]) as t (memory_id, at)
-    group by t.memory_id
-) as latest
-join memory.memories as m on m.agent_id = $1 and m.memory_id = latest.memory_id
-where
-    f.agent_id = $1
-    and f.memory_id = latest.memory_id
-    and latest.at > f.valid_from
-    and (m.trust not in ('operator', 'user') or $4 in ('operator', 'user'));
-
 -- name: check_supersession_cycle(agent_id, memory_id, other_id)
 -- Whether the other fact already supersedes this one, directly or transitively, with the later statement; and whether
 -- this link is already stored.

@@ -139,7 +139,9 @@ confirmation_counts as materialized (
 ),
 restated as materialized (
     -- a duplicate confirms its original, unless it is quarantined or retracted, or only the original is a person's
-    select g.duplicate_of as memory_id, max(greatest(g.valid_from, g.reconfirmed_at)) as at
+    select
+        g.duplicate_of as memory_id, max(greatest(g.valid_from, g.reconfirmed_at)) as at,
+        max(greatest(least(g.valid_from, m.created_at), g.reconfirmed_at)) as stated_at
     from own as o
     join heart.facts as g on g.agent_id = $1 and g.duplicate_of = o.memory_id and not g.is_retracted
     join memory.memories as m on m.agent_id = $1 and m.memory_id = g.memory_id and not m.quarantined
@@ -207,7 +209,8 @@ general as materialized (
 )
 select
     m.memory_id, m.state, m.quarantined, f.subject_key, f.attribute, f.single_valued as single,
-    greatest(f.valid_from, f.reconfirmed_at, a.at) as since, f.valid_to, m.created_at, f.is_core,
+    greatest(f.valid_from, f.reconfirmed_at, a.at) as since,
+    greatest(least(f.valid_from, m.created_at), f.reconfirmed_at, a.stated_at) as stated_at, f.valid_to, m.created_at, f.is_core,
     f.duplicate_of,
     case
         when f.is_generalization then (

@@ -13,6 +13,7 @@ from newton.heart.speakers import may_replace
 from newton.memory.memory import (
     ARCHIVED,
     PAST_STATES,
+    PERSON_TIERS,
     ShortForms,
     TokenCounter,
     Trust,
@@ -125,7 +126,8 @@ class FactEvidence:
     `sources` counts the independent sources that are neither tools nor the web, `outside` the tools and web sources
     besides the first one. `vouched` means that a person confirmed the fact, `single` that its attribute has one value
     at a time, `generalized` that a general fact covers it, and `wrong` that it, or a fact that it generalizes, was
-    retracted. `since` is the start of its validity or its last repetition. `superseded_since` and `superseded_until`
+    retracted. `since` is the start of its validity or its last repetition, and `stated_at` the same, but not after the
+    time when it was stored. `superseded_since` and `superseded_until`
     are the start and end of validity of the fact that supersedes it.
     """
 
@@ -136,6 +138,7 @@ class FactEvidence:
     attribute: str | None
     single: bool
     since: datetime
+    stated_at: datetime
     valid_to: datetime | None
     created_at: datetime
     is_core: bool
@@ -177,11 +180,26 @@ class FactEvidence:
         ended = self.is_disproved or self.is_superseded(now) or merged or self.has_expired(now)
         return self.single and self.is_released and not ended and self.since <= now + MAX_CLOCK_SKEW
 
+    @property
+    def is_of_person(self) -> bool:
+        return self.vouched or self.trust in PERSON_TIERS
+
+    def is_later(self, other: "FactEvidence") -> bool:
+        """Return whether the fact begins later than another one.
+
+        Of a person's fact and another one, the one that was stated later: no date of a model outlasts a person's word.
+        """
+        start = self.since if self.is_of_person or not other.is_of_person else self.stated_at
+        other_start = other.since if other.is_of_person or not self.is_of_person else other.stated_at
+        return (start, self.created_at, self.memory_id) > (other_start, other.created_at, other.memory_id)
+
     def may_follow(self, older: "FactEvidence") -> bool:
         """Return whether the fact may supersede an older fact on the same subject and attribute."""
         trust: Trust = "user" if self.vouched else self.trust
         state = "CORE" if older.is_core else older.state
-        return may_replace(trust, older.text, state=state, trust=older.trust, is_vouched=older.vouched)
+        return self.is_later(older) and may_replace(
+            trust, older.text, state=state, trust=older.trust, is_vouched=older.vouched
+        )
 
 
 class TargetState(NamedTuple):
@@ -215,8 +233,8 @@ def find_successors(facts: Sequence[FactEvidence], *, now: datetime) -> dict[UUI
     return {
         fact.memory_id: later
         for values in _group_values(facts, now)
-        for n, fact in enumerate(values)
-        if (later := next((later for later in values[n + 1 :] if later.may_follow(fact)), None))
+        for fact in values
+        if (later := next((later for later in values if later.may_follow(fact)), None))
     }
 
 
@@ -224,7 +242,8 @@ def find_contested_values(facts: Sequence[FactEvidence], *, now: datetime) -> li
     """Return pairs of ids of contradictory facts: the later fact, and an older one that it may not supersede."""
     successors = find_successors(facts, now=now)
     groups = [[one for one in group if one.memory_id not in successors] for group in _group_values(facts, now)]
-    return [(later.memory_id, fact.memory_id) for group in groups for fact, later in combinations(group, 2)]
+    pairs = [pair if pair[0].is_later(pair[1]) else pair[::-1] for group in groups for pair in combinations(group, 2)]
+    return [(later.memory_id, fact.memory_id) for later, fact in pairs]
 
 
 def _group_values(facts: Sequence[FactEvidence], now: datetime) -> Iterable[list[FactEvidence]]:

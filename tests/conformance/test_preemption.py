@@ -1,0 +1,96 @@
+"""What a model states, dates, censors or hands over first does not change how a person's later word holds."""
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from newton.db.pool import Database
+from tests.system.served import Api, served
+
+HOME, OTHER = "Ana lives in Porto.", "Ana lives in Vienna."
+DAY = timedelta(days=1)
+# What a model does before the person says HOME: texts that it states, with the dates that it gives them, and retracts.
+Stated = tuple[tuple[str, Mapping[str, timedelta]], ...]
+FIRST: Mapping[str, Stated] = {
+    "nothing": (),
+    "ends": ((HOME, {"until": DAY}),),
+    "ended": ((HOME, {"at": -2 * DAY, "until": -DAY}),),
+    "begins later": ((HOME, {"at": 300 * DAY}),),
+    "is retracted": ((HOME, {"until": DAY}), (HOME, {"retract": DAY})),
+    "is another, later": ((OTHER, {"at": timedelta(minutes=2)}),),
+    "is another, told again later": ((OTHER, {}), (OTHER, {"at": 300 * DAY})),
+}
+
+
+@dataclass(frozen=True)
+class Talkers:
+    """Clients with the tokens of a person, of an app and of a model, for one agent."""
+
+    api: Api
+    person: httpx2.AsyncClient
+    app: httpx2.AsyncClient
+    model: httpx2.AsyncClient
+
+    async def tell(self, who: str, text: str, *, attribute: str | None = "lives in", **dates: timedelta) -> str:
+        times = {name: (datetime.now(UTC) + one).isoformat() for name, one in dates.items() if name != "retract"}
+        subject = {"subject": "Ana", "attribute": attribute} if attribute else {}
+        body = {"content": text, "source": "own", **subject, **times}
+        told = await getattr(self, who).post("/v1/memories", json=body)
+        memory_id = told.raise_for_status().json()["memory_id"]
+        if "retract" in dates:
+            (await self.model.post(f"/v1/memories/{memory_id}/retract")).raise_for_status()
+        return memory_id
+
+    async def read(self, memory_id: str) -> dict[str, Any]:
+        return (await self.person.get(f"/v1/memories/{memory_id}")).raise_for_status().json()
+
+
+@pytest_asyncio.fixture
+async def talkers(db: Database, tmp_path: Path) -> AsyncGenerator[Talkers]:
+    async with served(db, tmp_path) as api:
+        tokens = [await api.token("ana", "admin", name=one, speaker=one) for one in ("person", "app", "model")]
+        async with api.http(tokens[0]) as person, api.http(tokens[1]) as app, api.http(tokens[2]) as model:
+            yield Talkers(api, person, app, model)
+
+
+@pytest.mark.parametrize("attribute", ["lives in", None])
+@pytest.mark.parametrize("first", FIRST)
+async def test_no_date_of_a_model_outlasts_what_a_person_says_next(
+    talkers: Talkers, first: str, attribute: str | None
+) -> None:
+    """As a person gave it, by value and by comparison; the model's statements stay as they were. S002-16"""
+    before = list[dict[str, Any]]()
+    for text, dates in FIRST[first]:
+        before.append(await talkers.read(await talkers.tell("model", text, attribute=attribute, **dates)))
+    fact = await talkers.read(await talkers.tell("person", HOME, attribute=attribute))
+    await (await talkers.api.app.state.agents.get("ana")).process_written("test")
+    fact = await talkers.read(fact["memory_id"])
+    assert fact["state"] in ("NEW", "CONFIRMED") and "until" not in fact["fact"], fact
+    assert datetime.fromisoformat(fact["occurred_at"]) <= datetime.now(UTC)
+    assert (await talkers.person.get("/v1/conflicts")).json()["items"] == []
+    shown = (await talkers.person.post("/v1/context", json={"input": "Where does Ana live?"})).json()["text"]
+    assert "Porto" in shown and "Vienna" not in shown
+    for stated in before:
+        now = await talkers.read(stated["memory_id"])
+        assert (now["occurred_at"], now["fact"], now["trust"]) == (stated["occurred_at"], stated["fact"], "agent")
+
+
+async def test_dates_of_a_person_and_of_a_model_alone_order_what_they_say(talkers: Talkers) -> None:
+    """A plan of the person comes true over their word of before, and a model's dates order its own facts. S002-16"""
+    later = await talkers.tell("person", OTHER, at=timedelta(minutes=2))
+    home = await talkers.tell("person", HOME)
+    assert [(await talkers.read(one))["state"] for one in (home, later)] == ["SUPERSEDED", "NEW"]
+    ends = await talkers.tell("person", "Ana rents a garage.", attribute="rents", until=DAY)
+    assert "until" in (await talkers.read(ends))["fact"]
+
+
+async def test_a_model_that_repeats_a_fact_of_its_own_confirms_it(talkers: Talkers) -> None:
+    # S002-16
+    facts = {await talkers.tell("model", OTHER, until=DAY), await talkers.tell("model", OTHER)}
+    assert len(facts) == 1 and "until" in (await talkers.read(facts.pop()))["fact"]
