@@ -200,10 +200,12 @@ async def add_rules(tx: Tx, rules: Sequence[CensorRule], *, ctx: LifecycleContex
     """Store censor rules and return the ids of the new and the changed censors.
 
     If an equal censor is stored already, a rule from a trusted source enforces it from now on and, if the rule blocks,
-    makes it block. No rule weakens a censor or restores a retired one. Raises ConflictError if the `ref` of a rule is
-    stored with another trigger.
+    makes it block. It takes the place of one that waits for approval: this one keeps its words and is retired. No rule
+    weakens a censor or restores a retired one. Raises ConflictError if the `ref` of a rule is stored with another
+    trigger.
     """
-    drafts = [_to_new_memory(rule, ctx) for rule in rules]
+    proposed = await _find_proposed(tx, rules, agent_id=ctx.agent_id) if ctx.trust in ENFORCING_TRUST else {}
+    drafts = [_to_new_memory(rule, ctx, proposed.get(_content_hash(rule))) for rule in rules]
     refs = [(draft.ref, draft.content_hash) for draft in drafts if draft.ref]
     await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="censor")
     written = await store.remember(tx, agent_id=ctx.agent_id, memories=drafts)
@@ -212,27 +214,35 @@ async def add_rules(tx: Tx, rules: Sequence[CensorRule], *, ctx: LifecycleContex
     await SQL["insert_censors"].execute(tx, agent_id=ctx.agent_id, censors=json.dumps(rows))
     known = {r: draft.content_hash for r, draft in zip(rules, drafts, strict=True) if draft.memory_id not in written}
     changed = await _enforce_existing(tx, known, ctx=ctx) if ctx.trust in ENFORCING_TRUST else set[UUID]()
+    for memory_id in proposed.values():
+        await retire(tx, memory_id, ctx=ctx)
     return [*new, *sorted(changed)]
 
 
 async def _enforce_existing(tx: Tx, existing: Mapping[CensorRule, bytes], *, ctx: LifecycleContext) -> set[UUID]:
-    """Release stored censors that equal trusted rules, and make them block if the rule does; return the changed ids."""
+    """Make stored censors that equal trusted rules block if the rule does; return the changed ids."""
     blocking = {content_hash for rule, content_hash in existing.items() if rule.action == "block"}
     rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=ctx.agent_id, hashes=list(existing.values()))
-    releases = [_approval_transition(row["memory_id"]) for row in rows if row["quarantined"]]
-    released = await apply_transitions(tx, releases, ctx=ctx)
     escalations = [
         PlannedTransition(row["memory_id"], "tightened", row["state"], "ESCALATED", "a person made it blocking")
         for row in rows
         if row["content_hash"] in blocking and row["state"] in ("CREATED", "ACTIVE") and row["action"] != "block"
     ]
-    return released | await apply_transitions(tx, escalations, ctx=ctx)
+    return await apply_transitions(tx, escalations, ctx=ctx)
+
+
+async def _find_proposed(tx: Tx, rules: Sequence[CensorRule], *, agent_id: UUID) -> dict[bytes, UUID]:
+    """Return by content hash the censors with the triggers of rules that no person approved, retired ones included."""
+    rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=agent_id, hashes=[_content_hash(rule) for rule in rules])
+    return {row["content_hash"]: row["memory_id"] for row in rows if row["quarantined"]}
 
 
 async def is_retired(tx: Tx, rule: CensorRule, *, agent_id: UUID) -> bool:
     """Return whether a censor with the match mode, trigger and domain of the rule was retired."""
-    rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=agent_id, hashes=[_content_hash(rule)])
-    return any(row["state"] == "RETIRED" for row in rows)
+    proposed = await _find_proposed(tx, [rule], agent_id=agent_id)
+    hashes = [_content_hash(rule), *(_content_hash(rule, one) for one in proposed.values())]
+    rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=agent_id, hashes=hashes)
+    return bool(rows) and all(row["state"] == "RETIRED" for row in rows)
 
 
 async def list_in_force(tx: Tx, *, agent_id: UUID, model_id: UUID | None) -> list[Censor]:
@@ -273,7 +283,7 @@ async def relax(tx: Tx, memory_id: UUID, reason: str, *, ctx: LifecycleContext) 
     return bool(rows)
 
 
-def _to_new_memory(rule: CensorRule, ctx: LifecycleContext) -> NewMemory:
+def _to_new_memory(rule: CensorRule, ctx: LifecycleContext, replaced: UUID | None) -> NewMemory:
     text = f"{one_line(rule.trigger)} — {one_line(rule.reason)}"
     return NewMemory(
         kind="censor",
@@ -284,14 +294,15 @@ def _to_new_memory(rule: CensorRule, ctx: LifecycleContext) -> NewMemory:
         embedding_text=one_line(rule.trigger),
         occurred_at=ctx.now,
         ctx=ctx,
-        content_hash=_content_hash(rule),
+        content_hash=_content_hash(rule, replaced),
         ref=rule.ref,
         needs_approval=ctx.trust not in ENFORCING_TRUST,
     )
 
 
-def _content_hash(rule: CensorRule) -> bytes:
-    return digest(rule.match_mode, rule.trigger, rule.domain or "")
+def _content_hash(rule: CensorRule, replaced: UUID | None = None) -> bytes:
+    """Return the hash of a rule, or of one that takes the place of a censor that waits for approval."""
+    return digest(rule.match_mode, rule.trigger, rule.domain or "", *([str(replaced)] if replaced else []))
 
 
 def _error_text(error: Exception) -> str:

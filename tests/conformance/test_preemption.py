@@ -94,3 +94,49 @@ async def test_a_model_that_repeats_a_fact_of_its_own_confirms_it(talkers: Talke
     # S002-16
     facts = {await talkers.tell("model", OTHER, until=DAY), await talkers.tell("model", OTHER)}
     assert len(facts) == 1 and "until" in (await talkers.read(facts.pop()))["fact"]
+
+
+GAMES: Mapping[str, Any] = {"trigger": "poker night", "action": "warn", "reason": "I quit gambling", "threshold": 2}
+PROPOSED: Mapping[str, Mapping[str, Any]] = {
+    "a threshold": {"threshold": 1_000},
+    "a reason": {"reason": "fine if the user insists"},
+    "an action": {"action": "block"},
+    "a withdrawal": {"retire": True},
+}
+
+
+@pytest.mark.parametrize("first", PROPOSED)
+async def test_a_censor_of_a_person_holds_as_they_gave_it(talkers: Talkers, first: str) -> None:
+    """Whatever censor of the same trigger a model had proposed, or withdrawn; its words stay as they were. S002-19"""
+    given = {**GAMES, **PROPOSED[first]}
+    is_withdrawn = given.pop("retire", False)
+    (await talkers.model.post("/v1/censors", json=given)).raise_for_status()
+    (proposed,) = (await talkers.person.get("/v1/censors")).json()["items"]
+    if is_withdrawn:
+        (await talkers.model.post(f"/v1/censors/{proposed['memory_id']}/retire")).raise_for_status()
+    for _ in range(2):
+        (await talkers.person.post("/v1/censors", json=GAMES)).raise_for_status()
+    (await talkers.model.post("/v1/censors", json=given)).raise_for_status()
+    own, other = (await talkers.person.get("/v1/censors")).json()["items"]
+    assert {**GAMES, "is_proposed": False}.items() <= own.items() and own["state"] != "RETIRED"
+    assert {**given, "is_proposed": True, "state": "RETIRED"}.items() <= other.items()
+    shown = (await talkers.person.post("/v1/context", json={"input": "Plan a poker night with Lou"})).json()["text"]
+    assert GAMES["reason"] in shown and "insists" not in shown
+
+
+async def test_a_censor_that_a_person_approved_stays_and_is_not_stored_twice(talkers: Talkers) -> None:
+    # S002-19
+    (await talkers.model.post("/v1/censors", json=GAMES)).raise_for_status()
+    (censor,) = (await talkers.person.get("/v1/censors")).json()["items"]
+    (await talkers.person.post(f"/v1/censors/{censor['memory_id']}/approve")).raise_for_status()
+    (await talkers.person.post("/v1/censors", json={**GAMES, "reason": "It costs too much"})).raise_for_status()
+    (stored,) = (await talkers.person.get("/v1/censors")).json()["items"]
+    assert (stored["reason"], stored["is_proposed"]) == (GAMES["reason"], False)
+
+
+async def test_a_person_makes_their_own_censor_block(talkers: Talkers) -> None:
+    # S002-19
+    for action in ("warn", "block"):
+        (await talkers.person.post("/v1/censors", json={**GAMES, "action": action})).raise_for_status()
+    (stored,) = (await talkers.person.get("/v1/censors")).json()["items"]
+    assert stored["state"] == "ESCALATED"
