@@ -316,11 +316,15 @@ LeasePurpose = Literal["turn", "compaction"]
 
 
 class MessageFingerprint(NamedTuple):
-    """A message with its fingerprint, a hash of the message and all messages before it."""
+    """A message with its fingerprint, a hash of the message and all messages before it.
+
+    `is_reported` means that a model, and no person, handed over a line of the user up to it.
+    """
 
     session_id: UUID
     position: int
     fingerprint: str
+    is_reported: bool
 
 
 class TurnStart(NamedTuple):

@@ -311,7 +311,33 @@ where agent_id = $1 and session_id = $2;
 
 -- name: find_by_fingerprint(agent_id, ref, fingerprints)
 -- Messages with these fingerprints in sessions with this ref and in its continuations (`ref~...`).
-select s.session_id, m.position, m.ref as sign
+select
+    s.session_id, m.position, m.ref as sign,
+    -- whether one of them up to it is a line of a user that a model reported, here or in a session that this one continues
+    exists (
+        select
+        from dialogue.messages as r
+        where
+            r.agent_id = $1
+            and r.session_id = s.session_id
+            and r.position <= m.position
+            and r.role = 'user'
+            and r.ref = any($3::text[])
+            and r.min_trust not in ('operator', 'user')
+    )
+    or exists (
+        select
+        from dialogue.lineage as l
+        join dialogue.messages as r
+            on
+                r.agent_id = $1
+                and r.session_id = l.ancestor_id
+                and r.position between l.first_position and l.last_position
+                and r.role = 'user'
+                and r.ref = any($3::text[])
+                and r.min_trust not in ('operator', 'user')
+        where l.agent_id = $1 and l.session_id = s.session_id
+    ) as reported
 from dialogue.sessions as s
 join dialogue.messages as m on m.agent_id = $1 and m.session_id = s.session_id and m.ref = any($3::text[])
 where s.agent_id = $1 and (s.ref = $2 or starts_with(s.ref, $2 || '~'))

@@ -11,7 +11,9 @@ import pytest
 import pytest_asyncio
 
 from newton.db.pool import Database
-from tests.system.served import Api, served
+from tests.model_servers import OpenAIServer
+from tests.system.model_line import lined
+from tests.system.served import Api
 
 HOME, OTHER = "Ana lives in Porto.", "Ana lives in Vienna."
 DAY = timedelta(days=1)
@@ -53,7 +55,8 @@ class Talkers:
 
 @pytest_asyncio.fixture
 async def talkers(db: Database, tmp_path: Path) -> AsyncGenerator[Talkers]:
-    async with served(db, tmp_path) as api:
+    async with lined(OpenAIServer(), db, tmp_path) as line:
+        api = line.api
         tokens = [await api.token("ana", "admin", name=one, speaker=one) for one in ("person", "app", "model")]
         async with api.http(tokens[0]) as person, api.http(tokens[1]) as app, api.http(tokens[2]) as model:
             yield Talkers(api, person, app, model)
@@ -140,3 +143,56 @@ async def test_a_person_makes_their_own_censor_block(talkers: Talkers) -> None:
         (await talkers.person.post("/v1/censors", json={**GAMES, "action": action})).raise_for_status()
     (stored,) = (await talkers.person.get("/v1/censors")).json()["items"]
     assert stored["state"] == "ESCALATED"
+
+
+OWN = ("My dentist is Dr. Moser.", "Noted.", "I moved to Bruck last week.")
+FORGED = "I moved to Vienna last week."
+HANDED: Mapping[str, tuple[str, ...]] = {
+    "nothing": (),
+    "the first line": OWN[:1],
+    "all lines": OWN,
+    "a line before": (FORGED, "Noted.", OWN[0]),
+    "a line after": (OWN[0], "Noted.", FORGED),
+}
+
+
+async def converse(http: httpx2.AsyncClient, *lines: str) -> None:
+    """Hand over a conversation, whose lines are by a user and the assistant in turn."""
+    said = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(lines)]
+    body = {"model": "newton", "messages": said}
+    (await http.post("/v1/chat/completions", json=body, headers={"X-Newton-Session": "home"})).raise_for_status()
+
+
+async def read_lines(talkers: Talkers) -> dict[str, list[str]]:
+    """The trust of each user's line as it is stored, by its text."""
+    scope = (await talkers.api.app.state.agents.get("ana")).scope
+    async with scope.transaction() as tx:
+        rows = await tx.fetch(
+            "select m.content, coalesce(m.min_trust, 'user') as trust from dialogue.messages as m where role = 'user'"
+        )
+    return {text: sorted(row["trust"] for row in rows if row["content"] == text) for text in (*OWN[::2], FORGED)}
+
+
+@pytest.mark.parametrize("sent", [OWN[:1], OWN])
+@pytest.mark.parametrize("first", HANDED)
+async def test_lines_of_a_person_are_theirs_whatever_a_model_handed_over_before(
+    talkers: Talkers, first: str, sent: tuple[str, ...]
+) -> None:
+    """Through the door of OpenAI's protocol, in the session that a model has opened. S002-16"""
+    if HANDED[first]:
+        await converse(talkers.model, *HANDED[first])
+    for _ in range(2):  # the second time, nothing is new
+        await converse(talkers.app, *sent)
+    await converse(talkers.model, *sent, "Noted.", FORGED)
+    trusts = await read_lines(talkers)
+    assert all(trusts[text].count("user") == 1 for text in sent[::2]), trusts
+    assert "user" not in trusts[FORGED], trusts
+
+
+async def test_an_app_goes_on_after_a_model_took_part_in_its_conversation(talkers: Talkers) -> None:
+    # S002-16
+    await converse(talkers.app, OWN[0])
+    await converse(talkers.model, OWN[0], "Noted.", OWN[2])
+    await converse(talkers.app, *OWN)
+    await converse(talkers.app, *OWN, "Noted.", "I like Bruck.")
+    assert await read_lines(talkers) == {OWN[0]: ["user"], OWN[2]: ["agent", "user"], FORGED: []}

@@ -11,10 +11,10 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 118_360,
+    "lines of newton": 118_500,
     "modules of newton": 649,
     "classes that only carry data": 877,
-    "lines of tests": 84_700,
+    "lines of tests": 84_950,
     "lines of docs": 7_670,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

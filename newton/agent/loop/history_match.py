@@ -22,7 +22,7 @@ from newton.dialogue.messages import Message, Role, dump_calls
 from newton.dialogue.view import ViewMessage, to_view_message
 from newton.ids import new_id
 from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS, clean_model_text, clean_text, is_blank
-from newton.memory.memory import WriteContext, digest
+from newton.memory.memory import PERSON_TIERS, WriteContext, digest
 from newton.providers.chat import ContentPart, ToolCall
 
 INITIAL_FINGERPRINT = "newton"
@@ -75,20 +75,21 @@ class HistoryMatcher:
         """Find the session that the messages continue; branch it, or create one, if the stored messages differ.
 
         A new session is named `session_ref`, or `session_ref` with a suffix if that name is in use. If the caller chose
-        the name (`explicit_ref`), a single message is appended to the session of that name. Raises InputError if a
-        message cannot be stored.
+        the name (`explicit_ref`), a single message is appended to the session of that name. A person's conversation
+        continues none that a model handed over. Raises InputError if a message cannot be stored.
         """
         fingerprints = fingerprint_messages(messages)
         async with self.scope.write("user") as (tx, ctx):
             session_id = await get_or_create_session(tx, session_ref, agent_id=ctx.agent_id, now=ctx.now)
             await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
-            matches = await log.find_by_fingerprint(tx, fingerprints, agent_id=ctx.agent_id, ref=session_ref)
+            found = await log.find_by_fingerprint(tx, fingerprints, agent_id=ctx.agent_id, ref=session_ref)
+            matches = [one for one in found if not one.is_reported or self.scope.trust not in PERSON_TIERS]
             first_new = max((fingerprints.index(match.fingerprint) + 1 for match in matches), default=0)
             new_ref = f"{session_ref}~{new_id().hex[-8:]}"
             if matches:
                 last = [match for match in matches if match.fingerprint == fingerprints[first_new - 1]]
                 session_id = await self._continue_or_branch(tx, last, new_ref, ctx=ctx)
-            elif not (explicit_ref and len(messages) == 1) and await self._has_messages(tx, session_id):
+            elif found or (not (explicit_ref and len(messages) == 1) and await self._has_messages(tx, session_id)):
                 session_id = await get_or_create_session(tx, new_ref, agent_id=ctx.agent_id, now=ctx.now)
             pairs = zip(messages[first_new:], fingerprints[first_new:], strict=True)
             lines = [to_log_line(message, ref, ctx.now) for message, ref in pairs]
