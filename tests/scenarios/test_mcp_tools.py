@@ -205,7 +205,7 @@ async def test_a_mistake_repeated_in_two_sessions_becomes_a_censor_that_a_person
     async with acting(mind, tmp_path) as post:
         post.answers = ["always"]
         for post.session, place in (("s1", "tower"), ("s1", "tower"), ("s2", "tower"), ("s2", "gate")):
-            told = (await post.says("Go.", [call("post__fail", text=f"the north {place}")], "Done.")).told
+            told = (await post.says("Fail.", [call("post__fail", text=f"the north {place}")], "Done.")).told
             assert ("censor is proposed" in str(told.get("note"))) == (post.session == "s2" and place == "tower")
         (proposed,) = await mind.censors.list_censors()
         assert (proposed.trigger, proposed.is_proposed, proposed.action) == ("post__fail the north tower", True, "warn")

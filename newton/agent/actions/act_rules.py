@@ -3,12 +3,10 @@
 An act does not follow the text of anybody but the person under a permission that was given before.
 """
 
-import posixpath
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from urllib.parse import unquote
 
@@ -24,12 +22,11 @@ from newton.agent.actions.outbound_rules import (
     split_tokens,
     stands_in,
 )
+from newton.agent.actions.person_names import FILE, MOMENT, NUMERAL, PersonNames, list_numbers, normalize_path
 from newton.heart.reconciliation.citations import divide_by_trust
 from newton.text.encoded_parts import list_decoded
-from newton.text.languages import detect_language
 from newton.text.letters import fold
-from newton.text.numerals import cut_pieces, find_numbers
-from newton.text.sentences import STOP_WORDS, split_sentences
+from newton.text.sentences import split_sentences
 from newton.text.stems import stem_word
 from newton.text.time_expressions import find_mentioned_times, remove_times
 from newton.text.words import split_words
@@ -46,13 +43,20 @@ _PLACES = re.compile(r"attach|dir|file|folder|path", re.IGNORECASE)  # in the na
 _PATH = re.compile(r"(?<![\w:/.])(?:~|\.{0,2}|[A-Za-z]:)?[\\/][^\s\"'<>|:*?]{3,400}|(?<![\w:/.@])[\w.-]+(?:/[\w.@-]+)+")
 _ID = re.compile(r"(?<![\w.@/-])(?=[\w-]*\d)(?=[\w-]*[^\W\d_])[\w-]{5,80}(?![\w@])|(?<![\w.,:/-])\d{6,30}(?![\w.,:/-])")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:[\d:.+Z-]*)?")
-_FILE = re.compile(r"\.?[\w-]+(?:\.[\w-]+)*\.[^\W\d_]\w{0,9}|\.[^\W\d_][\w-]+")
-_NUMBER = re.compile(r"[-+€$£]? ?\d[\d.,' ]*(?: ?(?:[^\W\d_]{1,4}|[€$£%]))?")
+_RECIPIENTS = re.compile(
+    r"recipient|receiver|channel|contact|payee|beneficiary|creditor|person|attendee|guest|invite|member|handle|account|iban"
+    r"|(?:^|_)(?:to|cc|bcc|chat|room|group|user|people|address|e?mail|phone|who|whom)s?(?:$|_)"
+)  # in the names of arguments that say to whom
 _LIST_MARK = re.compile(r"[;\n]|,(?!\d)|\s(?:and|und|y|et|e|en|и)\s")
-_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)  # any: whether a text names a time does not depend on it
 _AT = re.compile(r"\s?[(\[{]\s?(?:at|@)\s?[)\]}]\s?", re.IGNORECASE)
 _DOT = re.compile(r"\s?[(\[{]\s?(?:dot|\.)\s?[)\]}]\s?", re.IGNORECASE)
 _WORD_AT = re.compile(r"(?<=\w) at (?=(?:[\w-]+\.)+[^\W\d_]{2,24}\b)", re.IGNORECASE)
+# An address of which also the last sign is a word: "ann at mail dot example"
+_SPELLED = re.compile(
+    r"(?<![\w.+-])(?P<local>[\w.+-]{1,64})\s+(?:at|@|bei|chez|arroba|arobase|chiocciola|apenstaartje|собака)\s+"
+    r"(?P<domain>(?:[\w-]{1,63}\s+(?:dot|\.|punkt|point|punto|ponto|punt|точка)\s+)+[^\W\d_]{2,24})\b",
+    re.IGNORECASE,
+)
 _REPLY = re.compile(r"\b(?:reply|answer|respond|write back|antworte|beantworte|réponds|responde)\b", re.IGNORECASE)
 _FROM = re.compile(r"^[> \t]*(?:from|von|de): ([^\n]+)", re.IGNORECASE | re.MULTILINE)
 _HEADER = re.compile(r"\s*(?:[\w-]+: [^\n]*\n){0,9}?(?:from|von|de): ([^\n]+)", re.IGNORECASE)
@@ -75,7 +79,7 @@ class ActRules:
     def find_foreign_part(self, arguments: Mapping[str, object]) -> str | None:
         """Return which part of an act text of others gives, and no text of the person; None if there is none."""
         texts = self.rules.texts
-        named = list(iter_named_strings(arguments)) if texts.foreign or texts.reported or self._divided[1] else []
+        named = list(iter_named_strings(arguments))
         values = [value for _, value in named]
         is_field = bool(_FIELDS.search(texts.asked)) and self._names_recipients(values)
         for name, value in named:
@@ -92,7 +96,7 @@ class ActRules:
         )
 
     @cached_property
-    def _names(self) -> "PersonNames":
+    def _names(self) -> PersonNames:
         texts = self.rules.texts
         return PersonNames(texts.asked, (texts.asked, *texts.said, *texts.known), texts.system)
 
@@ -107,7 +111,8 @@ class ActRules:
 
     @cached_property
     def _foreign_text(self) -> str:
-        return fold("\n".join((*self.rules.texts.foreign, *self.rules.texts.reported, self._divided[1])))
+        text = "\n".join((*self.rules.texts.foreign, *self.rules.texts.reported, self._divided[1]))
+        return fold(f"{text}\n{read_addresses(text)}")
 
     @cached_property
     def _own_words(self) -> list[str]:
@@ -145,11 +150,12 @@ class ActRules:
 
     def _find_foreign_recipient(self, value: str) -> str | None:
         """Return a recipient in an argument of an act that text of others gives, and no text of the person."""
-        is_whole, value = len(value.split()) == 1, read_addresses(value)
+        is_whole, said, value = len(value.split()) == 1, value, read_addresses(value)
         hosts = (split_link(one.url).host for one in find_links(value))
         addresses = (*EMAIL.findall(value), *HANDLE.findall(value), *NUMBER.findall(value))
         for one in (*addresses, *(host for host in hosts if not self.rules.names_host(host))):
-            is_unknown = bool(self.rules.texts.foreign) and (one in addresses or is_whole)
+            is_hidden = one in addresses and one not in said
+            is_unknown = is_hidden or (bool(self.rules.texts.foreign) and (one in addresses or is_whole))
             is_known = stands_in(one, self._trusted_text) or fold(one) == fold(self._sender)
             if not is_known and (is_unknown or stands_in(one, self._foreign_text)):
                 return one
@@ -180,10 +186,13 @@ class ActRules:
             if not part or EMAIL.search(part) or HANDLE.search(part) or find_links(part):
                 continue  # an address
             is_path = bool(_PATH.fullmatch(part)) and re.search(r"[^\W\d_]", part) is not None
-            is_file = is_path or bool(_PLACES.search(name) and _FILE.fullmatch(part))
+            is_file = is_path or bool(_PLACES.search(name) and FILE.fullmatch(part))
             if is_file and not self._names.has_path(part, is_new=not stands_in(part, self._read_text)):
                 return part
-            if not is_file and self._is_given(part) and not self._names.has_name(part, name):
+            is_recipient = _RECIPIENTS.search(name) is not None and not NUMERAL.fullmatch(part)
+            if is_recipient and not self._names.has_recipient(part, name):
+                return part
+            if not (is_file or is_recipient) and self._is_given(part) and not self._names.has_name(part):
                 return part
         return None
 
@@ -193,12 +202,12 @@ class ActRules:
 
     @cached_property
     def _read_numbers(self) -> frozenset[str]:
-        return _list_numbers(self.rules.texts.foreign)
+        return list_numbers(self.rules.texts.foreign)
 
     def _is_given(self, part: str) -> bool:
         """Return whether text of tools or the web has a short value, however its words are joined."""
-        if _NUMBER.fullmatch(part):
-            return not self._read_numbers.isdisjoint(_list_numbers([part]))
+        if NUMERAL.fullmatch(part):
+            return not self._read_numbers.isdisjoint(list_numbers([part]))
         if _is_time(part) and not self._names.has_time:
             return False  # the time of what the person asks for
         words = r"[\s_.@-]?".join(map(re.escape, re.findall(r"[^\s_.@#-]+", fold(part))))
@@ -229,109 +238,19 @@ class ActRules:
         return text.strip()
 
 
-@dataclass(frozen=True)
-class PersonNames:
-    """The names that the person gives in the message that the turn answers, and in all texts that are theirs.
-
-    `system` is text in which words say little, because it is long, and paths count.
-    """
-
-    asked: str
-    trusted: Sequence[str]
-    system: str = ""
-
-    def has_name(self, part: str, argument: str) -> bool:
-        """Return whether a short value is named: a number, words, or one word that does not describe another word.
-
-        >>> names = PersonNames("", ["Tell #team that it is no random news."])
-        >>> [names.has_name(part, "channel") for part in ("team", "random", "team-x")]
-        [True, False, False]
-        """
-        if _NUMBER.fullmatch(part):
-            return not self._numbers.isdisjoint(_list_numbers([part]))
-        words = split_tokens(fold(part))
-        if len(words) > 1:
-            return all(one in self._words for one in words)
-        following = re.findall(rf"(?<!\w){re.escape(''.join(words))}(?!\w)[\"'”»]?(?: (\w+))?", self._text)
-        return any(not one or one in STOP_WORDS or len(one) <= 3 or one in fold(argument) for one in following)
-
-    def has_path(self, path: str, *, is_new: bool = False) -> bool:
-        """Return whether a file is named, or described by words of the message.
-
-        A new file, which no text names, may also be in a folder that the person names.
-
-        >>> names = PersonNames("", ["Fix the typos in notes.txt."])
-        >>> [names.has_path(one) for one in ("notes.txt", "./notes.txt", "notes.txt/../.bashrc", "notes.txt.sh")]
-        [True, True, False, False]
-        """
-        path = normalize_path(path)
-        name = path.rpartition("/")[2]
-        for one in self._files:
-            if f"/{path}".endswith(f"/{one.lstrip('~/')}") or f"/{one}".endswith(f"/{path}"):
-                return True
-            if is_new and "/" in one and path.startswith(f"{one}/"):
-                return True
-        words = {stem_word(one) for one in split_tokens(name.partition(".")[0]) if len(one) > 3 and one.isalpha()}
-        known = {stem_word(one) for one in split_tokens(_FILE.sub(" ", fold(self.asked)))}
-        is_described = bool(words & known) if is_new and "/" not in path else bool(words) and words <= known
-        return is_described and "." in name.lstrip(".")
-
-    @cached_property
-    def has_time(self) -> bool:
-        return bool(find_mentioned_times(_drop_links(self.asked), moment=_MOMENT))
-
-    @cached_property
-    def _text(self) -> str:
-        return fold("\n".join(map(_drop_links, self.trusted)))
-
-    @cached_property
-    def _words(self) -> frozenset[str]:
-        return frozenset(split_tokens(self._text))
-
-    @cached_property
-    def _numbers(self) -> frozenset[str]:
-        return _list_numbers(self.trusted)
-
-    @cached_property
-    def _files(self) -> frozenset[str]:
-        words = (word.strip(",;:!?\"'()[]<>`").rstrip(".") for word in f"{self._text}\n{fold(self.system)}".split())
-        return frozenset(normalize_path(word) for word in words if re.search(r"[./\\].*\w", word))
-
-
-def normalize_path(path: str) -> str:
-    r"""Return a path in lower case, with slashes and without parts that lead back.
-
-    >>> normalize_path(r"notes.txt\..\.bashrc"), normalize_path("//home/Ana/./x.md")
-    ('.bashrc', '/home/ana/x.md')
-    """
-    return posixpath.normpath(re.sub(r"[\\/]+", "/", fold(path)))
-
-
-def _drop_links(text: str) -> str:
-    for link in reversed(find_links(text)):
-        text = f"{text[: link.start]} {text[link.end :]}"
-    return text
-
-
-def _list_numbers(texts: Iterable[str]) -> frozenset[str]:
-    """Return the numbers of texts, in digits or words, without decimals that are zero."""
-    pieces = (piece for text in texts for piece in cut_pieces(text))
-    found = (one for piece in pieces for one in find_numbers(piece, detect_language(piece)))
-    return frozenset(re.sub(r"\.0{1,2}$", "", form) for one in found for form in one.forms)
-
-
 def _is_time(part: str) -> bool:
-    ranges = find_mentioned_times(part, moment=_MOMENT)
+    ranges = find_mentioned_times(part, moment=MOMENT)
     return bool(ranges) and not re.search(r"[^\W\d_]{3,}", remove_times(part, ranges))
 
 
 def read_addresses(text: str) -> str:
     """Return a text with addresses in their usual form.
 
-    >>> read_addresses("ann(at)mail.example, bob%40mail(dot)example, eve at mail.example")
-    'ann@mail.example, bob@mail.example, eve@mail.example'
+    >>> read_addresses("ann(at)mail.example, bob%40mail(dot)example, eve at mail.example, ian at mail dot example")
+    'ann@mail.example, bob@mail.example, eve@mail.example, ian@mail.example'
     """
     plain = _DOT.sub(".", _AT.sub("@", unicodedata.normalize("NFKC", unquote(text))))
+    plain = _SPELLED.sub(lambda match: f"{match['local']}@{'.'.join(match['domain'].split()[::2])}", plain)
     return _WORD_AT.sub("@", plain) if len(plain.split()) <= MAX_LIST_WORDS else plain
 
 

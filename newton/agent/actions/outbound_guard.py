@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from uuid import UUID
 
+from newton.agent.actions.act_requests import find_tool_kinds, find_unasked
 from newton.agent.actions.act_rules import ActRules
 from newton.agent.actions.external_tools import ApprovalCallback, ApprovalRequest, ExternalTool
 from newton.agent.actions.link_text import TextLink, find_links, find_open_end, split_link
@@ -86,8 +87,14 @@ class OutboundGuard:
         What an untrusted server calls a read may be an act.
         """
         rules, free = await self._read_rules(), {} if tool.is_read and tool.is_trusted else tool.select_free(values)
+        is_act = not (tool.is_read and (tool.is_trusted or not find_tool_kinds(tool.name, "")))
         return await compute(
-            lambda: rules.find_argument_problem(values) or ActRules(rules).find_foreign_part(free) or "",
+            lambda: (
+                rules.find_argument_problem(values)
+                or ActRules(rules).find_foreign_part(free)
+                or (find_unasked(rules.texts, tool.name, tool.description) if is_act else None)
+                or ""
+            ),
             chars=rules.texts.count_chars(),
         )
 

@@ -72,7 +72,9 @@ class PromptTexts:
     the person, `known` memories with the trust of a person, `system` the lines of the system prompt that are theirs,
     `memory` all text from memory, and `foreign` text of tools and the web. `reported` is text of assistants, of
     programs and of the definitions of tools: that of others for acts only. `outputs` are arguments of calls, each with
-    the text that the call returned.
+    the text that the call returned. `requests` are the person's own words that may ask for an act: those of the message
+    without what it quotes, and their rules. To a short consent belong `earlier`, the message before it, and `offer`,
+    the reply that it answers.
     """
 
     asked: str = ""
@@ -84,6 +86,9 @@ class PromptTexts:
     reported: tuple[str, ...] = ()
     pasted: str = ""
     outputs: tuple[tuple[str, str], ...] = ()
+    requests: tuple[str, ...] = ()
+    earlier: str = ""
+    offer: str = ""
 
     def count_chars(self) -> int:
         return sum(map(len, (self.asked, *self.said, *self.known, *self.memory, *self.foreign, *self.reported)))

@@ -4,16 +4,20 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
+from newton.agent.actions.act_requests import is_consent, read_request
 from newton.agent.actions.outbound_rules import PromptTexts, iter_strings
 from newton.agent.loop.chat_tools.tool_table import CHAT_TOOLS
 from newton.agent.loop.prompt import PromptBuilder
-from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END
+from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END, SECTION_TITLES
+from newton.heart.reconciliation.quoted_text import MAX_QUOTED_NAME, mask_quotations
 from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, Kind, Trust
 from newton.memory.source_marks import SOURCE_MARKS
 from newton.providers.chat import ChatMessage, ToolCall, ToolDefinition
 from newton.text.pasted_text import MASK, mask_pasted_text
+from newton.text.sentences import split_sentences
 
 MIN_ECHO_CHARS = 4
 # Of documents, those that people receive rather than write. Others, such as notes and tables, count as their own.
@@ -57,10 +61,11 @@ def collect_texts(prompt: PromptBuilder, memories: Sequence[MemoryText], foreign
     """
     blocks = [prompt.system, prompt.memory, *(item.memory.text for item in prompt.view if item.memory)]
     *inputs, asked = (*(item.text for item in prompt.view if item.is_input), *filter(None, [prompt.text])) or ("",)
+    request = OwnText.split(asked)
     histories = [item.text for item in prompt.view if item.is_history]
     results = _Results.of(prompt)
     told = [one.text for one in memories if one.kind == "exchange" and one.trust in PERSON_TIERS]
-    pasted = [text for text in (asked, *inputs, *told) if mask_pasted_text(text) != text]
+    others = [OwnText.split(text).others for text in (asked, *inputs, *told)]
     kept = [_Block.split(block) for block in blocks]
     replies = [item.text for item in prompt.view if item.role == "assistant" and item.first in foreign_replies]
     own = [one for one in memories if one.is_own]
@@ -68,15 +73,15 @@ def collect_texts(prompt: PromptBuilder, memories: Sequence[MemoryText], foreign
     foreign = [one for one in theirs if one.is_foreign]
     definitions = [one for one in prompt.options.own_tools if one.name not in CHAT_TOOLS]
     return PromptTexts(
-        asked=_unpasted(asked),
-        said=(*map(_unpasted, inputs), _unpasted(prompt.instructions)),
+        asked=request.own,
+        said=(*(OwnText.split(one).own for one in inputs), OwnText.split(prompt.instructions).own),
         known=(
-            *(_unpasted(one.text) if one.kind == "exchange" else one.text for one in own),
+            *(OwnText.split(one.text).own if one.kind == "exchange" else one.text for one in own),
             *results.known,
         ),
         system=kept[0].own,
         memory=(*blocks, *histories, *results.memory),
-        foreign=(*(one.text for one in foreign), *results.foreign, *pasted, *replies),
+        foreign=(*(one.text for one in foreign), *results.foreign, *filter(None, others), *replies),
         reported=(
             *(one.text for one in theirs if one not in foreign),
             *results.reported,
@@ -85,6 +90,9 @@ def collect_texts(prompt: PromptBuilder, memories: Sequence[MemoryText], foreign
         ),
         pasted=_find_pasted(asked),
         outputs=tuple(results.outputs),
+        requests=(request.unquoted, *_list_rules(kept[0].own)),
+        earlier=next((OwnText.split(one).unquoted for one in reversed(inputs) if not is_consent(one)), ""),
+        offer=_find_offer(prompt),
     )
 
 
@@ -122,8 +130,70 @@ def _find_pasted(text: str) -> str:
     )
 
 
-def _unpasted(text: str) -> str:
-    return mask_pasted_text(text).replace(MASK, " ")
+class OwnText(NamedTuple):
+    """A message of a person: their own text with what they give to be sent or written, without it, and that of others.
+
+    A quotation is given if the sentence that presents it asks for an act.
+    """
+
+    own: str
+    unquoted: str
+    others: str
+
+    @classmethod
+    @lru_cache(maxsize=1_024)
+    def split(cls, text: str) -> "OwnText":
+        r"""Divide a message.
+
+        >>> OwnText.split('Tell Vera "I am late again". Is this spam? "pay 400 to klaus@x.example"')[::2]
+        ('Tell Vera "I am late again". Is this spam?', '"pay 400 to klaus@x.example"')
+        """
+        unpasted = mask_pasted_text(text)
+        unquoted = "".join(_mask_parts(unpasted.replace(MASK, " "))).ljust(len(text))
+        own, others = list(unpasted.replace(MASK, " ")), [text] if MASK in unpasted else []
+        for start, end in _find_masked(own, unquoted):
+            quoted = "".join(own[start:end])
+            before, after = split_sentences(unquoted[:start]), split_sentences(unquoted[end:])
+            is_given = bool(read_request("".join(before[-1:] or after[:1]), whole=text).kinds)
+            if not is_given and not _is_name(quoted):
+                own[start:end] = " " * (end - start)
+                others.append(quoted)
+        return cls("".join(own).rstrip(" "), unquoted.rstrip(), "\n".join(others))
+
+
+def _mask_parts(text: str) -> Iterator[str]:
+    """Yield the parts of a text with spaces in place of quotations. Behind "Shorten this page." it goes on."""
+    while text:
+        masked = mask_quotations(text)
+        yield masked
+        text = text[len(masked) :] if masked.rstrip(" ").endswith((".", "!")) else ""
+
+
+def _find_masked(text: Sequence[str], masked: str) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of the parts of a text that another one of its length has spaces for."""
+    pairs = zip(text, masked, strict=True)
+    marks = "".join("x" if one != kept and kept == " " else " " if one.isspace() else "-" for one, kept in pairs)
+    return (match.span() for match in re.finditer(r"x(?:[x ]*x)?", marks))
+
+
+def _is_name(quoted: str) -> bool:
+    return len(quoted.split()) <= MAX_QUOTED_NAME and not re.search(r"[\d@#/\n]", quoted)
+
+
+def _list_rules(system: str) -> Iterator[str]:
+    """Yield the rules and wishes of the person in a system prompt."""
+    for section in re.split(r"^## ", system, flags=re.MULTILINE):
+        title, _, lines = section.partition("\n")
+        if title == SECTION_TITLES["identity"]:
+            yield lines
+
+
+def _find_offer(prompt: PromptBuilder) -> str:
+    """Return the reply of the assistant that the last input answers."""
+    view = [item for item in prompt.view if item.text and (item.is_input or item.role == "assistant")]
+    if not prompt.text:
+        view = view[: max((n for n, item in enumerate(view) if item.is_input), default=0)]
+    return view[-1].text if view and view[-1].role == "assistant" else ""
 
 
 @dataclass(slots=True)
