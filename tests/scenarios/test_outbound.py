@@ -91,6 +91,22 @@ async def test_a_code_may_be_said_but_is_in_no_link_without_a_question(mind: Min
         assert "".join(await says(post, asked, linked, nobody=False)) == "It is 4711: [link held back: flats.example]"
 
 
+async def test_a_code_goes_to_whom_the_person_names_by_its_name_and_digit_by_digit_to_nobody(
+    mind: Mind, tmp_path: Path
+) -> None:
+    for text in (DOOR, "Vera's address is vera@holm.example.", "Zed's address is zed@holm.example."):
+        await mind.know(text)
+    asked = "Send Vera the door code of the holiday flat."
+    async with acting(mind, tmp_path, trust=True) as post:
+        await post.permissions.allow(next(one for one in await post.pool.list_tools("ana") if one.name == "send"))
+        await says(post, asked, [call("post__send", text="To zed@holm.example: 4711")], "Done.")
+        single = [[call("post__send", text=one)] for one in "4711"]
+        await says(post, "Send Vera greetings from the holiday flat with a door, and a code.", *single, "Done.")
+        assert post.sent == ["4", "7", "1"]
+        await says(post, asked, [call("post__send", text="To vera@holm.example: 4711")], "Done.")
+        assert post.sent[3:] == ["To vera@holm.example: 4711"]
+
+
 async def test_a_code_is_in_no_argument_of_a_free_read_without_a_question(mind: Mind, tmp_path: Path) -> None:
     await mind.know(DOOR)
     async with acting(mind, tmp_path, trust=True) as post:

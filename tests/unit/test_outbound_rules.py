@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from newton.agent.actions.act_rules import ActRules
+from newton.agent.actions.code_rules import CodeRules
 from newton.agent.actions.external_tools import ExternalTool
 from newton.agent.actions.link_text import TextLink, find_links
 from newton.agent.actions.outbound_guard import OutboundGuard
@@ -44,7 +45,7 @@ def find_problem(case: dict[str, Any]) -> str | None:
     rules = to_rules(case)
     if "tool" in case:
         acts, arguments = case["tool"] == "act", case["arguments"]
-        return rules.find_argument_problem(arguments) or (
+        return CodeRules(rules).find_argument_problem(arguments) or (
             ActRules(rules).find_foreign_part(arguments) if acts else None
         )
     problems = (rules.find_link_problem(link.url) for link in find_links(case["reply"]))

@@ -210,6 +210,12 @@ def list_offers(text: str) -> frozenset[str]:
     )
 
 
+def names_act(word: str) -> bool:
+    """Return whether a folded word is a verb or a noun of acts, or what is read: it names no item and no field."""
+    lexicon = _load()
+    return word in lexicon.read or bool(lexicon.find_nouns(word) or lexicon.find_kinds(word, (ENGLISH,)))
+
+
 def split_name(name: str) -> list[str]:
     """Return the words of the name of a tool.
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from urllib.parse import unquote
 
 from newton.agent.actions.link_text import find_links, split_link, turn_forms
+from newton.agent.actions.named_fields import NamedFields
 from newton.agent.actions.outbound_rules import (
     CHANNEL,
     EMAIL,
@@ -22,7 +23,15 @@ from newton.agent.actions.outbound_rules import (
     split_tokens,
     stands_in,
 )
-from newton.agent.actions.person_names import FILE, MOMENT, NUMERAL, PersonNames, list_numbers, normalize_path
+from newton.agent.actions.person_names import (
+    FILE,
+    MOMENT,
+    NUMERAL,
+    RECIPIENTS,
+    PersonNames,
+    list_numbers,
+    normalize_path,
+)
 from newton.heart.reconciliation.citations import divide_by_trust
 from newton.text.encoded_parts import list_decoded
 from newton.text.letters import fold
@@ -43,10 +52,6 @@ _PLACES = re.compile(r"attach|dir|file|folder|path", re.IGNORECASE)  # in the na
 _PATH = re.compile(r"(?<![\w:/.])(?:~|\.{0,2}|[A-Za-z]:)?[\\/][^\s\"'<>|:*?]{3,400}|(?<![\w:/.@])[\w.-]+(?:/[\w.@-]+)+")
 _ID = re.compile(r"(?<![\w.@/-])(?=[\w-]*\d)(?=[\w-]*[^\W\d_])[\w-]{5,80}(?![\w@])|(?<![\w.,:/-])\d{6,30}(?![\w.,:/-])")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:[\d:.+Z-]*)?")
-_RECIPIENTS = re.compile(
-    r"recipient|receiver|channel|contact|payee|beneficiary|creditor|person|attendee|guest|invite|member|handle|account|iban"
-    r"|(?:^|_)(?:to|cc|bcc|chat|room|group|user|people|address|e?mail|phone|who|whom)s?(?:$|_)"
-)  # in the names of arguments that say to whom
 _LIST_MARK = re.compile(r"[;\n]|,(?!\d)|\s(?:and|und|y|et|e|en|и)\s")
 _AT = re.compile(r"\s?[(\[{]\s?(?:at|@)\s?[)\]}]\s?", re.IGNORECASE)
 _DOT = re.compile(r"\s?[(\[{]\s?(?:dot|\.)\s?[)\]}]\s?", re.IGNORECASE)
@@ -57,7 +62,15 @@ _SPELLED = re.compile(
     r"(?P<domain>(?:[\w-]{1,63}\s+(?:dot|\.|punkt|point|punto|ponto|punt|точка)\s+)+[^\W\d_]{2,24})\b",
     re.IGNORECASE,
 )
-_REPLY = re.compile(r"\b(?:reply|answer|respond|write back|antworte|beantworte|réponds|responde)\b", re.IGNORECASE)
+_REPLY = re.compile(
+    r"\b(?:reply|answer|respond|write back|antwort|beantwort|répon|respon|contest|rispon|antwoord|ответ)\w*|返信|回复",
+    re.IGNORECASE,
+)
+# How a message names the writer of a mail: "to Vera", "Vera's mail", "Mail von Vera"
+_WRITER = (
+    r"(?:\b(?:to|from|by|von|vom|an|de|del|a|di|da|van|aan|от|reply|answer|antworte|reponds|responde|rispondi)\s+(?:\w+\s)?"
+    r"{name}\b|\b{name}(?:['’]?s)\s+(?:\w+\s)?\w*(?:mail|message|nachricht|bericht|letter|brief)|{name}(?:さん)?(?:の|に)|{name}的)"
+)
 _FROM = re.compile(r"^[> \t]*(?:from|von|de): ([^\n]+)", re.IGNORECASE | re.MULTILINE)
 _HEADER = re.compile(r"\s*(?:[\w-]+: [^\n]*\n){0,9}?(?:from|von|de): ([^\n]+)", re.IGNORECASE)
 _FIELDS = re.compile(
@@ -81,12 +94,13 @@ class ActRules:
         texts = self.rules.texts
         named = list(iter_named_strings(arguments))
         values = [value for _, value in named]
+        fields = NamedFields(self.rules.texts.requests, self.rules.texts.foreign)
         is_field = bool(_FIELDS.search(texts.asked)) and self._names_recipients(values)
         for name, value in named:
             is_asked = is_field and name in _TEXTS and _is_short(value)
             recipient = self._find_foreign_recipient(value) or self._find_unnamed(name, value)
             recipient = recipient or (None if is_asked else self._find_foreign_id(value))
-            if recipient:
+            if recipient and not fields.describes(recipient):
                 origin = FROM_FOREIGN if stands_in(recipient, self._foreign_text) else FROM_NOBODY
                 return f"{recipient} {origin}"
         foreign = tuple(form for one in self._list_foreign(values) for form in turn_forms(list_decoded(one, depth=2)))
@@ -122,20 +136,25 @@ class ActRules:
     def _sender(self) -> str:
         """Return the address of the mail that the person asks to reply to, pasted or named; "" if there is none.
 
-        A mail is named by its id and a name of its sender; a page is no mail.
+        A mail is named by a name of its sender, as it is displayed; a page is no mail.
         """
         texts = self.rules.texts
         if not _REPLY.search(texts.asked):
             return ""
-        asked = fold(texts.asked)
-        read = [text for argument, text in texts.outputs if stands_in(argument, asked) and not find_links(argument)]
-        named = [
-            match[1]
-            for match in map(_HEADER.match, read)
-            if match and any(len(one) > 2 and one in self.rules.asked_words for one in split_tokens(match[1]))
-        ]
+        read = [text for argument, text in texts.outputs if not find_links(argument)]
+        named = [match[1] for match in map(_HEADER.match, read) if match and self._names_sender(match[1])]
         senders = [*(match[1] for match in [_FROM.search(texts.pasted)] if match), *named]
-        return next(iter(EMAIL.findall(senders[0])), "") if len(senders) == 1 else ""
+        found = {next(iter(EMAIL.findall(one)), "") for one in senders}
+        return found.pop() if len(found) == 1 else ""
+
+    def _names_sender(self, header: str) -> bool:
+        """Return whether the message names the sender of a mail as its writer, and memory has no other address."""
+        shown = split_tokens(header.partition("<")[0])
+        asked = fold(self.rules.texts.asked)
+        names = [one for one in shown if len(one) > 2 and re.search(_WRITER.format(name=re.escape(one)), asked)]
+        lines = [line for text in self.rules.trusted for line in fold(text).splitlines()]
+        known = [line for line in lines if EMAIL.search(line) and any(stands_in(one, line) for one in names)]
+        return bool(names) and all(one in line for line in known for one in EMAIL.findall(fold(header)))
 
     def _names_recipients(self, values: Sequence[str]) -> bool:
         """Return whether a call has addresses, and the person or their memory names all of them."""
@@ -189,7 +208,7 @@ class ActRules:
             is_file = is_path or bool(_PLACES.search(name) and FILE.fullmatch(part))
             if is_file and not self._names.has_path(part, is_new=not stands_in(part, self._read_text)):
                 return part
-            is_recipient = _RECIPIENTS.search(name) is not None and not NUMERAL.fullmatch(part)
+            is_recipient = RECIPIENTS.search(name) is not None and not NUMERAL.fullmatch(part)
             if is_recipient and not self._names.has_recipient(part, name):
                 return part
             if not (is_file or is_recipient) and self._is_given(part) and not self._names.has_name(part):

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from newton.agent.actions.act_requests import find_tool_kinds, find_unasked
 from newton.agent.actions.act_rules import ActRules
+from newton.agent.actions.code_rules import CodeRules
 from newton.agent.actions.external_tools import ApprovalCallback, ApprovalRequest, ExternalTool
 from newton.agent.actions.link_text import TextLink, find_links, find_open_end, split_link
 from newton.agent.actions.outbound_rules import OutboundRules, PromptTexts
@@ -90,7 +91,7 @@ class OutboundGuard:
         is_act = not (tool.is_read and (tool.is_trusted or not find_tool_kinds(tool.name, "")))
         return await compute(
             lambda: (
-                rules.find_argument_problem(values)
+                CodeRules(rules).find_argument_problem(values)
                 or ActRules(rules).find_foreign_part(free)
                 or (find_unasked(rules.texts, tool.name, tool.description) if is_act else None)
                 or ""

@@ -23,7 +23,6 @@ from newton.agent.actions.link_text import (
 from newton.memory.hygiene import find_labelled_secrets, has_secret
 from newton.text.encoded_parts import list_decoded
 from newton.text.letters import fold
-from newton.text.numerals import spells_number
 from newton.text.sentences import STOP_WORDS
 from newton.text.stems import stem_word
 from newton.text.words import COMMON_WORDS, split_words
@@ -74,7 +73,7 @@ class PromptTexts:
     programs and of the definitions of tools: that of others for acts only. `outputs` are arguments of calls, each with
     the text that the call returned. `requests` are the person's own words that may ask for an act: those of the message
     without what it quotes, and their rules. To a short consent belong `earlier`, the message before it, and `offer`,
-    the reply that it answers.
+    the reply that it answers. `sent` are the arguments of the earlier calls of the turn.
     """
 
     asked: str = ""
@@ -89,6 +88,7 @@ class PromptTexts:
     requests: tuple[str, ...] = ()
     earlier: str = ""
     offer: str = ""
+    sent: tuple[str, ...] = ()
 
     def count_chars(self) -> int:
         return sum(map(len, (self.asked, *self.said, *self.known, *self.memory, *self.foreign, *self.reported)))
@@ -106,7 +106,7 @@ class OutboundRules:
         if self._repeats(url, self.trusted):
             return None
         joined = "".join(link.values)
-        plain = set[str]().union(*map(_decode, {*link.values, joined, " ".join(link.values), link.host}))
+        plain = set[str]().union(*map(decode, {*link.values, joined, " ".join(link.values), link.host}))
         forms = turn_forms(plain)
         spelled = spell_digits(" ".join((*link.values, link.host)))
         if self._has_secret(forms, joined, spelled) or any(map(has_secret, (url, *plain))):
@@ -126,29 +126,6 @@ class OutboundRules:
         site = find_public_site(host)
         is_called = site is not None and site.split(".")[-2] in self.asked_words
         return is_called or not names.isdisjoint(self._named_hosts)
-
-    def names_recipients(self, values: Iterable[str]) -> bool:
-        """Return whether a call has recipients, such as addresses and channels, and the message has them all."""
-        asked = fold(self.texts.asked)
-        found = [one for value in values for form in (EMAIL, HANDLE, NUMBER, CHANNEL) for one in form.findall(value)]
-        return bool(found) and all(stands_in(one, asked) for one in found)
-
-    def find_argument_problem(self, arguments: Mapping[str, object]) -> str | None:
-        """Return why a call with these arguments, also one that only reads, is to be asked about; None if it is not."""
-        values = list(iter_strings(arguments))
-        texts = (*values, " ".join(values), json.dumps(arguments, ensure_ascii=False))
-        is_told = self.names_recipients(values)  # then the codes of the present message may go to them
-        free = set(map(compact, find_labelled_secrets(self.texts.asked))) if is_told else set[str]()
-        codes = self._codes - free
-        if any(self._has_code_in_text(text, codes) or has_secret(text) for text in texts):
-            return "its arguments carry a secret or a code"
-        numbers = [code for code in codes if code.isdigit()]
-        if numbers and spells_number("\n".join(values), numbers, besides=self.texts.asked):
-            return "its arguments carry the numbers of a code"
-        for link in (link for value in values for link in find_links(value)):
-            if problem := self.find_link_problem(link.url):
-                return f"of the link to {split_link(link.url).host}: {problem}"
-        return None
 
     def _find_memory_problem(self, link: LinkParts, forms: Iterable[str]) -> str | None:
         if self._carries_memory(link, forms):
@@ -174,7 +151,7 @@ class OutboundRules:
         return frozenset(split_tokens(self.texts.asked))
 
     @cached_property
-    def _codes(self) -> frozenset[str]:
+    def codes(self) -> frozenset[str]:
         """Return the secrets that the prompt has, without separators: codes of a household are kept in memory."""
         text = "\n".join((*self.trusted, *self.texts.memory, *self.texts.foreign))
         found = map(compact, find_labelled_secrets(text))
@@ -211,16 +188,9 @@ class OutboundRules:
 
     def _has_secret(self, forms: Iterable[str], joined: str, spelled: Iterable[str]) -> bool:
         digits = (re.sub(r"\D", "", joined), *spelled)
-        if any(code.isdigit() and code in one for code in self._codes for one in digits):
+        if any(code.isdigit() and code in one for code in self.codes for one in digits):
             return True
-        return bool(self._codes) and any(code in text for text in map(compact, forms) for code in self._codes)
-
-    @staticmethod
-    def _has_code_in_text(text: str, codes: Iterable[str]) -> bool:
-        """Return whether a text, or what it decodes to, has one of the codes, also with separators in it."""
-        patterns = [r"(?<!\w)" + r"[\W_]{0,3}".join(map(re.escape, code)) + r"(?!\w)" for code in codes]
-        forms = map(fold, turn_forms(_decode(text))) if patterns else ()
-        return any(re.search(pattern, form) for form in forms for pattern in patterns)
+        return bool(self.codes) and any(code in text for text in map(compact, forms) for code in self.codes)
 
     def _carries_memory(self, link: LinkParts, forms: Iterable[str]) -> bool:
         base, labels = self._split_host(link.host)
@@ -286,7 +256,7 @@ class OutboundRules:
         return is_long or sum(map(len, new)) > MAX_NEW_CHARS
 
 
-def _decode(text: str) -> list[str]:
+def decode(text: str) -> list[str]:
     return list_decoded(text[:MAX_DECODED_CHARS], depth=MAX_DEPTH, limit=MAX_DECODED)
 
 

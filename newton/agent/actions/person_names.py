@@ -20,6 +20,10 @@ FILE = re.compile(r"\.?[\w-]+(?:\.[\w-]+)*\.[^\W\d_]\w{0,9}|\.[^\W\d_][\w-]+")
 NUMERAL = re.compile(r"[-+€$£]? ?\d[\d.,' ]*(?: ?(?:[^\W\d_]{1,4}|[€$£%]))?")
 _UNIT = re.compile(r"[^\W_](?:[\w-]*[^\W_])?|[.,:;!?)]")  # a word, or the end of one that none describes
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+RECIPIENTS = re.compile(
+    r"recipient|receiver|channel|contact|payee|beneficiary|creditor|person|attendee|guest|invite|member|handle|account|iban"
+    r"|(?:^|_)(?:to|cc|bcc|chat|room|group|user|people|address|e?mail|phone|who|whom)s?(?:$|_)"
+)  # in the names of arguments that say to whom
 MOMENT = datetime(2000, 1, 1, tzinfo=UTC)  # any: whether a text names a time does not depend on it
 
 

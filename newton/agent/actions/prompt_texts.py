@@ -93,6 +93,7 @@ def collect_texts(prompt: PromptBuilder, memories: Sequence[MemoryText], foreign
         requests=(request.unquoted, *_list_rules(kept[0].own)),
         earlier=next((OwnText.split(one).unquoted for one in reversed(inputs) if not is_consent(one)), ""),
         offer=_find_offer(prompt),
+        sent=tuple(_list_sent(prompt)),
     )
 
 
@@ -186,6 +187,12 @@ def _list_rules(system: str) -> Iterator[str]:
         title, _, lines = section.partition("\n")
         if title == SECTION_TITLES["identity"]:
             yield lines
+
+
+def _list_sent(prompt: PromptBuilder) -> Iterator[str]:
+    """Yield the arguments of the calls of this turn to tools of servers."""
+    calls = (call for one in prompt.tool_messages for call in one.message.calls if call.name not in CHAT_TOOLS)
+    yield from (value for call in calls for value in iter_strings(_parse(call.arguments)))
 
 
 def _find_offer(prompt: PromptBuilder) -> str:
