@@ -18,11 +18,13 @@ from newton.heart.persons.profile_sections import (
     classify_text,
     find_related_names,
     find_relations,
+    group_facts,
     group_user_facts,
     rank_facts,
 )
 from newton.runtime.settings_mapping import build_artifact_policy
 from newton.settings import load
+from newton.text.chat_lines import quote_line
 from tests.support import NOON, count
 from tests.unit.assembling import found
 
@@ -174,6 +176,22 @@ def test_somebody_of_the_user_stands_with_the_fact_that_says_whose_they_are() ->
         "health": ["Bruno is allergic to chicken."],
         "other": ["The kiln is fired at nine."],
     }
+
+
+def test_what_somebody_else_says_of_themselves_stands_with_the_people() -> None:
+    # S002-18
+    lines = [quote_line("Sam", "I'm allergic to nuts."), quote_line("Bo", "I live in Ghent.")]
+    facts = [
+        fact(1, "My brother Sam drives a taxi."),
+        fact(2, lines[0], subject="Sam"),
+        fact(3, lines[1], subject="user"),
+        fact(4, "I can't eat mussels."),
+    ]
+    assert texts(group_user_facts(facts)) == {
+        "people": ["My brother Sam drives a taxi.", lines[1], lines[0]],
+        "health": ["I can't eat mussels."],
+    }
+    assert texts(group_facts(facts[1:2])) == {"health": [lines[0]]}, "of Sam it is the health"
 
 
 def test_a_role_and_a_name_are_one_person_only_if_no_other_has_the_role() -> None:

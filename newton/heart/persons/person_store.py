@@ -11,6 +11,7 @@ from newton.db.queries import load
 from newton.heart.identity.user_names import MAX_NAMES, find_known_names, find_names, introduces
 from newton.heart.persons.person_questions import build_name_pattern
 from newton.heart.persons.profile_sections import (
+    PEOPLE,
     PersonFact,
     classify_text,
     find_related_names,
@@ -54,10 +55,13 @@ class PersonReader:
         return PersonRecord(names=names, telling=telling, sections=group_user_facts(facts), total=total)
 
     async def read_sections(self, sections: Sequence[str]) -> PersonRecord:
-        """Return the latest facts on the user and theirs in these sections, without the others."""
+        """Return the latest facts on the user and theirs in these sections, without the others.
+
+        What people said of themselves comes too if it is of these sections: who cooks must know the allergy of a guest.
+        """
         facts = [one for one in await self._list_facts() if classify_text(one.text, one.language) in sections]
         groups = group_user_facts(facts)
-        return PersonRecord(sections={name: groups[name] for name in sections if name in groups})
+        return PersonRecord(sections={name: groups[name] for name in (*sections, PEOPLE) if name in groups})
 
     async def read_other(self, who: str) -> PersonRecord:
         """Return all that is known of somebody with a name, a role such as "my girlfriend", or both."""

@@ -10,13 +10,14 @@ from uuid import UUID
 from newton.heart.persons.person_words import load_words
 from newton.memory.memory import Trust
 from newton.text import names as proper_names
+from newton.text.chat_lines import is_quoted_line
 
-OTHER = "other"
+OTHER, PEOPLE = "other", "people"
 TITLES: Mapping[str, str] = {
     "name": "Name",
     "home": "Home",
     "work": "Work",
-    "people": "People",
+    PEOPLE: "People",
     "pets": "Pets",
     "health": "Health and limits",
     "tastes": "Tastes",
@@ -66,13 +67,17 @@ def _is_own(text: str, language: str) -> bool:
 def group_user_facts(facts: Sequence[PersonFact]) -> dict[str, list[PersonFact]]:
     """Return the facts on the user by section, each the most certain first, then the latest; all others at the end.
 
-    A fact on somebody whom the user calls theirs ("our dog Bruno") stands with the one that says so.
+    A fact on somebody whom the user calls theirs ("our dog Bruno") stands with the one that says so, and what somebody
+    else said of themselves with the people.
     """
-    own = [one for one in facts if one.subject == USER or _is_own(one.text, one.language)]
-    placed = {one.memory_id: classify_text(one.text, one.language) for one in own}
+    spoken = {one.memory_id for one in facts if is_quoted_line(one.text)}
+    own = [
+        one for one in facts if one.memory_id not in spoken and (one.subject == USER or _is_own(one.text, one.language))
+    ]
+    placed = {one.memory_id: classify_text(one.text, one.language) for one in own} | dict.fromkeys(spoken, PEOPLE)
     known = dict[str, str]()
     for one in own:
-        if (section := placed[one.memory_id]) in ("people", "pets", "health"):
+        if (section := placed[one.memory_id]) in (PEOPLE, "pets", "health"):
             known |= dict.fromkeys(_list_names(one.text), section)
     for one in facts:
         if one.memory_id not in placed:
