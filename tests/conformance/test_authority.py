@@ -15,6 +15,7 @@ from newton.db.pool import Database, connect
 from newton.dialogue.messages import Message, Role
 from newton.errors import ForbiddenError, NotFoundError
 from newton.heart.censors import CensorRule
+from newton.heart.lifecycle import engine
 from newton.heart.speakers import ACTS, SPEAKERS, TARGETED, Act, Speaker, TargetStatement, decide
 from newton.memory.memory import PERSON_TIERS, TRUST_TIERS, Trust
 from newton.operations.caller import OperationCaller
@@ -129,7 +130,7 @@ async def tell(newton: AgentServices) -> dict[str, str]:
     """
     person = OperationCaller(newton=newton, origin="told", speaker="person")
     changes = {name: ("user", text) for name, text in SAYING.items() if name != "confirm"}
-    ids = await _say(newton, "before", {**changes, **OTHERS})
+    ids = await _say(newton, "before", {**OTHERS, **changes})
     older = await _say(newton, "older", changes, said_before=timedelta(hours=2))
     ids |= {f"older {name}": line for name, line in older.items()}
     async with newton.scope.transaction() as tx:
@@ -206,6 +207,8 @@ async def test_only_a_person_or_their_message_changes_what_a_person_said(api: Ap
             "update memory.confirmations set confirmed_at = confirmed_at - interval '1 hour' where memory_id = any($1)",
             told,
         )
+        await owner.execute("delete from memory.links where link = 'supersedes' and memory_id = any($1)", told)
+    await engine.run_lifecycle(newton.scope.db, newton.scope.write_context(), only="fact")
     forged = (await tell(others))[f"{operation if operation in SAYING else 'other'} NEW"]
     for case in list_cases(operation):
         with pytest.raises(_RolledBackError):

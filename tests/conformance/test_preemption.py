@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx2
 import pytest
 import pytest_asyncio
 
-from newton.db.pool import Database
+from newton.db.pool import Database, connect
+from newton.heart.lifecycle.engine import review
 from tests.model_servers import OpenAIServer
 from tests.system.model_line import lined
 from tests.system.served import Api
@@ -196,3 +198,50 @@ async def test_an_app_goes_on_after_a_model_took_part_in_its_conversation(talker
     await converse(talkers.app, *OWN)
     await converse(talkers.app, *OWN, "Noted.", "I like Bruck.")
     assert await read_lines(talkers) == {OWN[0]: ["user"], OWN[2]: ["agent", "user"], FORGED: []}
+
+
+OFFICE = "Ana's office is in {}."
+SAYING = {"supersede": "Ana's office is in Linz now.", "retract": "Ana's office is no longer in Graz."}
+# What the person says after a message, and whether it still says the change.
+AFTER: Mapping[str, Mapping[str, bool]] = {
+    "supersede": {
+        "Sorry, not Linz, Steyr.": False,
+        "Hm, that was wrong.": False,
+        "Ana's office is not in Linz.": False,
+        "Just kidding!": False,
+        "Oh no, I was wrong about the office.": False,
+        "Ana's office in Linz has a nice view.": True,
+        "No, I don't want coffee.": True,
+        "Thanks! Is it far?": True,
+    },
+    "retract": {
+        "Hm, that was wrong.": False,
+        "Just kidding!": False,
+        "We had soup.": True,
+        "No, I don't want coffee.": True,
+    },
+}
+
+
+@pytest.mark.parametrize(("act", "after"), [(act, text) for act, texts in AFTER.items() for text in texts])
+async def test_a_message_gives_no_authority_once_its_person_has_taken_it_back(
+    talkers: Talkers, dsn: str, act: str, after: str
+) -> None:
+    """The later message counts; what is said beside the matter takes nothing back. S002-16"""
+    person, newton = talkers.person, await talkers.api.app.state.agents.get("ana")
+    known = await talkers.tell("person", OFFICE.format("Graz"), attribute=None)
+    for text in (SAYING[act], after):
+        said = {"messages": [{"role": "user", "content": text}]}
+        (await person.post("/v1/sessions/s/messages", json=said)).raise_for_status()
+    await newton.process_written("test")
+    async with connect(dsn) as owner:  # as if the fact had not been recognized as the one that changes
+        await owner.execute("delete from memory.links where other_id = $1", UUID(known))
+    async with newton.scope.write() as (tx, ctx):
+        await review(tx, ctx, "fact", [UUID(known)])
+    listed = (await person.get("/v1/memories", params={"kinds": ["exchange"]})).json()["items"]
+    (line,) = [one["memory_id"] for one in listed if SAYING[act] in one["text"]]
+    body = {"line": line, **({"content": OFFICE.format("Linz")} if act == "supersede" else {})}
+    done = await talkers.model.post(f"/v1/memories/{known}/{act}", json=body)
+    verdict = done.json().get("status", done.status_code) if done.is_success else done.status_code
+    allowed, refused = ("superseded", "unsettled") if act == "supersede" else (200, 403)
+    assert verdict in ((allowed,) if AFTER[act][after] else (refused,)) or verdict == 404, done.text

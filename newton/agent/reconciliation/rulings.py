@@ -15,7 +15,7 @@ from newton.dialogue.message_queues import DueSession
 from newton.errors import ConflictError, ForbiddenError, InputError, NotFoundError
 from newton.heart.facts.conflicts import concerns_safety
 from newton.heart.facts.fact_store import lock_facts
-from newton.heart.reconciliation.citations import asks_to_end, gives_other_value, says_statement
+from newton.heart.reconciliation.citations import asks_to_end, gives_other_value, is_taken_back, says_statement
 from newton.heart.reconciliation.prompt import number_batch
 from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.reconciling_types import (
@@ -168,7 +168,7 @@ async def _verify_citation(
     names = await list_user_names(tx, scope)
     place = MessagePlace(row["thread_id"], row["position"]) if row else None
     lines = await load_lines_at(tx, place, user_name=names[0] if names else "", scope=scope) if place else ()
-    if not lines or lines[-1].memory_id != line_id:
+    if not place or not lines or lines[-1].memory_id != line_id:
         return None
     zone = scope.now().astimezone().tzinfo
     try:
@@ -178,6 +178,10 @@ async def _verify_citation(
     stated = [row["text"] for row in await SQL["list_stated"].fetch_all(tx, agent_id=agent_id, line_id=line_id)]
     if not await SQL["is_newer"].fetch_all(tx, agent_id=agent_id, line_id=line_id, memory_id=target_id):
         return None
+    later = [row["content"] for row in await SQL["list_later"].fetch_all(tx, agent_id=agent_id, **place._asdict())]
+    text, replaced = {"displace": (change.text, known.text), "confirm": (known.text, "")}.get(change.act, ("", ""))
+    if is_taken_back(lines[-1].text, text, later, instead_of=replaced):
+        return None
     batch = build_batch(lines[-1:], (known,), names=names, scope=scope)
     return lines[-1].trust if _says(batch, change, stated) else None
 
@@ -185,7 +189,7 @@ async def _verify_citation(
 def _says(batch: ReconcilingInput, change: ProposedChange, stated: Sequence[str]) -> bool:
     """Return whether the last line of the batch is by a person and says this change of the known item word for word.
 
-    `stated` are the facts that were learnt from the line: what it does not assert, as a dream or a rumour, is none.
+    `stated` are the facts that were learnt from the line and hold: what it does not assert, as a rumour, is none.
     A statement replaces only one that change detection takes for its earlier value.
     """
     line, (known,), names = batch.lines[-1], batch.known, batch.user_names

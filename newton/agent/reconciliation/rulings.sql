@@ -34,13 +34,15 @@ from memory.memories
 where agent_id = $1 and memory_id = $2 and kind = 'exchange' and thread_id is not null and position is not null;
 
 -- name: list_stated(agent_id, line_id)
--- What was learnt from a message: the facts that it stated first, and those that it confirmed.
+-- What was learnt from a message and still holds: the facts that it stated first, and those that it confirmed.
 select coalesce(m.full_text, m.summary) as text
 from memory.memories as m
+join heart.facts as f on f.agent_id = $1 and f.memory_id = m.memory_id
+join memory.memories as o on o.agent_id = $1 and o.memory_id = coalesce(f.duplicate_of, f.memory_id)
 where
     m.agent_id = $1
     and m.kind = 'fact'
-    and m.state <> 'INACTIVE'
+    and o.state in ('NEW', 'CONFIRMED', 'CORE')
     and not m.quarantined
     and (
         exists (
@@ -52,6 +54,20 @@ where
             where c.agent_id = $1 and c.memory_id = m.memory_id and c.ref like 'told:' || $2::text || '%'
         )
     );
+
+-- name: list_later(agent_id, session_id, position)
+-- What a person said after a message of a session.
+select content
+from dialogue.messages
+where
+    agent_id = $1
+    and session_id = $2
+    and position > $3
+    and role = 'user'
+    and coalesce(min_trust, 'user') in ('operator', 'user')
+    and not is_notice
+order by position
+limit 200;
 
 -- name: is_newer(agent_id, line_id, memory_id)
 -- Whether a message was said after a memory was last stated or confirmed, other than by the message itself.

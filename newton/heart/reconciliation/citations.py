@@ -12,12 +12,15 @@ from importlib.resources import files
 
 from newton.content.yaml_files import parse_trusted
 from newton.heart.reconciliation.known_checks import is_denied
+from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.text_evidence import fold, list_own_names, list_stems, share_stems
 from newton.heart.statements.change_detection import detect_change
+from newton.heart.statements.corrections import find_correction, only_announces
 from newton.heart.wills.will_reader import is_about, read_will
 from newton.text.languages import ENGLISH, detect_language, load_language
 from newton.text.names import find_names
 from newton.text.patterns import asks, has_ended
+from newton.text.questions import is_only_question
 from newton.text.sentences import split_sentences
 
 _CLAUSE = re.compile(r"[,;:]\s+|\s[–—-]\s|\s(?:and|but|und|aber|y|pero|et|mais|e|ma|en|maar|mas|и|но)\s")
@@ -133,6 +136,31 @@ def _list_kinds(text: str, other: str) -> tuple[bool, bool]:
     """Return whether a text has a name and a number that another lacks: "is ill" gives no value for "is Mrs Weber"."""
     is_named = any(one.start and not one.text.isnumeric() and one.text not in other for one in find_names(text))
     return is_named, not {*_NUMBER.findall(text)} <= {*_NUMBER.findall(other)}
+
+
+def is_taken_back(line: str, text: str, later: Sequence[str], *, instead_of: str = "") -> bool:
+    """Return whether one of the `later` messages corrects a line, or takes back the statement `text` of it, if any.
+
+    `instead_of` is the known statement that `text` replaces; what ends this one takes nothing back.
+
+    >>> lines = ("Sorry, not Linz, Steyr.", "Hm, that was wrong.", "I won't live in Linz after all.", "Linz is lovely.")
+    >>> [is_taken_back("I live in Linz now.", "I live in Linz.", [one]) for one in lines]
+    [True, True, True, False]
+    """
+    stems = list_stems(text)
+    new = stems - list_stems(instead_of) or stems
+    for n, one in enumerate(later):
+        own = split_own_words(one).own
+        corrected = find_correction(own, [line, *later[:n]])
+        if (corrected and corrected.index == 0) or (n == 0 and only_announces(own, [line])):
+            return True
+        for sentence in split_sentences(own) if text and not is_only_question(own) else ():
+            said = list_stems(sentence)
+            is_alone = bool(share_stems(said, new)) and len(share_stems(said, stems)) >= len(said) - 1
+            is_other = gives_other_value(text, sentence) and not asks_to_end(sentence, instead_of)
+            if is_other or (is_alone and is_denied(sentence)) or asks_to_end(sentence, text):
+                return True
+    return False
 
 
 def divide_by_trust(text: str) -> tuple[str, str]:
