@@ -104,6 +104,20 @@ async def test_a_correction_in_the_same_conversation_is_no_fact_of_its_own(
         }
 
 
+@pytest.mark.parametrize("said", ["Hiya, Moira here.", "Which soup keeps well? cheers, Moira"])
+async def test_who_introduces_themselves_in_passing_is_known_by_that_name(
+    db: Database, tmp_path: Path, said: str
+) -> None:
+    # S002-17
+    async with served(db, tmp_path, quote_without_model=True) as api, api.http(await api.token("moira")) as http:
+        for text in ("We have two cats.", said):
+            await ask(http, text, "a")
+        assert "Moira" in await ask(http, "What's my name?", "b")
+        profile = (await http.get("/v1/about")).json()
+        assert profile["names"] == ["Moira"]
+        assert not [one for one in profile["sections"] if one["title"] == "Other"], profile
+
+
 KILN = [{"role": "user", "content": "The kiln stands in the shed."}]
 RPC = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
 WRITES: dict[str, tuple[str, Any]] = {

@@ -66,6 +66,62 @@ NO_QUESTIONS = (
     "How do I name a branch in git?",
     "Weißt du, wie man Brot backt?",
 )
+INTRODUCTIONS = {
+    "I'm Priya Kulkarni, 34, pharmacist.": "Priya Kulkarni",
+    "everybody calls me tizzy tho": "tizzy",
+    "Wenn's geht sag Kati zu mir": "Kati",
+    "Todos me llaman Pepe.": "Pepe",
+    "Tout le monde m'appelle Mimi.": "Mimi",
+    "Iedereen noemt me Ans.": "Ans",
+    "Все зовут меня Саша.": "Саша",
+    "大家都叫我小雪。": "小雪",
+    "ゆきと呼んでください": "ゆき",
+    "The parcel has come. Best, Bea": "Bea",
+    "Hi, Karim here.": "Karim",
+    "Hiya, Moira here.": "Moira",
+    "hiya moira here": "moira",
+    "it's Moira again": "Moira",
+    "Moira speaking": "Moira",
+    "hi this is Moira from the library": "Moira",
+    "Morning, Rose here!": "Rose",
+    "call me mo": "mo",
+    "they call me Big Al": "Big Al",
+    "I go by Sam": "Sam",
+    "name's Dusty": "Dusty",
+    "Which soup keeps best? cheers, Moira": "Moira",
+    "Fix the boiler.\nThanks!\nMoira x": "Moira",
+    "Moin, Jörg hier.": "Jörg",
+    "Hallo, hier ist Jörg.": "Jörg",
+    "Hola, soy Pepe otra vez": "Pepe",
+    "Salut, c'est Mimi.": "Mimi",
+    "Ciao, sono Gino.": "Gino",
+    "Olá, aqui é a Rita.": "Rita",
+    "Hoi, met Ans van de bieb": "Ans",
+    "Привет, это Саша.": "Саша",
+}
+NO_INTRODUCTIONS = (
+    "I like Berlin best, Paris less.",
+    "Thanks, Anna",
+    "My favourite city - Paris",
+    "call me later, please",
+    "Nothing here.",
+    "Moira here says it rains",
+    "is Moira here?",
+    "Tom here is my brother",
+    "it's Friday again",
+    "It's Christmas again.",
+    "Call me Monday please",
+    "hi this is brilliant",
+    "hey it's raining again",
+    "Hallo, es ist Freitag.",
+    "Paris here we come",
+    "Rain here.",
+    "Don't call me Al",
+    "My dog's name's Dusty",
+    "We have a dog, name's Dusty",
+    "This is Moira from the library",
+    "Cheers, Newton",
+)
 
 
 def fact(
@@ -135,29 +191,10 @@ def test_facts_belong_to_sections_in_ten_languages() -> None:
 
 def test_names_are_found_as_people_say_them() -> None:
     # S002-17
-    said = {
-        "I'm Priya Kulkarni, 34, pharmacist.": "Priya Kulkarni",
-        "everybody calls me tizzy tho": "tizzy",
-        "Wenn's geht sag Kati zu mir": "Kati",
-        "Todos me llaman Pepe.": "Pepe",
-        "Tout le monde m'appelle Mimi.": "Mimi",
-        "Iedereen noemt me Ans.": "Ans",
-        "Все зовут меня Саша.": "Саша",
-        "大家都叫我小雪。": "小雪",
-        "ゆきと呼んでください": "ゆき",
-        "The parcel has come. Best, Bea": "Bea",
-        "Hi, Karim here.": "Karim",
-    }
-    assert {text: next(iter(find_names([text])), None) for text in said} == said
-    plain = (
-        "I like Berlin best, Paris less.",
-        "Thanks, Anna",
-        "My favourite city - Paris",
-        "call me later, please",
-        "Nothing here.",
-    )
-    assert find_names(plain) == []
+    assert {text: next(iter(find_names([text])), None) for text in INTRODUCTIONS} == INTRODUCTIONS
+    assert {text: find_names([text]) for text in NO_INTRODUCTIONS if find_names([text])} == {}
     assert find_known_names(["i'm resident at the club now"], ["Resident"]) == []
+    assert find_known_names(["I'm Isla's mum.", "Tom here is my brother"], ["Isla", "Tom"]) == []
 
 
 def test_somebody_of_the_user_stands_with_the_fact_that_says_whose_they_are() -> None:

@@ -11,11 +11,11 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 119_153,
+    "lines of newton": 119_234,
     "modules of newton": 654,
     "classes that only carry data": 877,
-    "lines of tests": 84_950,
-    "lines of docs": 7_681,
+    "lines of tests": 85_028,
+    "lines of docs": 7_682,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help

@@ -65,11 +65,11 @@ where changed_at >= coalesce($4::timestamptz, '-infinity') and changed_at < coal
 order by changed_at desc, memory_id desc
 limit $6;
 
--- name: list_introductions(agent_id, max_subjects, max_candidates)
--- What a person said first in a conversation, lines of the identity, and facts that a person stated, which may tell the
+-- name: list_introductions(agent_id, max_subjects, max_candidates, speaker, unnamed)
+-- What a person said first in a conversation, and lately, without the date and the speaker, lines of the identity, and facts that a person stated, which may tell the
 -- name of the user; the latest first, each with the most frequent subjects of the latest facts, which may be the name too.
--- Only the first and the latest facts, and the latest conversations: people introduce themselves early, and say another
--- name in a new conversation.
+-- Only the first and the latest facts, the latest conversations, and the latest messages of who has no name in their
+-- session: people introduce themselves early, and say another name in a new conversation.
 with stated as not materialized (
     select memory_id, full_text, summary
     from memory.memories
@@ -114,9 +114,17 @@ candidate as (
     (select memory_id, full_text, summary, false as is_wish from stated order by memory_id desc limit $3)
     union all
     (
-        select memory_id, full_text, summary, false as is_wish
+        select memory_id, null as full_text, regexp_replace(summary, $4, '') as summary, false as is_wish
         from memory.memories
         where agent_id = $1 and kind = 'exchange' and position = 0 and trust in ('user', 'operator') and not quarantined
+        order by memory_id desc
+        limit $3
+    )
+    union all
+    (
+        select memory_id, null as full_text, regexp_replace(summary, $4, '') as summary, false as is_wish
+        from memory.memories
+        where agent_id = $1 and kind = 'exchange' and trust in ('user', 'operator') and not quarantined and summary ~ $5
         order by memory_id desc
         limit $3
     )

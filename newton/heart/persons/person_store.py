@@ -95,7 +95,12 @@ class PersonReader:
 async def read_user_names(tx: Tx, *, agent_id: UUID) -> tuple[list[str], Sequence[UUID]]:
     """Return the names by which the user introduced themselves, and the memories from which they are."""
     rows = await SQL["list_introductions"].fetch_all(
-        tx, agent_id=agent_id, max_subjects=MAX_SUBJECTS, max_candidates=MAX_CANDIDATES
+        tx,
+        agent_id=agent_id,
+        max_subjects=MAX_SUBJECTS,
+        max_candidates=MAX_CANDIDATES,
+        speaker=r"^\[[\d-]{10}\] [^:]*: ",
+        unnamed=r"^\[[\d-]{10}\] User: ",
     )
     subjects: list[str] = (rows[0]["subjects"] if rows else None) or []
     texts = {row["memory_id"]: row["text"] for row in rows if not row["is_wish"]}

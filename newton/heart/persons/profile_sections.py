@@ -7,14 +7,15 @@ from itertools import zip_longest
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.heart.identity import user_names
 from newton.heart.persons.person_words import load_words
 from newton.memory.memory import Trust
 from newton.text import names as proper_names
 from newton.text.chat_lines import is_quoted_line
 
-OTHER, PEOPLE = "other", "people"
+NAME, OTHER, PEOPLE = "name", "other", "people"
 TITLES: Mapping[str, str] = {
-    "name": "Name",
+    NAME: "Name",
     "home": "Home",
     "work": "Work",
     PEOPLE: "People",
@@ -51,11 +52,11 @@ class PersonFact(NamedTuple):
 def classify_text(text: str, language: str) -> str:
     """Return the section to which a statement belongs, by its words.
 
-    >>> [classify_text(one, "en") for one in ("I can't eat nuts.", "My sister is Mara.", "I live in Graz.")]
-    ['health', 'people', 'home']
+    >>> [classify_text(one, "en") for one in ("I can't eat nuts.", "My sister is Mara.", "Hiya, Moira here.")]
+    ['health', 'people', 'name']
     """
     found = (name for name, pattern in load_words(language).sections.items() if pattern.search(text))
-    return next(found, OTHER)
+    return next(found, None) or (NAME if user_names.find_names([text]) else OTHER)
 
 
 @lru_cache(maxsize=32_768)
