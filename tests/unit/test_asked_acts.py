@@ -22,7 +22,7 @@ from newton.runtime.mcp_servers.tool_checks import ListedTool, check_tool
 
 DATA = Path(__file__).parents[1] / "data"
 CASES: list[dict[str, Any]] = yaml.safe_load((DATA / "asked_acts.yaml").read_text(encoding="utf-8"))
-MESSAGES: dict[str, list[tuple[str, str]]] = yaml.safe_load((DATA / "act_messages.yaml").read_text(encoding="utf-8"))
+MESSAGES: dict[str, list[list[Any]]] = yaml.safe_load((DATA / "act_messages.yaml").read_text(encoding="utf-8"))
 # A text behind a colon may be one of others that the sentence presents.
 ASKED_ONCE_MORE = {"Merk dir den Einkauf: schreib Milch auf die Liste."}
 
@@ -84,10 +84,11 @@ async def test_an_act_needs_the_own_words_of_the_person(case: dict[str, Any]) ->
 
 @pytest.mark.parametrize(("group", "is_asked"), [("asked", True), ("unasked", False)])
 def test_a_message_asks_for_an_act_by_a_verb_in_its_place(group: str, is_asked: bool) -> None:
-    found = {
-        said: read_request(OwnText.split(said).unquoted, whole=said).covers(tool, "") for tool, said in MESSAGES[group]
-    }
-    assert len(found) > 30 and [said for said, asks in found.items() if asks != is_asked] == []
+    found = dict[str, bool]()
+    for tool, said, *arguments in MESSAGES[group]:
+        request = read_request(OwnText.split(said).unquoted, whole=said)
+        found[said] = request.covers(tool, "", dict(*arguments).values())
+    assert len(found) > 70 and [said for said, asks in found.items() if asks != is_asked] == []
 
 
 async def test_a_call_needs_no_request_without_text_of_others() -> None:

@@ -13,7 +13,7 @@ from newton.agent.actions.act_rules import ActRules
 from newton.agent.actions.code_rules import CodeRules
 from newton.agent.actions.external_tools import ApprovalCallback, ApprovalRequest, ExternalTool
 from newton.agent.actions.link_text import TextLink, find_links, find_open_end, split_link
-from newton.agent.actions.outbound_rules import OutboundRules, PromptTexts
+from newton.agent.actions.outbound_rules import OutboundRules, PromptTexts, iter_strings
 from newton.agent.actions.permissions import PermissionService
 from newton.agent.actions.prompt_texts import MemoryText, collect_texts, list_passages
 from newton.agent.loop.prompt import PromptBuilder
@@ -93,7 +93,7 @@ class OutboundGuard:
             lambda: (
                 CodeRules(rules).find_argument_problem(values)
                 or ActRules(rules).find_foreign_part(free)
-                or (find_unasked(rules.texts, tool.name, tool.description) if is_act else None)
+                or (find_unasked(rules.texts, tool.name, tool.description, iter_strings(values)) if is_act else None)
                 or ""
             ),
             chars=rules.texts.count_chars(),
