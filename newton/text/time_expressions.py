@@ -49,6 +49,9 @@ _RESOLVED = re.compile(rf" \({_MONTH}(?:\d\d? )?{_MONTH}(?:\d{{4}} )?(?:- (?:\d\
 Match: TypeAlias = EnglishMatch | DateMatch
 
 
+_LIMITS, _OPEN_SIDES = ("until", "till"), ("since", "from", "after")
+
+
 class TimeRange(NamedTuple):
     """The time that a phrase of a text means, from `start` to before `end`. A bound of None is open."""
 
@@ -241,6 +244,23 @@ def find_mentioned_times(text: str, *, moment: datetime) -> tuple[TimeRange, ...
     ranges = [_mentioned_range(mention.match, days, moment) for mention in mentions for days in mention.possible]
     other = [r for r in ranges if r.start and r.end and r.end - r.start <= MAX_RANGE and not r.contains(moment)]
     return tuple(_deduplicate(other))
+
+
+def find_last_end(text: str, *, moment: datetime, only_limits: bool = False) -> datetime | None:
+    """Return when the times are over at the latest that a text of `moment` mentions; None without, or with an open one.
+
+    With `only_limits`, only times count that say how long something lasts, as "until Friday" does.
+
+    >>> told = datetime(2026, 11, 30)
+    >>> [str(find_last_end(one, moment=told))[:10] for one in ("I fly on 3 May.", "I work since May.", "I like tea.")]
+    ['2027-05-04', 'None', 'None']
+    >>> str(find_last_end("I'm off until Friday, we met in March.", moment=told, only_limits=True))[:10]
+    '2026-12-05'
+    """
+    mentions = [one for one in _find_mentions(text, moment.date()) if not only_limits or one.match["side"] in _LIMITS]
+    if any(one.match["side"] in _OPEN_SIDES for one in mentions):
+        return None
+    return max((_start_of(days[1], moment) for one in mentions for days in one.candidates), default=None)
 
 
 def _mentioned_range(match: Match, days: DateRange, moment: datetime) -> TimeRange:

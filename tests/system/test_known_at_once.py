@@ -118,6 +118,18 @@ async def test_who_introduces_themselves_in_passing_is_known_by_that_name(
         assert not [one for one in profile["sections"] if one["title"] == "Other"], profile
 
 
+async def test_a_profile_shows_the_latest_of_what_is_contested(db: Database, minilm: MiniLM, tmp_path: Path) -> None:
+    # S002-17
+    async with served(db, tmp_path, embedder=minilm) as api, api.http(await api.token("rita")) as http:
+        await tell(http, "I'm allergic to nuts.", "I'm not allergic to nuts.", session="a")
+        assert set(await facts(api, "rita")) == {"I'm allergic to nuts.", "I'm not allergic to nuts."}, (
+            "nothing changed"
+        )
+        profile = (await http.get("/v1/about")).json()
+        shown = [(one["text"], one["before"]) for section in profile["sections"] for one in section["facts"]]
+        assert (profile["count"], shown) == (1, [("I'm not allergic to nuts.", "I'm allergic to nuts.")])
+
+
 KILN = [{"role": "user", "content": "The kiln stands in the shed."}]
 RPC = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
 WRITES: dict[str, tuple[str, Any]] = {

@@ -21,6 +21,7 @@ from newton.heart.persons.profile_sections import (
     group_facts,
     group_user_facts,
     rank_facts,
+    settle_facts,
 )
 from newton.runtime.settings_mapping import build_artifact_policy
 from newton.settings import load
@@ -229,6 +230,40 @@ def test_what_somebody_else_says_of_themselves_stands_with_the_people() -> None:
         "health": ["I can't eat mussels."],
     }
     assert texts(group_facts(facts[1:2])) == {"health": [lines[0]]}, "of Sam it is the health"
+
+
+def test_the_latest_of_contested_facts_stands_for_all_of_them() -> None:
+    # S002-17
+    older = [fact(1, "I'm allergic to nuts."), fact(2, "I'm allergic to some nuts.")]
+    newer = fact(3, "I'm not allergic to nuts.")._replace(rivals=[UUID(int=1), UUID(int=2), UUID(int=9)])
+    latest = newer._replace(before="I'm allergic to some nuts.")
+    assert settle_facts([*older, newer], now=NOON) == [latest]
+    reported = newer._replace(trust="agent")
+    assert settle_facts([*older, reported], now=NOON) == [*older, reported], "a model's word replaces no person's"
+    core = older[0]._replace(state="CORE")
+    assert settle_facts([core, newer], now=NOON) == [core, newer]
+
+
+def test_what_is_over_by_its_own_words_has_ended() -> None:
+    # S002-17
+    told = [
+        "I see my dentist next Wednesday (Wed 25 Nov 2026) at nine.",
+        "I'm on antibiotics until Friday (Fri 27 Nov 2026).",
+        "We fly to Rome on 3 May 2027.",
+        "We moved to Glasgow last week (9 - 15 Nov 2026).",
+        "I plan to run every Friday from 5 Dec 2026 on.",
+        "I'm on a diet since Monday.",
+    ]
+    facts = [fact(n, text) for n, text in enumerate(told)]
+
+    def ended(days: int) -> list[str]:
+        settled = settle_facts(facts, now=NOON + timedelta(days=days))
+        return [one.text for one in group_user_facts(settled).get("ended", ())]
+
+    assert ended(0) == []
+    assert sorted(ended(20)) == sorted(told[:2])
+    assert sorted(ended(200)) == sorted(told[:3])
+    assert classify_text(told[3], "en") == "home"
 
 
 def test_a_role_and_a_name_are_one_person_only_if_no_other_has_the_role() -> None:

@@ -11,11 +11,11 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 119_308,
+    "lines of newton": 119_373,
     "modules of newton": 655,
     "classes that only carry data": 877,
-    "lines of tests": 85_029,
-    "lines of docs": 7_683,
+    "lines of tests": 85_076,
+    "lines of docs": 7_685,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help

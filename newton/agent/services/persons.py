@@ -15,7 +15,10 @@ USER_NAMES = ("", "me", "myself", "user", "the user")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileFact:
-    """A fact on a person: when it was stated last, and whose word it is, empty for the user's own."""
+    """A fact on a person: when it was stated last, and whose word it is, empty for the user's own.
+
+    `before` is what held before, as far as nobody has settled which of both holds.
+    """
 
     memory_id: UUID
     text: str
@@ -23,6 +26,7 @@ class ProfileFact:
     told_at: datetime
     source: str
     valid_to: datetime | None
+    before: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +80,7 @@ class PersonService:
                         told_at=one.told_at,
                         source=describe_source(one.trust),
                         valid_to=one.valid_to,
+                        before=one.before,
                     )
                     for one in facts
                     if one.memory_id in shown

@@ -1,11 +1,31 @@
 -- name: list_facts(agent_id, names, now, moment, max_rows)
 -- The current facts, those stated last first: all, or those that name somebody by the pattern `names`. Texts of tools and
--- of the web are not among them. Their words are compared in the process, which is several times as fast.
+-- of the web are not among them. Their words are compared in the process, which is several times as fast. `rivals` are the
+-- facts that contradict one, unless somebody decided that both hold.
+with pairs as materialized (
+    select memory_id, other_id
+    from memory.links as l
+    where
+        l.agent_id = $1
+        and l.link = 'contradicts'
+        and not exists (
+            select
+            from memory.links as c
+            where c.agent_id = $1 and c.link = 'compatible' and c.memory_id = l.memory_id and c.other_id = l.other_id
+        )
+),
+rivals as materialized (
+    select p.memory_id, array_agg(p.other_id) as other_ids
+    from (select memory_id, other_id from pairs union select other_id, memory_id from pairs) as p
+    group by p.memory_id
+)
 select
     m.memory_id, m.summary as text, m.language, f.subject, m.state, m.trust, f.valid_to,
-    greatest(f.valid_from, f.reconfirmed_at) as told_at, count(*) over ()::integer as total
+    greatest(f.valid_from, f.reconfirmed_at) as told_at, count(*) over ()::integer as total,
+    coalesce(r.other_ids, '{}') as rivals
 from memory.memories as m
 join heart.facts as f on f.agent_id = $1 and f.memory_id = m.memory_id
+left join rivals as r on r.memory_id = m.memory_id
 where
     m.agent_id = $1
     and m.kind = 'fact'

@@ -18,6 +18,7 @@ from newton.heart.persons.profile_sections import (
     find_relations,
     group_facts,
     group_user_facts,
+    settle_facts,
 )
 from newton.text.time_expressions import TimeRange
 
@@ -45,7 +46,8 @@ class PersonReader:
     """Reads the facts of an agent as of now, or as of a past `moment`."""
 
     def __init__(self, tx: Tx, agent_id: UUID, *, now: datetime, moment: datetime | None = None) -> None:
-        self._tx, self._key = tx, {"agent_id": agent_id, "now": now, "moment": moment}
+        self._tx, self._now = tx, now
+        self._key = {"agent_id": agent_id, "now": now, "moment": moment}
 
     async def read_user(self) -> PersonRecord:
         """Return all that is known of the user."""
@@ -89,7 +91,8 @@ class PersonReader:
 
     async def _list_facts(self, names: str | None = None) -> list[PersonFact]:
         rows = await SQL["list_facts"].fetch_all(self._tx, **self._key, names=names, max_rows=MAX_FACTS)
-        return list(map(PersonFact._make, rows))
+        facts = settle_facts([PersonFact(*row) for row in rows], now=self._now)
+        return [one._replace(total=one.total - len(rows) + len(facts)) for one in facts]
 
 
 async def read_user_names(tx: Tx, *, agent_id: UUID) -> tuple[list[str], Sequence[UUID]]:

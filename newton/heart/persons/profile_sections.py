@@ -1,6 +1,6 @@
 """The facts on a person by section, such as health or plans, without a model. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import zip_longest
@@ -9,11 +9,12 @@ from uuid import UUID
 
 from newton.heart.identity import user_names
 from newton.heart.persons.person_words import load_words
-from newton.memory.memory import Trust
+from newton.memory.memory import PERSON_TIERS, Trust
 from newton.text import names as proper_names
 from newton.text.chat_lines import is_quoted_line
+from newton.text.time_expressions import find_last_end, remove_resolved_dates
 
-NAME, OTHER, PEOPLE = "name", "other", "people"
+NAME, PEOPLE, PLANS, OTHER, ENDED = "name", "people", "plans", "other", "ended"
 TITLES: Mapping[str, str] = {
     NAME: "Name",
     "home": "Home",
@@ -23,19 +24,23 @@ TITLES: Mapping[str, str] = {
     "health": "Health and limits",
     "tastes": "Tastes",
     "habits": "Habits",
-    "plans": "Plans",
+    PLANS: "Plans",
     "manner": "Ways of working",
     OTHER: "Other",
     "added": "New",
     "replaced": "Changed",
-    "ended": "Ended",
+    ENDED: "Ended",
 }  # in the order in which they are shown
 FIRST_FACTS = 3  # of a section, which come before more of the next sections
 USER = "user"  # the subject of facts on the user
 
 
 class PersonFact(NamedTuple):
-    """A fact as it may be shown in a profile. `total` is the number of all facts that were asked for."""
+    """A fact as it may be shown in a profile. `total` is the number of all facts that were asked for.
+
+    `rivals` are the facts that contradict it, `before` is the text of the latest one in whose place it stands.
+    `is_over` means that the days of a plan, or those until which something holds, are past.
+    """
 
     memory_id: UUID
     text: str
@@ -46,6 +51,35 @@ class PersonFact(NamedTuple):
     valid_to: datetime | None
     told_at: datetime
     total: int
+    rivals: Collection[UUID] = ()
+    before: str = ""
+    is_over: bool = False
+
+
+def settle_facts(facts: Sequence[PersonFact], *, now: datetime) -> list[PersonFact]:
+    """Return the facts with the latest of those that contradict each other, and whether each is over by its words.
+
+    Only what a person states stands in the place of others, and in that of none that is core. Nothing stored changes:
+    the others stay unsettled until a person decides.
+    """
+    latest_first = sorted(facts, key=lambda one: (one.told_at, one.memory_id), reverse=True)
+    known, settled = {one.memory_id: one for one in facts}, dict[UUID, PersonFact]()
+    dropped = set[UUID]()
+    for one in latest_first:
+        if one.memory_id not in dropped:
+            may_replace = one.trust in PERSON_TIERS and not is_quoted_line(one.text)
+            older = [known[rival] for rival in one.rivals if may_replace and rival in known and rival not in settled]
+            older = [other for other in older if other.state != "CORE"]
+            dropped |= {other.memory_id for other in older}
+            before = max(older, key=lambda other: other.told_at).text if older else ""
+            settled[one.memory_id] = one._replace(before=before, is_over=_is_over(one, now))
+    return [settled[one.memory_id] for one in facts if one.memory_id in settled]
+
+
+def _is_over(fact: PersonFact, now: datetime) -> bool:
+    is_plan = classify_text(fact.text, fact.language) == PLANS
+    end = find_last_end(fact.text, moment=fact.told_at, only_limits=not is_plan)
+    return end is not None and fact.told_at < end <= now
 
 
 @lru_cache(maxsize=32_768)
@@ -55,6 +89,7 @@ def classify_text(text: str, language: str) -> str:
     >>> [classify_text(one, "en") for one in ("I can't eat nuts.", "My sister is Mara.", "Hiya, Moira here.")]
     ['health', 'people', 'name']
     """
+    text = remove_resolved_dates(text)
     found = (name for name, pattern in load_words(language).sections.items() if pattern.search(text))
     return next(found, None) or (NAME if user_names.find_names([text]) else OTHER)
 
@@ -136,5 +171,6 @@ def _group(
 ) -> dict[str, list[PersonFact]]:
     behind = set(last)
     ordered = sorted(facts, key=lambda one: (one.memory_id in behind, one.state == "NEW", -one.told_at.timestamp()))
-    groups = {section: [one for one in ordered if placed[one.memory_id] == section] for section in TITLES}
+    sections = {one.memory_id: ENDED if one.is_over else placed[one.memory_id] for one in facts}
+    groups = {section: [one for one in ordered if sections[one.memory_id] == section] for section in TITLES}
     return {section: found for section, found in groups.items() if found}

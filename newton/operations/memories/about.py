@@ -38,7 +38,8 @@ def _list_lines(profile: PersonProfile) -> Iterator[str]:
 
 def _format_fact(fact: ProfileFact) -> str:
     until = f"until {fact.valid_to:%Y-%m-%d}" if fact.valid_to else ""
-    notes = ", ".join(filter(None, (fact.source, until)))
+    before = f"before: {fact.before}" if fact.before else ""
+    notes = ", ".join(filter(None, (fact.source, until, before)))
     return f"  {short_id(fact.memory_id)}  {fact.told_at:%Y-%m-%d}  {fact.text}{f' ({notes})' if notes else ''}"
 
 
