@@ -106,3 +106,54 @@ def test_only_a_request_lifts_a_rule() -> None:
     others = ("Look again what it says on my rule.", "My aunt no longer has this rule.", "Never lift that rule.")
     once = ("Drop that rule for tonight.", "You can suggest nuts again this time.", "Vergiss die Regel heute.")
     assert not any(map(asks_to_lift, (*others, *once)))
+
+
+BEES, GRAZ = ("We keep hens.", "We keep bees."), ("I live in Linz.", "I live in Graz.")
+CASA = ("Vivo en Linz.", "Vivo en Graz.")
+UNMOVED = (
+    (BEES, "We keep bees."),
+    (BEES, "We keep bees, they are lovely."),
+    (("I play the harp.", "I play the flute."), "I also play the flute."),
+    (("I speak Czech.", "I speak Polish."), "I speak Polish."),
+    (("Wir halten Hühner.", "Wir halten Bienen."), "Wir halten Bienen."),
+    (("Tenemos gallinas.", "Tenemos abejas."), "Tenemos abejas."),
+    (GRAZ, "my namesake from the course moved to Graz"),
+    (("Ana lives in Linz.", "Ana lives in Graz."), "my namesake from the course moved to Graz"),
+    (("Ana lives in Linz.", "Ana lives in Graz."), "Meine Namensvetterin Ana ist nach Graz gezogen."),
+    (("Ana lives in Linz.", "Ana lives in Graz."), "Another Ana from work lives in Graz."),
+    (GRAZ, "Pedro dice que me mudé a Graz."),
+    (CASA, "Mi prima cree que me mudé a Graz."),
+    (CASA, "Pedro me contó que vivo en Graz."),
+    (("Ich wohne in Linz.", "Ich wohne in Graz."), "Pedro erzählt, dass ich in Graz wohne."),
+    (("J'habite à Linz.", "J'habite à Graz."), "Pierre raconte que j'habite à Graz."),
+    (("Moro em Linz.", "Moro em Graz."), "O Pedro conta que moro em Graz."),
+    (GRAZ, "My neighbour heard that I moved to Graz."),
+)
+MOVED = (
+    (BEES, "We keep bees now instead of hens."),
+    (BEES, "We gave the hens away, we keep bees."),
+    (("Wir halten Hühner.", "Wir halten Bienen."), "Statt Hühnern halten wir jetzt Bienen."),
+    (GRAZ, "I moved to Graz."),
+    (GRAZ, "My husband and I moved to Graz."),
+    (GRAZ, "Remember that I live in Graz."),
+    (("Ana lives in Linz.", "Ana lives in Graz."), "Ana moved to Graz."),
+    (CASA, "Te dije que vivo en Graz."),
+    (CASA, "Me mudé a Graz."),
+    (("My sister lives in Linz.", "My sister lives in Graz."), "My sister told me that she moved to Graz."),
+    (("My dentist is Dr. Lang.", "My dentist is Dr. Moser."), "My dentist is Dr. Moser."),
+    (("The rent is 640 euros.", "The rent is 690 euros."), "The rent is 690 euros."),
+)
+
+
+@pytest.mark.parametrize(("change", "line"), UNMOVED)
+def test_another_thing_person_or_reporter_changes_nothing(change: tuple[str, str], line: str) -> None:
+    # S002-16
+    known, text = change
+    assert is_beside(line, text, [known], user_names=["Ana"])
+
+
+@pytest.mark.parametrize(("change", "line"), MOVED)
+def test_what_a_person_says_of_the_thing_itself_changes_it(change: tuple[str, str], line: str) -> None:
+    # S002-16
+    known, text = change
+    assert not is_beside(line, text, [known], user_names=["Ana"])

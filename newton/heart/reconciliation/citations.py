@@ -16,6 +16,8 @@ from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.text_evidence import fold, list_own_names, list_stems, share_stems
 from newton.heart.statements.change_detection import detect_change
 from newton.heart.statements.corrections import find_correction, only_announces
+from newton.heart.statements.slots import concerns_another, says_present
+from newton.heart.statements.statement_candidates import has_verb
 from newton.heart.wills.will_reader import is_about, read_will
 from newton.text.languages import ENGLISH, detect_language, load_language
 from newton.text.names import find_names
@@ -27,6 +29,7 @@ _CLAUSE = re.compile(r"[,;:]\s+|\s[–—-]\s|\s(?:and|but|und|aber|y|pero|et|ma
 _PRONOUN = re.compile(
     r"\b(?:he|she|it|they|that|er|sie|es|das|él|ella|il|elle|lui|lei|hij|zij|ze|ele|ela|он|она)\b", re.IGNORECASE
 )
+MAX_REPORTER = 5  # words of who says something and of the verb
 MIN_BEGINNING = 2  # words with which two values of one thing begin: the subject and its verb or noun
 
 _WORD = re.compile(r"[^\W_]+(?:['’.,:&+/@-][^\W_]+)*")
@@ -213,8 +216,11 @@ def ends_another(line: str, known: str) -> bool:
     return False
 
 
-def is_beside(line: str, text: str, known: Sequence[str]) -> bool:
+def is_beside(line: str, text: str, known: Sequence[str], *, user_names: Sequence[str] = ()) -> bool:
     """Return whether a line speaks beside known statements: of one day, of another's, or of more than they say.
+
+    It also does if all its sentences with what is new in the text report what others say, are about somebody else, or
+    state another thing in the form of a known statement, as "We keep bees" beside "We keep hens".
 
     >>> lines = ("I won't swim this Tuesday.", "My neighbour no longer swims on Tuesdays.", "I do not only swim.")
     >>> stated = ("I swim.", "My aunt swims on Tuesdays.", "I swim.")
@@ -223,8 +229,12 @@ def is_beside(line: str, text: str, known: Sequence[str]) -> bool:
     >>> is_beside("Her neighbour, my aunt, no longer swims.", "", ["My aunt swims."])
     False
     """
-    stated = " . ".join([text, *known])
-    for sentence in split_sentences(_TITLE.sub(r"\1", line.replace("’", "'"))):
+    stated, plain = " . ".join([text, *known]), _TITLE.sub(r"\1", line.replace("’", "'"))
+    news = list_stems(text) - list_stems(" . ".join(known)) if known else frozenset[str]()
+    telling = [one for one in split_sentences(plain) if share_stems(news, list_stems(one))]
+    if telling and all(_is_of_others(one, known, user_names) or _adds(one, line, text, known) for one in telling):
+        return True
+    for sentence in split_sentences(plain):
         code = detect_language(sentence)
         if _pattern("also", code).search(sentence) or (not text and _is_of_one_day(sentence, code, stated)):
             return True
@@ -234,6 +244,56 @@ def is_beside(line: str, text: str, known: Sequence[str]) -> bool:
         if is_other and any(not _has_word(sentence, one[1]) for one in others):
             return True
     return False
+
+
+def _is_of_others(sentence: str, known: Sequence[str], user_names: Sequence[str]) -> bool:
+    """Return whether a sentence reports what somebody says of known statements, or is about another person."""
+    code, stems = detect_language(sentence), list_stems(" . ".join(known))
+    head = _find_reporter(sentence, code)
+    if (head and not share_stems(list_stems(head), stems)) or _pattern("other", code).search(sentence):
+        return True
+    speaker, is_own = _load()["self"].get(code, "i").split()[0], _is_of_self(sentence, user_names)
+    named = [f"{speaker} {one.partition(' ')[2]}" if _is_of_self(one, user_names) else one for one in known]
+    return not is_own and all(concerns_another(one, sentence, code) for one in named)
+
+
+def _is_of_self(text: str, user_names: Sequence[str]) -> bool:
+    code = detect_language(text)
+    return _list_words(text, code, user_names)[:1] == [_SELF] and not _pattern("owned", code).match(text)
+
+
+def _find_reporter(sentence: str, code: str) -> str:
+    """Return what stands before a "that" if it tells who says so: a name or a noun, and a verb; else "".
+
+    >>> lines = ("Pedro mentioned that I live here.", "Remember that I live here.", "The flat that I rent is dear.")
+    >>> [_find_reporter(line, "en") for line in lines]
+    ['Pedro mentioned', '', '']
+    """
+    found = _pattern("report", code).search(sentence)
+    head = _pattern("opening", code).sub("", sentence[: found.start()]) if found else ""
+    first, *others = [one for one in _WORD.findall(head) if one.casefold() not in _words("neutral", code)] or [""]
+    is_owned, word = bool(_pattern("owned", code).match(head)), first.casefold()
+    is_named = first[:1].isupper() and word not in load_language(code).words | _words("self", code)
+    is_told = is_owned < len(others) < MAX_REPORTER and "," not in head and (code != ENGLISH or has_verb(head))
+    return head if (is_owned or is_named) and is_told else ""
+
+
+def _adds(sentence: str, line: str, text: str, known: Sequence[str]) -> bool:
+    """Return whether a sentence states another thing in the form of a known statement, without a sign of a change."""
+    stems, code = list_stems(text), detect_language(sentence)
+    return all(
+        _find_form(one, code) == _find_form(text, code) in [_find_form(part, code) for part in _CLAUSE.split(sentence)]
+        and detect_change(one, text, cosine=1.0).kind == detect_change(one, sentence, cosine=1.0).kind == "compatible"
+        and not share_stems(list_stems(one) - stems, list_stems(line))
+        and not (says_present(sentence, code) or _NUMBER.search(one))
+        for one in known
+    )
+
+
+def _find_form(text: str, code: str) -> str:
+    """Return the second word of a statement, its verb, or the first one of two."""
+    words = _list_words(text, code, ())
+    return words[min(MIN_BEGINNING, len(words) - 1) - 1] if len(words) > 1 else text
 
 
 def _is_of_one_day(sentence: str, code: str, stated: str) -> bool:
@@ -262,7 +322,7 @@ def supports_change(line: str, text: str, known: Sequence[str], *, user_names: S
     [True, False, False]
     """
     old = frozenset[str]().union(*(list_stems(one) for one in known))
-    if is_beside(line, text, known):
+    if is_beside(line, text, known, user_names=user_names):
         return False
     new, names = list_stems(text) - old, [one.text for one in find_names(text)[:1] if not one.start and old]
     for sentence in split_sentences(_TITLE.sub(r"\1", line.replace("’", "'"))):

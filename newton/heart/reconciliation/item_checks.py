@@ -345,7 +345,8 @@ def _says_change(line: NewLine, known: Sequence[KnownItem], text: str, names: Se
         return False
     texts = [item.text for item in known if item.drafted_by != line.memory_id]
     if text:
-        return not (citations.only_reports(own, text, user_names=names) or citations.is_beside(own, text, texts))
+        is_beside = citations.is_beside(own, text, texts, user_names=names)
+        return not (is_beside or citations.only_reports(own, text, user_names=names))
     return citations.supports_change(own, "", texts, user_names=names) and not any(
         citations.ends_another(own, one) for one in texts
     )
