@@ -102,3 +102,24 @@ def test_a_common_beginning_is_told_once() -> None:
     assert join_texts(["a b c", "a b d e"]) == "a b: c; d e"
     assert join_texts(["x y", "z"]) == "x y; z"
     assert join_texts(["same", "same"]) == "same; same"
+
+
+async def test_what_models_state_stands_for_nothing_that_a_person_said(db: Database, agent: object) -> None:
+    """The facts of a person are told in one of theirs, those of a model apart; a few stay as they are. S002-16"""
+    await tell(db, *LIKES[:6])
+    await tell(db, *(f"Ana likes sort {n}" for n in range(12)), trust="agent")
+    assert await generalize_facts(db, ground()) == 12
+    texts = {text: trust for text, _, trust in await held(db)}
+    assert {*LIKES[:6]} <= {text for text, trust in texts.items() if trust == "user"}
+    await tell(db, *LIKES[6:12])
+    assert await generalize_facts(db, ground()) == 12
+    assert all(("sort" in text) == (trust == "agent") for text, _, trust in await held(db))
+
+
+async def test_what_a_person_confirmed_or_marked_is_told_by_itself(db: Database, agent: object) -> None:
+    # S002-16
+    await tell(db, *LIKES[:12], trust="agent")
+    async with db.transaction(ANA) as tx:
+        await fact_store.confirm(tx, await known(tx, "number 3"), ref="said", source="said", ctx=ground(teller()))
+    await generalize_facts(db, ground())
+    assert any(text == LIKES[3] for text, _, _ in await held(db))

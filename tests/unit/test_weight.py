@@ -14,7 +14,7 @@ MOST = {
     "lines of newton": 119_434,
     "modules of newton": 655,
     "classes that only carry data": 877,
-    "lines of tests": 85_127,
+    "lines of tests": 85_148,
     "lines of docs": 7_685,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

@@ -47,7 +47,7 @@ async def _find_large_groups(tx: Tx, ctx: LifecycleContext) -> list[list[SourceF
     rows = await SQL["list_crowded_attributes"].fetch_all(
         tx, agent_id=ctx.agent_id, max_facts=ctx.thresholds.max_facts_per_attribute
     )
-    groups = groupby(rows, key=lambda row: (row["subject_key"], row["attribute"]))
+    groups = groupby(rows, key=lambda row: (row["subject_key"], row["attribute"], row["is_of_person"]))
     fields = ("subject", "attribute", "memory_id", "full_text", "trust", "valid_from")
     return [[SourceFact(**{name: row[name] for name in fields}) for row in group] for _, group in groups]
 

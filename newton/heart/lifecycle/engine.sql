@@ -178,6 +178,9 @@ generalized_by as materialized (
     from own as o
     join memory.sources as s on s.agent_id = $1 and s.source_id = o.memory_id
     join heart.facts as g on g.agent_id = $1 and g.memory_id = s.memory_id and g.is_generalization and not g.is_retracted
+    join memory.memories as w on w.agent_id = $1 and w.memory_id = s.memory_id
+    join memory.memories as m on m.agent_id = $1 and m.memory_id = s.source_id
+    where w.trust in ('operator', 'user') or m.trust not in ('operator', 'user')  -- it ends nothing of a person otherwise
 ),
 invalid_generalizations as materialized (
     -- generalizations with a source that was retracted or superseded
