@@ -13,13 +13,16 @@ from newton.errors import ConflictError, InputError
 from newton.memory import hygiene
 from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, ShortForms, TokenCounter, Trust, lowest_trust
 from newton.memory.representations import make_short_forms, one_line
-from newton.memory.source_marks import describe_source
+from newton.memory.source_marks import BY_ASSISTANT, describe_source
 
 ReviewMethod = Literal["hand", "api", "superseded", "verifier", "import"]
 
 MAX_ITEMS = 50  # reasons, alternatives or tags of one decision
 PLAIN_FIELDS = ("confidence", "category", "stakes", "frame", "ref")  # stored in the body as they are
 TEXT_FIELDS = ("description", "context", "alternatives", "reasons", "tags", "expected", "reviewed_by")
+
+
+REPORT_OPENING = "The assistant reports:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,7 @@ class DecisionReview:
     @property
     def report(self) -> str:
         """Return it as the report of a model, which is shown beside what counts."""
-        return f"The assistant reports: {self.verdict}. {self.lesson or ''}"
+        return f"{REPORT_OPENING} {self.verdict}. {self.lesson or ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +175,12 @@ def clean_note(text: str, trust: Trust) -> str:
     """Return a text to add to a decision, without secrets; one from a tool or the web says so."""
     cleaned = hygiene.clean_text(text)
     return f"{cleaned} ({describe_source(trust, quarantined=True)})" if trust in UNTRUSTED_TIERS else cleaned
+
+
+def clean_amendment(text: str, trust: Trust) -> str:
+    """Return a text that amends a decision as `clean_note` does; one from a model says whose word it is, too."""
+    cleaned = clean_note(text, trust)
+    return f"{cleaned} ({BY_ASSISTANT})" if trust == "agent" and not cleaned.startswith(REPORT_OPENING) else cleaned
 
 
 def mark_lesson(

@@ -144,7 +144,7 @@ async def amend(tx: Tx, decision_id: UUID, amendment: DecisionAmendment, *, ctx:
         "look_again_at": decision_codec.format_time(review_at) if review_at else None,
     }
     texts = {
-        "text": None if amendment.text is None else decision_codec.clean_note(amendment.text, ctx.trust),
+        "text": None if amendment.text is None else decision_codec.clean_amendment(amendment.text, ctx.trust),
         "tags": None if amendment.tags is None else list(decision_codec.normalize_tags(amendment.tags)),
     }
     has_texts = any(value is not None for value in texts.values())

@@ -108,6 +108,16 @@ async def test_the_review_of_a_person_takes_the_place_of_a_models(api: Api, *, b
         assert (await call_http(DoorCall(api, "ana", token["model"], OPERATIONS[name], given))).code == "forbidden"
 
 
+@pytest.mark.parametrize("speaker", ["model", "app"])
+async def test_a_text_that_amends_a_decision_says_whose_word_it_is(api: Api, speaker: Speaker) -> None:
+    """Also that of a model on what it decided itself; a person's has no mark. S002-20"""
+    decision_id = (await call(api, "model", "decide", **DECISION))["decision_id"]
+    await call(api, speaker, "amend_decision", decision_id=decision_id, text="The crane is booked.")
+    shown = await (await api.app.state.agents.get("ana")).decisions("test").get(decision_id)
+    mark = {"model": " (said by the assistant)", "app": ""}[speaker]
+    assert [one.text for one in shown.amendments] == [f"The crane is booked.{mark}"]
+
+
 async def test_the_model_of_a_chat_reviews_no_decision_of_the_user(api: Api) -> None:
     # S002-20
     decision_id = (await call(api, "person", "decide", **DECISION))["decision_id"]
