@@ -55,6 +55,39 @@ async def test_a_correction_of_the_user_replaces_or_ends_what_is_known(mind: Min
     assert not [text for text in await mind.facts() if text == "Our landlord is Mr Brandt."]
 
 
+DENTIST = "My dentist is Dr. Lang."
+MOSER = call("correct", id=DENTIST, statement="The user's dentist is Dr. Moser.")
+
+
+async def test_a_request_to_correct_and_a_yes_to_the_question_are_done(mind: Mind) -> None:
+    # S002-16
+    await mind.know(DENTIST)
+    model = await say(mind, "Please correct it: my dentist is Dr. Moser now", [MOSER])
+    assert DENTIST not in await mind.facts() and model.told["done"], model.told
+    await mind.know(OMAR)
+    asked = Handy("Shall I note that Lena leads the pottery workshop, and no longer Omar?")
+    await take(able(mind, asked), TurnInput(session_id=await mind.session("yes"), text="About that workshop..."))
+    changed = call("correct", id=OMAR, statement="Lena leads the pottery workshop.")
+    model = await say(mind, "yes, that's right", [changed], session="yes")
+    assert "replaced" in str(model.told["done"]) and OMAR not in await mind.facts(), model.told
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("Shall I note that Lena leads the pottery workshop?", "No, leave it."),
+        ("Shall I book the pottery workshop?", "yes, that's right"),
+        ("Lena leads the pottery workshop now, I read. Shall I book it?", "Yes, please do."),
+    ],
+)
+async def test_a_no_and_a_yes_to_something_else_change_nothing(mind: Mind, asked: str, said: str) -> None:
+    # S002-16
+    await mind.know(OMAR)
+    await take(able(mind, Handy(asked)), TurnInput(session_id=await mind.session("yes"), text="About that workshop..."))
+    await say(mind, said, [call("correct", id=OMAR, statement="Lena leads the pottery workshop.")], session="yes")
+    assert OMAR in await mind.facts()
+
+
 async def test_what_the_user_wants_forgotten_is_hidden_and_named_by_id_too(mind: Mind) -> None:
     await mind.know(BIRTHDAY, OMAR)
     found = await mind.fetchval("select memory_id from memory.memories where full_text = $1", BIRTHDAY)

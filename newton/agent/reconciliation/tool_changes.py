@@ -37,6 +37,7 @@ from newton.heart.reconciliation.citations import (
     wants_forgotten,
 )
 from newton.heart.reconciliation.item_checks import check_items
+from newton.heart.reconciliation.line_sources import LineSources, affirms
 from newton.heart.reconciliation.line_statements import relate
 from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.reconciling_types import (
@@ -47,6 +48,7 @@ from newton.heart.reconciliation.reconciling_types import (
     ProposedItem,
     ReconcilingInput,
 )
+from newton.heart.reconciliation.text_evidence import list_stems, share_stems
 from newton.heart.speakers import concerns_safety
 from newton.heart.statements.statement_selection import select_statements
 from newton.heart.wills.will_reader import asks_to_forget, find_request, is_about, read_will
@@ -54,6 +56,7 @@ from newton.ids import new_id
 from newton.memory.lookup import find_by_suffix, read_memory
 from newton.memory.memory import PERSON_TIERS
 from newton.text.questions import is_only_question
+from newton.text.sentences import split_sentences
 
 RULE_KINDS: tuple[KnownKind, ...] = ("rule", "wish")
 HIDDEN_HINT = "It stays in this conversation and out of all others. `newton forget` deletes it for good."
@@ -105,7 +108,8 @@ class ToolChanger:
         if change.op == "retract":
             return all(wants_forgotten(own, one, user_names=names) for one in known)
         if not (self.has_read_others or foreign):
-            return supports_change(own, change.text, known, user_names=names)
+            is_said = supports_change(own, change.text, known, user_names=names)
+            return is_said or (bool(change.text) and _affirms_change(batch, change.text))
         if change.text:
             replaced = known[0] if known else ""
             return says_statement(own, change.text, user_names=names, instead_of=replaced)
@@ -222,6 +226,16 @@ class ToolChanger:
         rule = [StandingInstruction("instruction", text)]
         await identity_store.propose(tx, rule, message_ref=None, edit=edit)
         return {"done": ["proposed"], "hint": "It applies once a person accepts it. Tell the user."}
+
+
+def _affirms_change(batch: ReconcilingInput, text: str) -> bool:
+    """Return whether the user's message only says yes to the assistant's last question, which has all that is new."""
+    line = batch.lines[-1]
+    is_bare = affirms(line.text) and not select_statements(line.text)
+    answered = LineSources(batch).find_answered(line) if is_bare else None
+    questions = [one for one in split_sentences(answered.text) if one.rstrip().endswith("?")] if answered else []
+    new = list_stems(text) - frozenset[str]().union(*(list_stems(one.text) for one in batch.known))
+    return bool(questions and new) and len(share_stems(new, list_stems(questions[-1]))) == len(new)
 
 
 def _find_operation(change: ToolChange) -> Operation:

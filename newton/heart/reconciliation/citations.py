@@ -324,7 +324,8 @@ def supports_change(line: str, text: str, known: Sequence[str], *, user_names: S
     old = frozenset[str]().union(*(list_stems(one) for one in known))
     if is_beside(line, text, known, user_names=user_names):
         return False
-    new, names = list_stems(text) - old, [one.text for one in find_names(text)[:1] if not one.start and old]
+    selves = list_stems(" . ".join([*list_own_names(user_names), *_words("self", detect_language(text))]))
+    new, names = list_stems(text) - old - selves, [one.text for one in find_names(text)[:1] if not one.start and old]
     for sentence in split_sentences(_TITLE.sub(r"\1", line.replace("’", "'"))):
         code = detect_language(sentence)
         request = _pattern("request", code).match(sentence)
