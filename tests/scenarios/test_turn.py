@@ -159,6 +159,41 @@ async def test_without_a_model_an_empty_memory_says_so_and_a_statement_is_acknow
     assert answer.degraded == "The scripted model has no replies left. Add replies to the script of the model."
 
 
+EVERYDAY = """
+Morning, Petra here.|I started the new job at the brewery on Monday.|My manager is called Ivo.|what's my manager called?
+The dog ate my slippers again.|Thanks!|We have two dogs, Rex and Lola.|Rex is on a diet.|I can't have lactose.
+What could I bake for Sunday?|My brother Jan is getting divorced.|He is with us for now.|The spare room is full.
+my back hurts from the boxes|Ivo gave me the Friday shifts.|When do I work?|I hate working Fridays.
+Actually Ivo gave me the Thursday shifts.|so which day is it now?|ok great|Lola is limping, I booked the vet.
+I parked on level three.|Where did I park?|The car needs new tyres.|They cost 400 euros.|I sold the old ones.
+Jan found a flat in Brno.|He moves out in May.|What do you know about Jan?|cheers, Petra
+"""
+
+
+async def test_without_a_model_only_what_asks_of_memory_has_it_searched(mind: Mind) -> None:
+    session_id, said = await mind.session(), EVERYDAY.strip().replace("\n", "|").split("|")
+    turns = mind.turns(None)
+    taken = [(text, *await take(turns, TurnInput(session_id=session_id, text=text))) for text in said]
+    methods = [answer.context.method for _, _, answer in taken if answer.context]
+    assert len(methods) == len(said) and methods[0] == "built"
+    assert methods[1:].count("built") / len(methods[1:]) < 0.3, [*zip(said, methods, strict=True)]
+    stood = {text: reply for (text, reply, _), method in zip(taken, methods, strict=True) if method == "stood"}
+    assert set(stood.values()) == {"Stored."}
+    assert not [text for text in stood if "?" in text]
+    replies = {text: reply for text, reply, _ in taken}
+    assert "Ivo" in replies["what's my manager called?"], "what was told since the last search is found"
+    assert "level three" in replies["Where did I park?"]
+
+
+async def test_without_a_model_a_context_stands_only_while_it_is_the_latest(mind: Mind) -> None:
+    session_id, turns, elsewhere = await mind.session(), mind.turns(None), mind.turns(None)
+    said = ((turns, "Where is the ferry?"), (turns, "The ferry is in Bergen."), (elsewhere, "Where is the ferry?"))
+    taken = [
+        await take(one, TurnInput(session_id=session_id, text=text)) for one, text in (*said, (turns, "It is in Oslo."))
+    ]
+    assert [one.context.method for _, one in taken if one.context] == ["built", "stood", "built", "built"]
+
+
 async def test_a_turn_stopped_halfway_keeps_what_was_said(mind: Mind) -> None:
     session_id = await mind.session()
     await stopped(mind, Endless("The ferry "), session_id=session_id)

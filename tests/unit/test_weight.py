@@ -11,11 +11,11 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 119_458,
+    "lines of newton": 119_510,
     "modules of newton": 655,
     "classes that only carry data": 877,
-    "lines of tests": 85_191,
-    "lines of docs": 7_685,
+    "lines of tests": 85_226,
+    "lines of docs": 7_688,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help

@@ -13,7 +13,8 @@ from newton.cognition.assembly.render import render_header
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.bundle_store import AnsweredBy
-from newton.cognition.questions.question_rules import REASONS
+from newton.cognition.questions.question_kinds import read_question
+from newton.cognition.questions.question_rules import REASONS, asks_memory
 from newton.cognition.session_context.service import SessionContext
 from newton.cognition.sources.person import ABOUT_LAYER
 from newton.cognition.sources.signals import asks_for_whole_range
@@ -22,8 +23,14 @@ from newton.errors import CensorError, NewtonError
 from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.identity.user_names import find_names
 from newton.heart.persons.person_questions import read_person_question
+from newton.heart.persons.profile_sections import classify_text
+from newton.heart.statements.commitment import is_addressed
+from newton.heart.statements.statement_candidates import ClauseForm, has_verb, split_message
+from newton.heart.statements.statement_selection import only_tells
 from newton.memory.memory_reader import DATED_KINDS
-from newton.text.questions import contains_question, is_only_question, summarizes_session_starting_with
+from newton.text.languages import ENGLISH, detect_language
+from newton.text.patterns import find_statements
+from newton.text.questions import contains_question, is_one_sentence, is_only_question, summarizes_session_starting_with
 from newton.text.words import extract_content_words
 
 MAX_QUOTES = 8
@@ -36,6 +43,26 @@ QUOTABLE_KINDS = frozenset({"exchange", "episode", "fact", "passage", "item", "e
 
 NOTHING_FOUND = "Memory has nothing about this yet."
 STORED = "Stored."
+
+
+def asks_nothing(text: str) -> bool:
+    """Return whether a message only tells something, in whole sentences, so that no memory answers it.
+
+    >>> texts = ("I moved to Bergen.", "boiler plumber", "I moved. Where was my flat?", "Tell me about my flat.")
+    >>> [asks_nothing(one) for one in texts]
+    [True, False, False, False]
+    """
+    person, reading, code = read_person_question(text), read_question(text), detect_language(text)
+    is_asked = contains_question(text) or asks_memory(text, reading) or person.is_asked or detect_instructions(text)
+    # "I want to bake something" needs what is known of the person, "I can't eat nuts" tells it
+    is_concerned = person.sections and classify_text(text, code) not in person.sections
+    if is_asked or is_concerned or reading.kind != "point":
+        return False
+    if code != ENGLISH:
+        return bool(find_statements(text, code)) and not is_addressed(text, code)
+    clauses = split_message(text)
+    tells = any(one.form is ClauseForm.STATEMENT and has_verb(one.text) for one in clauses)
+    return only_tells(text, clauses) and (tells or (not clauses and is_one_sentence(text)))  # or only thanks
 
 
 def quote_memories(bundle: Bundle) -> list[str]:
@@ -175,11 +202,12 @@ class MemoryQuoter:
         """
         if context is None:
             return None
-        quotes = quote_memories(context.bundle)
+        is_told = turn.private is None and asks_nothing(turn.question or "")
+        quotes = [] if is_told else quote_memories(context.bundle)
         if turn.is_api_call and not quotes and self.has_model:
             return None
         allowed = await self.gate.omit_blocked(quotes, exempt=exempt)
-        reply = render_reply(allowed or quotes, context.bundle, is_stored=turn.private is None)
+        reply = STORED if is_told else render_reply(allowed or quotes, context.bundle, is_stored=turn.private is None)
         if turn.is_api_call:  # its clients show nothing but the text
             reply = f"({reason.what} This answer only quotes memory.)\n\n{reply}"
         try:

@@ -20,6 +20,7 @@ from newton.agent.loop.chat_tools.tool_offer import (
 )
 from newton.agent.loop.completion import ChatService, PromptBudget, TokenLimits
 from newton.agent.loop.dialogue_selection import select_dialogue, select_for_caller
+from newton.agent.loop.fallback import asks_nothing
 from newton.agent.loop.prompt import (
     ModelRequest,
     PromptBuilder,
@@ -317,22 +318,19 @@ class TurnPreparer:
 
     async def _find_context(self, turn: RunningTurn, request: ContextBuildRequest) -> SessionContext:
         if turn.private:
-            bundle = await self.contexts.build(request)
-            return SessionContext(bundle=bundle, method="built", reason=PRIVATE_REASON)
+            return await _build_apart(self.contexts, request, PRIVATE_REASON)
         return await SessionContextService(builder=self.contexts).get_for_turn(request)
 
     async def _prepare_without_model(self, turn: RunningTurn, reason: str) -> PreparedTurn:
         return PreparedTurn(context=await self.build_full_context(turn), degraded=reason)
 
     async def build_full_context(self, turn: RunningTurn) -> SessionContext | None:
-        """Build a context from all memories, to quote in a reply without a model; None if the turn uses no memory.
-
-        Unlike a context for a model, it includes the messages of the conversation itself.
-        """
+        """Return a context to quote, with messages of the conversation; the last one for an input that asks nothing."""
         if turn.question is None:
             return None
-        bundle = await self.contexts.build(self._context_request(turn, tokens=self.limits.context))
-        return SessionContext(bundle=bundle, method="built", reason=NO_MODEL_REASON)
+        request = self._context_request(turn, tokens=self.limits.context)
+        can_stand = self.model is None and turn.private is None
+        return await _find_quotable(self.contexts, request, can_stand=can_stand)
 
     def _context_request(
         self, turn: RunningTurn, *, tokens: int, sent: SentMessages | None = None
@@ -349,6 +347,18 @@ class TurnPreparer:
             is_private=turn.private is not None,
             deadline=turn.input.deadline,
         )
+
+
+async def _build_apart(contexts: ContextBuilder, request: ContextBuildRequest, reason: str) -> SessionContext:
+    """Return a context that the next turns of the session do not reuse."""
+    return SessionContext(bundle=await contexts.build(request), method="built", reason=reason)
+
+
+async def _find_quotable(contexts: ContextBuilder, request: ContextBuildRequest, *, can_stand: bool) -> SessionContext:
+    if not can_stand:
+        return await _build_apart(contexts, request, NO_MODEL_REASON)
+    service, tells = SessionContextService(builder=contexts), asks_nothing(request.input)
+    return await service.get_without_model(request, tells=tells, reason=NO_MODEL_REASON)
 
 
 async def _build_rules(turn: RunningTurn, prompts: SessionPromptBuilder, budget: PromptBudget) -> SessionPrompt | None:

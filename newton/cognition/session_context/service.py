@@ -56,6 +56,7 @@ LATE_STATE = "the last context could not be compared with the memory in time"
 UPDATE_FAILED = "the last context could not be updated"
 PARENT_CHANGED = "something was stored above the project"
 INCOMPLETE = "something was not searched for the last context"
+ASKS_NOTHING = "no model reads a context, and the input asks nothing of memory"
 STATE_SHARE = 0.5  # of the time until the deadline, for the comparison; the rest is for a search if it is late
 
 
@@ -95,6 +96,18 @@ class SessionContextService:
         failed = dict[str, str]()
         refreshed = await run_part("context update", self._refresh(current, request), default=None, missing=failed)
         return refreshed or await self._build_context(request, UPDATE_FAILED, None, failed=failed)
+
+    async def get_without_model(self, request: ContextBuildRequest, *, tells: bool, reason: str) -> SessionContext:
+        """Return a new context to quote from, with the reason; for an input that only `tells`, the last one if any.
+
+        Raises the same errors as `ContextBuilder.build`.
+        """
+        request = request.shorten_input().start_deadline(self.builder.timeout_seconds)
+        if tells and (current := self.builder.cache.get_current(request)):
+            async with self.builder.db.transaction(request.agent_id) as tx:
+                if await staleness.is_latest(tx, current):
+                    return SessionContext(bundle=current.bundle, method="stood", reason=ASKS_NOTHING)
+        return await self._build_context(request, reason, None)
 
     async def _refresh(self, current: CachedContext, request: ContextBuildRequest) -> SessionContext:
         """Return the cached context, an updated or a new one, whichever suits the input."""
@@ -182,7 +195,7 @@ class SessionContextService:
             is_choice_due=is_choice_due,
             new_matches=new_matches,
             observations=[one.memory for one in observed if one.memory.memory_id in new_ids],
-            unread={**session_data.missing, **unread, **self._find_unembedded(cue)},
+            unread={**session_data.missing, **unread, **_find_unembedded(builder, cue)},
             verdicts={memory_id: verdicts[memory_id] for memory_id in new_ids},
             lines=_find_unsent_lines(cached, request.sent_messages, session_data.session_state),
             time_ranges=find_asked_times(request.input, now=moment),
@@ -210,10 +223,6 @@ class SessionContextService:
             return RecallQuery(text=text), None
         cue = RecallQuery(text=text, vector=vector, model_id=derive_model_id(builder.embedder.identity))
         return cue, vector if core is None else core
-
-    def _find_unembedded(self, cue: RecallQuery) -> Mapping[str, str]:
-        is_failed = self.builder.embedder is not None and cue.vector is None
-        return {"embeddings": "the input could not be embedded"} if is_failed else {}
 
     async def _read_changes(self, cached: CachedContext, sent: SentMessages | None) -> ContextChanges | None:
         async with self.builder.db.transaction(cached.bundle.agent_id) as tx:
@@ -330,6 +339,11 @@ class SessionContextService:
                 other_sessions=limit_other_sessions(request),
             ),
         )
+
+
+def _find_unembedded(builder: ContextBuilder, cue: RecallQuery) -> Mapping[str, str]:
+    is_failed = builder.embedder is not None and cue.vector is None
+    return {"embeddings": "the input could not be embedded"} if is_failed else {}
 
 
 def _list_censor_lines(session_data: SessionContextData) -> frozenset[str]:
