@@ -112,7 +112,9 @@ async def test_who_introduces_themselves_in_passing_is_known_by_that_name(
     async with served(db, tmp_path, quote_without_model=True) as api, api.http(await api.token("moira")) as http:
         for text in ("We have two cats.", said):
             await ask(http, text, "a")
-        assert "Moira" in await ask(http, "What's my name?", "b")
+        for session in ("a", "b"):
+            reply = await ask(http, "What's my name?", session)
+            assert "Moira" in reply and "two cats" not in reply, reply
         profile = (await http.get("/v1/about")).json()
         assert profile["names"] == ["Moira"]
         assert not [one for one in profile["sections"] if one["title"] == "Other"], profile
@@ -120,7 +122,10 @@ async def test_who_introduces_themselves_in_passing_is_known_by_that_name(
 
 async def test_a_profile_shows_the_latest_of_what_is_contested(db: Database, minilm: MiniLM, tmp_path: Path) -> None:
     # S002-17
-    async with served(db, tmp_path, embedder=minilm) as api, api.http(await api.token("rita")) as http:
+    async with (
+        served(db, tmp_path, embedder=minilm, quote_without_model=True) as api,
+        api.http(await api.token("rita")) as http,
+    ):
         await tell(http, "I'm allergic to nuts.", "I'm not allergic to nuts.", session="a")
         assert set(await facts(api, "rita")) == {"I'm allergic to nuts.", "I'm not allergic to nuts."}, (
             "nothing changed"
@@ -128,6 +133,10 @@ async def test_a_profile_shows_the_latest_of_what_is_contested(db: Database, min
         profile = (await http.get("/v1/about")).json()
         shown = [(one["text"], one["before"]) for section in profile["sections"] for one in section["facts"]]
         assert (profile["count"], shown) == (1, [("I'm not allergic to nuts.", "I'm allergic to nuts.")])
+        reply = await ask(http, "What do you know about me?", "b")
+        assert reply.partition("Health and limits:\n")[2].partition("\n")[0].endswith("I'm not allergic to nuts."), (
+            reply
+        )
 
 
 KILN = [{"role": "user", "content": "The kiln stands in the shed."}]

@@ -236,12 +236,14 @@ def test_the_latest_of_contested_facts_stands_for_all_of_them() -> None:
     # S002-17
     older = [fact(1, "I'm allergic to nuts."), fact(2, "I'm allergic to some nuts.")]
     newer = fact(3, "I'm not allergic to nuts.")._replace(rivals=[UUID(int=1), UUID(int=2), UUID(int=9)])
-    latest = newer._replace(before="I'm allergic to some nuts.")
+    latest = newer._replace(rivals=(UUID(int=1), UUID(int=2)), before="I'm allergic to some nuts.")
     assert settle_facts([*older, newer], now=NOON) == [latest]
     reported = newer._replace(trust="agent")
-    assert settle_facts([*older, reported], now=NOON) == [*older, reported], "a model's word replaces no person's"
+    assert settle_facts([*older, reported], now=NOON) == [*older, reported._replace(rivals=())], (
+        "a model's word replaces no person's"
+    )
     core = older[0]._replace(state="CORE")
-    assert settle_facts([core, newer], now=NOON) == [core, newer]
+    assert settle_facts([core, newer], now=NOON) == [core, newer._replace(rivals=())]
 
 
 def test_what_is_over_by_its_own_words_has_ended() -> None:

@@ -16,7 +16,7 @@ from newton.cognition.bundles.bundle_store import AnsweredBy
 from newton.cognition.questions.question_kinds import read_question
 from newton.cognition.questions.question_rules import REASONS, asks_memory
 from newton.cognition.session_context.service import SessionContext
-from newton.cognition.sources.person import ABOUT_LAYER
+from newton.cognition.sources.person import ABOUT_LAYER, NAME
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.dialogue.brief.item_detection import find_asked_kinds
 from newton.errors import CensorError, NewtonError
@@ -28,12 +28,14 @@ from newton.heart.statements.commitment import is_addressed
 from newton.heart.statements.statement_candidates import ClauseForm, has_verb, split_message
 from newton.heart.statements.statement_selection import only_tells
 from newton.memory.memory_reader import DATED_KINDS
+from newton.memory.representations import to_bullet
 from newton.text.languages import ENGLISH, detect_language
 from newton.text.patterns import find_statements
 from newton.text.questions import contains_question, is_one_sentence, is_only_question, summarizes_session_starting_with
 from newton.text.words import extract_content_words
 
 MAX_QUOTES = 8
+MAX_NAME_QUESTION_WORDS = 2  # of content, in a question that asks for nothing but the name
 WISH_REASONS = frozenset({REASONS["manner"], REASONS["instruction"]})
 MIN_WISH_SHARE = 0.6  # of the characters of a text that only states a wish
 MIN_COSINE = 0.2  # for memories that share no word with the input, if it was not judged whether they answer
@@ -71,7 +73,9 @@ def quote_memories(bundle: Bundle) -> list[str]:
     If the input asks about a time from which there are no memories, memories with a date are left out.
     """
     profile, gathering = _quote_profile(bundle), bundle.assembly_input.gathering
-    if profile and (gathering.asks_changes or read_person_question(bundle.input).is_complete):
+    question = read_person_question(bundle.input)
+    asks_only_name = question.asks_name and len(extract_content_words(bundle.input)) <= MAX_NAME_QUESTION_WORDS
+    if profile and (gathering.asks_changes or question.is_complete or asks_only_name):
         return profile
     skip_dated = bundle.empty_time_ranges and asks_for_whole_range(bundle.input, bundle.assembly_input.time_ranges)
     items = [item for item in bundle.items if _is_relevant(item, bundle)]
@@ -91,10 +95,19 @@ def _quote_profile(bundle: Bundle) -> list[str]:
     profile, identity = (_list_lines(bundle.text, layer) for layer in (ABOUT_LAYER, "identity"))
     named = [line for line in identity if find_names([line.rpartition(": ")[2]])]
     if question.asks_name:
-        return [*named, *profile]
+        return [*named, *(profile or _quote_name(bundle))]
     if bundle.assembly_input.gathering.asks_changes:
         return profile
     return [*profile, *([] if question.name else identity)] if profile else []
+
+
+def _quote_name(bundle: Bundle) -> list[str]:
+    """Return the memories that tell the name of the user among the other facts and the messages of the conversation."""
+    about = bundle.assembly_input.gathering.about
+    telling = {memory_id for memory_id, section in about.items() if section == NAME}
+    items = [one for one in bundle.items if telling & {one.memory_id, *(one.label.group if one.label else ())}]
+    spoken = [to_bullet(one.summary).rstrip() for one in bundle.focus if one.memory_id in telling]
+    return [*dict.fromkeys([*(_render_quote(one, bundle) for one in items), *spoken])]
 
 
 def _list_lines(text: str, layer: str) -> list[str]:

@@ -65,8 +65,11 @@ async def read_person(tx: Tx, request: ContextBuildRequest, *, now: datetime) ->
         elif question.sections:
             record = await reader.read_sections(question.sections)
     sections = dict.fromkeys(telling, NAME)
-    sections |= {one.memory_id: name for name, facts in record.sections.items() for one in facts}
-    ranked = [*telling, *(one.memory_id for one in rank_facts(record.sections) if one.memory_id not in telling)]
+    # a fact is one item with those that it contradicts
+    items = {one.memory_id: (one.memory_id, *one.rivals) for one in rank_facts(record.sections)}
+    placed = {one.memory_id: name for name, facts in record.sections.items() for one in facts}
+    sections |= {member: placed[memory_id] for memory_id, members in items.items() for member in members}
+    ranked = [*dict.fromkeys((*telling, *(member for members in items.values() for member in members)))]
     if not ranked:
         return FoundPerson(question=question)
     ranked = ranked[: MAX_ASKED if question.is_asked else MAX_FOUND]

@@ -119,10 +119,10 @@ named as materialized (
     ) as t
 ),
 candidate as (
-    (select memory_id, full_text, summary, false as is_wish from stated order by memory_id limit $3)
+    (select memory_id, full_text, summary, false as is_wish, false as is_said from stated order by memory_id limit $3)
     union all
     (
-        select tenet_id as memory_id, text as full_text, text as summary, true as is_wish
+        select tenet_id as memory_id, text as full_text, text as summary, true as is_wish, false as is_said
         from heart.tenets
         where
             agent_id = $1
@@ -131,10 +131,10 @@ candidate as (
             )
     )
     union all
-    (select memory_id, full_text, summary, false as is_wish from stated order by memory_id desc limit $3)
+    (select memory_id, full_text, summary, false as is_wish, false as is_said from stated order by memory_id desc limit $3)
     union all
     (
-        select memory_id, null as full_text, regexp_replace(summary, $4, '') as summary, false as is_wish
+        select memory_id, null as full_text, regexp_replace(summary, $4, '') as summary, false as is_wish, true as is_said
         from memory.memories
         where agent_id = $1 and kind = 'exchange' and position = 0 and trust in ('user', 'operator') and not quarantined
         order by memory_id desc
@@ -142,14 +142,14 @@ candidate as (
     )
     union all
     (
-        select memory_id, null as full_text, regexp_replace(summary, $4, '') as summary, false as is_wish
+        select memory_id, null as full_text, regexp_replace(summary, $4, '') as summary, false as is_wish, true as is_said
         from memory.memories
         where agent_id = $1 and kind = 'exchange' and trust in ('user', 'operator') and not quarantined and summary ~ $5
         order by memory_id desc
         limit $3
     )
 )
-select distinct c.memory_id, left(coalesce(c.full_text, c.summary), 1000) as text, c.is_wish, n.subjects
+select distinct c.memory_id, left(coalesce(c.full_text, c.summary), 1000) as text, c.is_wish, c.is_said, n.subjects
 from candidate as c
 cross join named as n
 order by c.is_wish desc, c.memory_id desc;

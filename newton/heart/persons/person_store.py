@@ -106,9 +106,11 @@ async def read_user_names(tx: Tx, *, agent_id: UUID) -> tuple[list[str], Sequenc
         unnamed=r"^\[[\d-]{10}\] User: ",
     )
     subjects: list[str] = (rows[0]["subjects"] if rows else None) or []
-    texts = {row["memory_id"]: row["text"] for row in rows if not row["is_wish"]}
+    texts: dict[UUID, str] = {row["memory_id"]: row["text"] for row in rows if not row["is_wish"]}
     wished = find_names(row["text"] for row in rows if row["is_wish"])
     introduced = find_known_names(texts.values(), subjects) or find_names(texts.values())
     names = list(dict.fromkeys([*wished, *introduced]))[:MAX_NAMES]
-    first = (next((i for i, text in texts.items() if introduces(text, name)), None) for name in names)
+    said = {row["memory_id"] for row in rows if row["is_said"]}
+    facts_first = sorted(texts, key=said.__contains__)  # a message may be in the context as one of the conversation
+    first = (next((one for one in facts_first if introduces(texts[one], name)), None) for name in names)
     return names, [*dict.fromkeys(filter(None, first))]

@@ -38,7 +38,8 @@ USER = "user"  # the subject of facts on the user
 class PersonFact(NamedTuple):
     """A fact as it may be shown in a profile. `total` is the number of all facts that were asked for.
 
-    `rivals` are the facts that contradict it, `before` is the text of the latest one in whose place it stands.
+    `rivals` are the facts that contradict it, of a settled fact those in whose place it stands; `before` is the text of
+    the latest of these.
     `is_over` means that the days of a plan, or those until which something holds, are past.
     """
 
@@ -70,9 +71,10 @@ def settle_facts(facts: Sequence[PersonFact], *, now: datetime) -> list[PersonFa
             may_replace = one.trust in PERSON_TIERS and not is_quoted_line(one.text)
             older = [known[rival] for rival in one.rivals if may_replace and rival in known and rival not in settled]
             older = [other for other in older if other.state != "CORE"]
-            dropped |= {other.memory_id for other in older}
             before = max(older, key=lambda other: other.told_at).text if older else ""
-            settled[one.memory_id] = one._replace(before=before, is_over=_is_over(one, now))
+            rivals = tuple(other.memory_id for other in older)
+            dropped |= {*rivals}
+            settled[one.memory_id] = one._replace(rivals=rivals, before=before, is_over=_is_over(one, now))
     return [settled[one.memory_id] for one in facts if one.memory_id in settled]
 
 
