@@ -53,6 +53,8 @@ def to_rules(case: dict[str, Any]) -> OutboundRules:
     lines = [("user", one) for one in case.get("before", ())]
     lines += [("assistant", case["reply"])] if "reply" in case else []
     view = [ViewMessage(cast("Any", role), text, 5, n, n) for n, (role, text) in enumerate(lines)]
+    calls = [ToolCall("b", "post__send", json.dumps(one)) for one in case.get("sent_before", ())]
+    view += [ViewMessage("assistant", "", 5, 90, 90, calls=tuple(calls))] if calls else []
     work = tuple(PromptMessage(one) for one in list_work(case))
     prompt = PromptBuilder(
         view=view, text=case["said"], text_tokens=9, system=case.get("system", ""), tool_messages=work

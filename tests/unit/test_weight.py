@@ -11,10 +11,10 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 119_530,
+    "lines of newton": 119_677,
     "modules of newton": 655,
     "classes that only carry data": 877,
-    "lines of tests": 85_237,
+    "lines of tests": 85_239,
     "lines of docs": 7_688,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

@@ -46,6 +46,8 @@ class ActLexicon:
     past: Mapping[str, "re.Pattern[str]"]
     openings: Sequence[tuple["re.Pattern[str]", bool, bool]]
     final: "re.Pattern[str]"
+    referring: "re.Pattern[str]"
+    to_you: "re.Pattern[str]"
     unspaced: Mapping[str, Mapping[str, str]]
     han: "re.Pattern[str]"
 
@@ -123,6 +125,8 @@ def load_lexicon() -> ActLexicon:
         past={code: re.compile(text) for code, text in data["past"].items()},
         openings=[(patterns(name), polite, final) for name, polite, final in (*openings, ("final_polite", True, True))],
         final=re.compile(r"\b(?:bitte|graag|alsjeblieft)\b"),
+        referring=patterns("referring"),
+        to_you=patterns("to_you"),
         unspaced={code: data[code] for code in UNSPACED},
         han=re.compile(r"[\u3040-\u30ff\u3400-\u9fff]"),
     )

@@ -35,6 +35,7 @@ ACTS = {
 _CONTENT_COMMA = re.compile(r",\s+(?=(?:dass|dat|che)\s)", re.IGNORECASE)  # "Ich möchte, dass du"
 _ENCLITIC = re.compile(r"(?:me|mi|moi|nos)$")  # "dime", "dis-moi"
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|\d[\d.,]*|@?[\w.+-]+@[\w.-]+")
+_ELISION = re.compile(r"(?<!\w)(?:j|l|n|m|s|d|c|qu)['’](?=\w)")  # "j'envoie"
 _LIST_MARK = re.compile(r"^[-*•\s]+(?:\[[^\]\n]*\]\s*)?")
 
 
@@ -221,18 +222,49 @@ def is_consent(text: str) -> bool:
     return is_short and not lexicon.yes.isdisjoint(words) and lexicon.yes | lexicon.also >= {*words}
 
 
+def names_nothing(text: str) -> bool:
+    """Return whether a message asks for acts and says by no word of its own with what: "Delete them, please."."""
+    acts, lexicon = read_request(text), load_lexicon()
+    filler = {stem_word(one) for one in lexicon.yes | lexicon.also}
+    return bool(acts.kinds or acts.vague) and acts.objects <= filler and not lexicon.han.search(text)
+
+
+def find_agreed(text: str, reply: str) -> str:
+    """Return what of the reply before it a message takes over as the person's own words.
+
+    A consent takes the questions, each with the sentence before it; "delete them", and "the two that you listed", all.
+
+    >>> find_agreed("Yes, please.", "It is late. Tom is 5. Shall I write to him?")
+    'Tom is 5. Shall I write to him?'
+    """
+    if not is_consent(text):
+        return reply if names_nothing(text) or load_lexicon().referring.search(fold(text)) else ""
+    told = split_sentences(reply)
+    asked = {n for n, one in enumerate(told) if _is_question(one)}
+    return " ".join(one.strip() for n, one in enumerate(told) if not asked.isdisjoint((n, n + 1)))
+
+
+def _is_question(sentence: str) -> bool:
+    return sentence.rstrip(" \"'”»)").endswith(("?", "？"))
+
+
 def list_offers(text: str) -> frozenset[str]:
-    """Return the kinds of acts in the questions of a reply of the assistant: "Shall I send her the list?"."""
-    lexicon = load_lexicon()
-    asked = [one for one in split_sentences(text) if one.rstrip().endswith(("?", "？"))]
-    return frozenset(
-        kind
-        for one in asked
-        for kind in (
-            *(kind for word in _WORD.findall(fold_characters(one)) for kind in lexicon.find_kinds(word)),
-            *(kind for code in UNSPACED for kind, words in lexicon.stems[code].items() if any(w in one for w in words)),
-        )
-    )
+    """Return the kinds of acts in the questions of a reply of the assistant.
+
+    >>> [sorted(list_offers(one)) for one in ("Shall I send her the list?", "Shall I send you the rest?")]
+    [['send'], []]
+    """
+    return frozenset(kind for one in split_sentences(text) if _is_question(one) for kind in _list_offered(one))
+
+
+def _list_offered(sentence: str) -> frozenset[str]:
+    """Return the kinds of acts in a question of the assistant; what is for the person, its reply does."""
+    lexicon, words = load_lexicon(), _WORD.findall(_ELISION.sub("", fold_characters(sentence)))
+    kinds = frozenset(kind for word in words for kind in lexicon.find_kinds(word))
+    kinds |= {
+        kind for code in UNSPACED for kind, stems in lexicon.stems[code].items() if any(w in sentence for w in stems)
+    }
+    return kinds - TO_PERSON if lexicon.to_you.search(fold(sentence)) else kinds
 
 
 def names_act(word: str) -> bool:

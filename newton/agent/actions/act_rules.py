@@ -11,7 +11,7 @@ from functools import cached_property
 from urllib.parse import unquote
 
 from newton.agent.actions.link_text import find_links, split_link, turn_forms
-from newton.agent.actions.named_fields import NamedFields
+from newton.agent.actions.named_fields import LABELS, NamedFields, TurnNames
 from newton.agent.actions.outbound_rules import (
     CHANNEL,
     EMAIL,
@@ -94,7 +94,7 @@ class ActRules:
         texts = self.rules.texts
         named = list(iter_named_strings(arguments))
         values = [value for _, value in named]
-        fields = NamedFields(self.rules.texts.requests, self.rules.texts.foreign)
+        fields = NamedFields(texts.turn, texts.foreign)
         is_field = bool(_FIELDS.search(texts.asked)) and self._names_recipients(values)
         for name, value in named:
             is_asked = is_field and name in _TEXTS and _is_short(value)
@@ -109,14 +109,29 @@ class ActRules:
             f"its content {FROM_FOREIGN}" if any(self._is_foreign_content(one, foreign) for one in contents) else None
         )
 
+    def find_unnamed_part(self, tool: str, description: str, arguments: Mapping[str, object]) -> str | None:
+        """Return whom or what a call is for, if text of others is in the prompt, and no words of this turn name it."""
+        texts, trusted = self.rules.texts, self._trusted_text.splitlines()
+        fields = NamedFields(texts.turn, texts.foreign)
+        named = [
+            (name, value)
+            for name, value in iter_named_strings(arguments)
+            if name not in (_TEXTS | _SETTINGS) - LABELS
+            and not _is_time(value)
+            and not fields.describes(value)
+            and fold(value) != fold(self._sender)
+        ]
+        found = TurnNames(texts, trusted, self._foreign_text).find_unnamed(tool, description, named)
+        return f"your message does not name {found}" if found and texts.foreign else None
+
     @cached_property
     def _names(self) -> PersonNames:
         texts = self.rules.texts
-        return PersonNames(texts.asked, (texts.asked, *texts.said, *texts.known), texts.system)
+        return PersonNames(texts.asked, (texts.asked, texts.agreed, *texts.said, *texts.known), texts.system)
 
     @cached_property
     def _divided(self) -> tuple[str, str]:
-        return divide_by_trust("\n".join(self.rules.trusted))
+        return divide_by_trust("\n".join((*self.rules.trusted, self.rules.texts.agreed)))
 
     @cached_property
     def _trusted_text(self) -> str:

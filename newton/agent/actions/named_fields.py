@@ -1,18 +1,28 @@
-"""Values of what a tool returned that a person names by words: "the registration fee", "the school's mail". Pure."""
+"""Whom and what the person names: in the words of a turn, and what a tool returned, as "the registration fee". Pure.
+
+Once text of others is in the prompt, memory alone names nobody: its names are those that such a text can use.
+"""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from newton.agent.actions.act_requests import names_act
-from newton.agent.actions.outbound_rules import EMAIL, HANDLE, split_tokens
-from newton.agent.actions.person_names import NUMERAL, list_numbers
+from newton.agent.actions.act_requests import find_tool_kinds, names_act, split_name
+from newton.agent.actions.outbound_rules import CHANNEL, EMAIL, HANDLE, NUMBER, PromptTexts, split_tokens, stands_in
+from newton.agent.actions.person_names import NUMERAL, RECIPIENTS, list_numbers
 from newton.text.letters import fold
 from newton.text.sentences import STOP_WORDS
 from newton.text.stems import stem_word
+from newton.text.words import COMMON_WORDS
 
 MAX_LABEL_WORDS = 3
+MAX_NAME_WORDS = 6  # of an argument that names an object
+MIN_INFLECTED = 4  # characters of a word that may have another ending, in a script with such
+LABELS = frozenset(("title", "name"))  # in an argument of what exists already, they name it
+_OF_EXISTING = frozenset(("delete", "pay", "run", "share", "switch"))
+_PARTS = re.compile(r"[;\n]|,(?!\d)|\s(?:and|und|y|et|e|en|и)\s")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _THE = r"(?:the|its|their|his|her|der|die|das|den|le|la|les|el|los|las|il|lo|gli|o|a|os|as|het|de)"
 _ID = re.compile(r"(?<![\w.@/-])(?=[\w-]*\d)[A-Za-z][\w-]{1,30}(?![\w@])")
 _BETWEEN = r"\W{1,3}(?:(?:is|of|ist|betragt|est|es|e|sono)\W+)?[€$£]?\s?"
@@ -72,3 +82,77 @@ class NamedFields:
             if found := _ID.match(line.lstrip("-*• ")):
                 words = set(map(stem_word, split_tokens(line)))
                 yield found[0], len(words & asked)
+
+
+@dataclass(frozen=True)
+class TurnNames:
+    """The names of a turn. `trusted` are all texts of the person; `others` is all text of others, folded."""
+
+    texts: PromptTexts
+    trusted: Sequence[str]
+    others: str
+
+    def find_unnamed(self, tool: str, description: str, named: Iterable[tuple[str, str]]) -> str | None:
+        """Return whom or what a call is for, by its arguments, if the person names it neither now nor by a memory.
+
+        Of several objects, one is enough.
+        """
+        is_existing = not _OF_EXISTING.isdisjoint(find_tool_kinds(tool, description))
+        extra, objects = frozenset(map(stem_word, split_name(tool))), list[str]()
+        for name, part in ((name, part.strip()) for name, value in named for part in _PARTS.split(value)):
+            if RECIPIENTS.search(name) or _list_addresses(part):
+                if part and not NUMERAL.fullmatch(part) and not self.names(part):
+                    return part
+            elif (name not in LABELS or is_existing) and self._is_object(part):
+                objects.append(part)
+        is_named = any(self.names(one, besides=extra) for one in objects)
+        return objects[0] if objects and not is_named else None
+
+    def names(self, part: str, *, besides: frozenset[str] = frozenset()) -> bool:
+        """Return whether the turn has a word of a name, or a memory of the person ties the name to the turn.
+
+        Words `besides` say nothing, if the name has others.
+        """
+        if _UNSPACED.search(part):
+            return fold(part) in self._turn or not _UNSPACED.search(self._turn)
+        words = [one for one in map(stem_word, split_tokens(fold(part))) if len(one) > 1 and one not in STOP_WORDS]
+        words = [one for one in words if one not in besides] or words
+        if not words or any(_is_same(one, other) for one in words for other in self._turn_words):
+            return True
+        wanted = _list_addresses(part) or [part]
+        lines = (fold(line) for text in self.trusted for line in text.splitlines())
+        tied = (set(_list_topics(line)) for line in lines if any(stands_in(one, line) for one in wanted))
+        return any(_is_same(one, other) for found in tied for one in found for other in self._topics)
+
+    def _is_object(self, part: str) -> bool:
+        """Return whether a value names an object that a text has: a model's own words are not of others."""
+        is_name = 0 < len(part.split()) <= MAX_NAME_WORDS and not NUMERAL.fullmatch(part)
+        return is_name and (stands_in(part, self.others) or any(stands_in(part, fold(one)) for one in self.trusted))
+
+    @cached_property
+    def _turn(self) -> str:
+        return fold("\n".join(self.texts.turn))
+
+    @cached_property
+    def _turn_words(self) -> frozenset[str]:
+        return frozenset(map(stem_word, split_tokens(self._turn))) - STOP_WORDS
+
+    @cached_property
+    def _topics(self) -> frozenset[str]:
+        return frozenset(_list_topics(self._turn))
+
+
+def _list_topics(text: str) -> Iterator[str]:
+    """Yield the stems of words that tie two texts."""
+    found = (one for one in split_tokens(text) if len(one) > 2 and one not in STOP_WORDS and one not in COMMON_WORDS)
+    return (stem_word(one) for one in found if not names_act(one))
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Return whether two stems are of one word, which in another script may have other endings."""
+    length = max(len(one), len(other)) - 1
+    return one == other or (not one.isascii() and length >= MIN_INFLECTED - 1 and one[:length] == other[:length])
+
+
+def _list_addresses(text: str) -> list[str]:
+    return [one for form in (EMAIL, HANDLE, NUMBER, CHANNEL) for one in form.findall(text)]

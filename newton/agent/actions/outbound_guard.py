@@ -88,12 +88,14 @@ class OutboundGuard:
         What an untrusted server calls a read may be an act.
         """
         rules, free = await self._read_rules(), {} if tool.is_read and tool.is_trusted else tool.select_free(values)
+        acts, named = ActRules(rules), (tool.name, tool.description)
         is_act = not (tool.is_read and (tool.is_trusted or not find_tool_kinds(tool.name, "")))
         return await compute(
             lambda: (
                 CodeRules(rules).find_argument_problem(values)
-                or ActRules(rules).find_foreign_part(free)
-                or (find_unasked(rules.texts, tool.name, tool.description, iter_strings(values)) if is_act else None)
+                or acts.find_foreign_part(free)
+                or (find_unasked(rules.texts, *named, iter_strings(values)) if is_act else None)
+                or (acts.find_unnamed_part(*named, free) if is_act else None)
                 or ""
             ),
             chars=rules.texts.count_chars(),

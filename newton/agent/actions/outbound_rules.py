@@ -73,7 +73,8 @@ class PromptTexts:
     programs and of the definitions of tools: that of others for acts only. `outputs` are arguments of calls, each with
     the text that the call returned. `requests` are the person's own words that may ask for an act: those of the message
     without what it quotes, and their rules. To a short consent belong `earlier`, the message before it, and `offer`,
-    the reply that it answers. `sent` are the arguments of the earlier calls of the turn.
+    the reply that it answers. `agreed` is what of that reply the message takes over, and `turn` are the texts by which
+    the person names whom and what an act is for. `sent` are the arguments of the earlier calls of the session.
     """
 
     asked: str = ""
@@ -88,6 +89,8 @@ class PromptTexts:
     requests: tuple[str, ...] = ()
     earlier: str = ""
     offer: str = ""
+    agreed: str = ""
+    turn: tuple[str, ...] = ()
     sent: tuple[str, ...] = ()
 
     def count_chars(self) -> int:

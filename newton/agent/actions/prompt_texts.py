@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-from newton.agent.actions.act_requests import is_consent, read_request
+from newton.agent.actions.act_requests import find_agreed, is_consent, names_nothing, read_request
 from newton.agent.actions.outbound_rules import PromptTexts, iter_strings
 from newton.agent.loop.chat_tools.tool_table import CHAT_TOOLS
 from newton.agent.loop.prompt import PromptBuilder
@@ -71,6 +71,10 @@ def collect_texts(prompt: PromptBuilder, memories: Sequence[MemoryText], foreign
     own = [one for one in memories if one.is_own]
     theirs = [one for one in memories if one not in own]
     foreign = [one for one in theirs if one.is_foreign]
+    earlier = next((OwnText.split(one).unquoted for one in reversed(inputs) if not is_consent(one)), "")
+    offer, rules = _find_offer(prompt), tuple(_list_rules(kept[0].own))
+    agreed = find_agreed(request.unquoted, offer)
+    needs_earlier = is_consent(request.unquoted) or names_nothing(request.unquoted)
     definitions = [one for one in prompt.options.own_tools if one.name not in CHAT_TOOLS]
     return PromptTexts(
         asked=request.own,
@@ -90,9 +94,11 @@ def collect_texts(prompt: PromptBuilder, memories: Sequence[MemoryText], foreign
         ),
         pasted=_find_pasted(asked),
         outputs=tuple(results.outputs),
-        requests=(request.unquoted, *_list_rules(kept[0].own)),
-        earlier=next((OwnText.split(one).unquoted for one in reversed(inputs) if not is_consent(one)), ""),
-        offer=_find_offer(prompt),
+        requests=(request.unquoted, *rules),
+        earlier=earlier,
+        offer=offer,
+        agreed=agreed,
+        turn=(request.own, agreed, *rules, *([earlier] if needs_earlier else [])),
         sent=tuple(_list_sent(prompt)),
     )
 
@@ -190,8 +196,9 @@ def _list_rules(system: str) -> Iterator[str]:
 
 
 def _list_sent(prompt: PromptBuilder) -> Iterator[str]:
-    """Yield the arguments of the calls of this turn to tools of servers."""
-    calls = (call for one in prompt.tool_messages for call in one.message.calls if call.name not in CHAT_TOOLS)
+    """Yield the arguments of the calls of the session, as far as its prompt has them, to tools of servers."""
+    made = (*(one.calls for one in prompt.view), *(one.message.calls for one in prompt.tool_messages))
+    calls = (call for one in made for call in one if call.name not in CHAT_TOOLS)
     yield from (value for call in calls for value in iter_strings(_parse(call.arguments)))
 
 
