@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from newton.agent.actions.outbound_guard import SQL, create_link_permission, limit_to_call
+from newton.agent.actions.outbound_guard import SQL, OutboundGuard, create_link_permission, limit_to_call
+from newton.agent.loop.prompt import PromptBuilder
 from newton.agent.loop.turn import TurnInput
 from newton.agent.loop.turn_types import CallerOptions
+from newton.agent.prompt_records.spans import PromptMessage
 from newton.agent.services.ingest import IngestService
 from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, ToolCall
 from newton.runtime.cli.talk.approvals import format_request
@@ -17,6 +19,7 @@ from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import Handy, call
 from tests.scenarios.serving_tools import Acting, acting
 from tests.scenarios.test_turn import take
+from tests.unit.test_asked_acts import list_work, to_tool
 
 SALARY = "Ana's salary at Norvik Shipping is 95,000 euros."
 DOOR = "The door code of the holiday flat is 4711."
@@ -260,6 +263,26 @@ async def test_a_page_that_asks_for_an_act_moves_no_permission_and_the_words_of_
         assert post.sent == []
         await says(post, f"Read {page}, and send Klaus the list.", look, send, "Done.")
         assert post.sent == ["To klaus@berg.example: milk"]
+
+
+async def test_memory_is_asked_whom_a_call_is_for_before_it_is_held_back(mind: Mind, tmp_path: Path) -> None:
+    """The address was not retrieved into the prompt. A memory that others wrote names nobody."""
+    await mind.know("Veras Adresse ist vera@holm.example.", "Toms Adresse ist tom@berg.example.")
+    async with acting(mind, tmp_path) as post:
+        tool = to_tool("send_mail", "Send an e-mail.")
+
+        async def judge(said: str, address: str) -> str:
+            work = tuple(PromptMessage(one) for one in list_work({"read": ["Leer."], "tool": "look"}))
+            prompt = PromptBuilder(view=[], text=said, text_tokens=9, tool_messages=work)
+            guard = OutboundGuard(permissions=post.permissions, prompt=prompt)
+            return await guard.find_call_problem(tool, {"to": address, "body": "Hallo!"})
+
+        assert await judge("Schick Vera einen Gruß.", "vera@holm.example") == ""
+        assert "tom@berg.example" in await judge("Schick Vera einen Gruß.", "tom@berg.example")
+        (tmp_path / "eva.html").write_text("<html><body><p>Evas Adresse ist eva@evil.example.</p></body></html>")
+        ingest = IngestService(scope=mind.scope.at("cli"))
+        await ingest.ingest((await ingest.find_documents(tmp_path / "eva.html")).documents, trust="user")
+        assert "eva@evil.example" in await judge("Schick Eva einen Gruß.", "eva@evil.example")
 
 
 async def test_a_program_that_wants_json_gets_no_note(mind: Mind, tmp_path: Path) -> None:

@@ -74,6 +74,9 @@ async def find_problem(case: dict[str, Any]) -> str:
         async def _read_rules(self) -> OutboundRules:
             return rules
 
+        async def _find_tied(self, asked: str, values: object) -> list[str]:
+            return []  # all memories of a case are in its prompt
+
     guard = Guard(permissions=cast("PermissionService", None))
     return await guard.find_call_problem(to_tool(case["tool"], case["about"]), case["arguments"])
 

@@ -11,11 +11,11 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 119_677,
+    "lines of newton": 119_869,
     "modules of newton": 655,
     "classes that only carry data": 877,
-    "lines of tests": 85_239,
-    "lines of docs": 7_688,
+    "lines of tests": 85_265,
+    "lines of docs": 7_694,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help

@@ -15,7 +15,20 @@ MAX_ENDING = 6  # characters of a word behind its beginning
 UNSPACED = ("ja", "zh")  # languages without spaces between words
 WORD_LISTS = (
     *("vague", "light", "topics", "replies", "tellings", "manners", "questions", "nouns_before", "told_by"),
-    *("subjects", "articles", "negations", "contents", "me", "read"),
+    *(
+        "subjects",
+        "articles",
+        "negations",
+        "contents",
+        "me",
+        "read",
+        "dates",
+        "entrances",
+        "first_persons",
+        "locks",
+        "calendars",
+        "into",
+    ),
 )  # of the lexicon
 
 
@@ -40,12 +53,21 @@ class ActLexicon:
     contents: frozenset[str]
     me: frozenset[str]
     read: frozenset[str]
+    dates: frozenset[str]
+    entrances: frozenset[str]
+    first_persons: frozenset[str]
+    locks: frozenset[str]
+    calendars: frozenset[str]
+    into: frozenset[str]
     yes: frozenset[str]
     also: frozenset[str]
     joints: Mapping[str, Sequence[str]]
     past: Mapping[str, "re.Pattern[str]"]
     openings: Sequence[tuple["re.Pattern[str]", bool, bool]]
     final: "re.Pattern[str]"
+    retold: "re.Pattern[str]"
+    idioms: "re.Pattern[str]"
+    admissions: "re.Pattern[str]"
     referring: "re.Pattern[str]"
     to_you: "re.Pattern[str]"
     unspaced: Mapping[str, Mapping[str, str]]
@@ -69,7 +91,7 @@ class ActLexicon:
         is_noun = is_english and not self.nouns_before.isdisjoint(words[1:2])
         is_manner = not self.manners.isdisjoint(words[1:2]) and not {"to", "an"} & {*words}
         is_reply = (
-            content_start == 1
+            (content_start == 1 and self.first_persons.isdisjoint(words[2:3]))
             or is_manner
             or (content_start == 2 and len(words[1]) == 1)
             or not self.questions.isdisjoint(words)
@@ -82,6 +104,14 @@ class ActLexicon:
         to = {"to", "an", "aan"} | ({"a"} if ENGLISH not in languages else set())
         is_named = bool(words) and words[0] not in self.subjects | self.articles | self.contents
         return is_named or not to.isdisjoint(words)
+
+    def has_read(self, word: str) -> bool:
+        """Return whether a folded word is of what is read: a page, a mail."""
+        return word in self.read or word.replace("-", "") in self.read
+
+    def is_in_calendar(self, words: Sequence[str]) -> bool:
+        """Return whether words end with a calendar as the place where something is to be put."""
+        return words[-1] in self.calendars and not self.into.isdisjoint(words[-3:-1])
 
     def find_nouns(self, word: str) -> frozenset[str]:
         forms = (word, word.removesuffix("s"))
@@ -125,6 +155,9 @@ def load_lexicon() -> ActLexicon:
         past={code: re.compile(text) for code, text in data["past"].items()},
         openings=[(patterns(name), polite, final) for name, polite, final in (*openings, ("final_polite", True, True))],
         final=re.compile(r"\b(?:bitte|graag|alsjeblieft)\b"),
+        retold=patterns("retold"),
+        idioms=patterns("idioms"),
+        admissions=patterns("admissions"),
         referring=patterns("referring"),
         to_you=patterns("to_you"),
         unspaced={code: data[code] for code in UNSPACED},

@@ -173,13 +173,18 @@ def _read_clause(words: Sequence[str], languages: frozenset[str], *, is_final: b
     lexicon = load_lexicon()
     plain = [fold(one) for one in words]
     told = next((n for n, word in enumerate(plain) if n and word in lexicon.contents), len(words))
-    if lexicon.is_no_request(plain, told, is_english=ENGLISH in languages):
+    clause = " ".join(one for one in plain if one not in lexicon.also - {"in", "so", "for"})
+    if lexicon.admissions.match(clause):
+        return AskedActs(frozenset(("switch",)), objects=frozenset(map(stem_word, lexicon.entrances)))
+    if lexicon.idioms.match(clause) or lexicon.is_no_request(plain, told, is_english=ENGLISH in languages):
         return AskedActs()
     verbs = [words[0], *(words[max(1, told - 1) : told] if is_final else ())]
     kinds = frozenset[str]().union(*(lexicon.find_kinds(one, languages) for one in verbs))
     topic = next((n for n, word in enumerate(plain) if n > 1 and word in lexicon.topics), told)
     objects = [one for one in plain[1:told] if one not in STOP_WORDS | lexicon.subjects]
     named = frozenset[str]().union(*map(lexicon.find_nouns, plain[1 : min(told, topic)]))
+    if any(lexicon.is_in_calendar(plain[:n]) for n in range(2, told + 1)):
+        named |= {"schedule"}
     vague = frozenset[str]()
     if any(fold(word) in lexicon.vague for word in verbs):
         is_told = not lexicon.told_by.isdisjoint(plain)
@@ -244,6 +249,23 @@ def find_agreed(text: str, reply: str) -> str:
     return " ".join(one.strip() for n, one in enumerate(told) if not asked.isdisjoint((n, n + 1)))
 
 
+def find_taken(texts: PromptTexts) -> frozenset[str]:
+    """Return what an act has without a name, by the person's words: content or a date of what was read, an entrance.
+
+    A summary, a translation and what is forwarded are in the words of others by nature.
+    """
+    lexicon, taken = load_lexicon(), set[str]()
+    asked = [fold(one) for one in (texts.asked, texts.agreed, texts.earlier) if one and one in texts.turn]
+    words = {word for one in asked for word in _WORD.findall(one)}
+    if any(lexicon.retold.search(one) for one in asked):
+        taken.add("content")
+    if words & lexicon.dates and any(lexicon.has_read(one) for one in words):
+        taken.add("date")
+    if any(frozenset(map(stem_word, lexicon.entrances)) <= read_request(one).objects for one in asked):
+        taken.add("entrance")
+    return frozenset(taken)
+
+
 def _is_question(sentence: str) -> bool:
     return sentence.rstrip(" \"'”»)").endswith(("?", "？"))
 
@@ -270,7 +292,7 @@ def _list_offered(sentence: str) -> frozenset[str]:
 def names_act(word: str) -> bool:
     """Return whether a folded word is a verb or a noun of acts, or what is read: it names no item and no field."""
     lexicon = load_lexicon()
-    return word in lexicon.read or bool(lexicon.find_nouns(word) or lexicon.find_kinds(word, (ENGLISH,)))
+    return lexicon.has_read(word) or bool(lexicon.find_nouns(word) or lexicon.find_kinds(word, (ENGLISH,)))
 
 
 def split_name(name: str) -> list[str]:
@@ -302,18 +324,26 @@ def find_tool_kinds(name: str, description: str) -> frozenset[str]:
 def find_unasked(texts: PromptTexts, name: str, description: str, values: Iterable[str] = ()) -> str | None:
     """Return why a call of a tool that acts, with these arguments, is not what the person asks for; None if it is.
 
-    Without text of others in the prompt, the model follows nobody else. To a short consent belong the message before it
-    and what the assistant offers.
+    Without text of others in the prompt, the model follows nobody else, so only what cannot be taken back is asked for.
+    To a short consent belong the message before it and what the assistant offers.
     """
-    if not texts.foreign:
+    is_alone = not texts.foreign
+    if is_alone and not _is_critical(name, description):
         return None
     asked = AskedActs()
     for text in texts.requests:
         asked = asked.join(read_request(text, whole=f"{text}\n{texts.asked}"))
-    if texts.requests and is_consent(texts.requests[0]):
+    if texts.requests and (is_consent(texts.requests[0]) or (is_alone and any(map(_is_question, [texts.offer])))):
         asked = asked.join(read_request(texts.earlier)).join(AskedActs(list_offers(texts.offer)))
     if asked.covers(name, description, values):
         return None
     kinds = find_tool_kinds(name, description)
     what = " or ".join(ACTS[one] for one in ACTS if one in kinds) or f"what {name} does"
-    return f"text of others is in the prompt, and your message does not ask to {what}"
+    return ("" if is_alone else "text of others is in the prompt, and ") + f"your message does not ask to {what}"
+
+
+def _is_critical(name: str, description: str) -> bool:
+    """Return whether a tool needs a request also without text of others: to pay, delete, share or open a lock."""
+    kinds = find_tool_kinds(name, description)
+    is_lock = "switch" in kinds and not load_lexicon().locks.isdisjoint(split_name(name))
+    return is_lock or (bool(kinds) and kinds <= {"pay", "delete", "share"})

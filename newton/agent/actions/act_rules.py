@@ -5,11 +5,13 @@ An act does not follow the text of anybody but the person under a permission tha
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import unquote
 
+from newton.agent.actions.act_lexicon import load_lexicon
+from newton.agent.actions.act_requests import find_taken, names_nothing
 from newton.agent.actions.link_text import find_links, split_link, turn_forms
 from newton.agent.actions.named_fields import LABELS, NamedFields, TurnNames
 from newton.agent.actions.outbound_rules import (
@@ -93,18 +95,21 @@ class ActRules:
         """Return which part of an act text of others gives, and no text of the person; None if there is none."""
         texts = self.rules.texts
         named = list(iter_named_strings(arguments))
+        fields, taken = NamedFields(texts.turn, texts.foreign), find_taken(texts)
+        named = [one for one in named if not _is_taken(*one, taken)]
         values = [value for _, value in named]
-        fields = NamedFields(texts.turn, texts.foreign)
         is_field = bool(_FIELDS.search(texts.asked)) and self._names_recipients(values)
         for name, value in named:
             is_asked = is_field and name in _TEXTS and _is_short(value)
-            recipient = self._find_foreign_recipient(value) or self._find_unnamed(name, value)
+            is_given = "date" in taken and not RECIPIENTS.search(name) and _is_short(value)
+            recipient = self._find_foreign_recipient(value) or (None if is_given else self._find_unnamed(name, value))
             recipient = recipient or (None if is_asked else self._find_foreign_id(value))
             if recipient and not fields.describes(recipient):
                 origin = FROM_FOREIGN if stands_in(recipient, self._foreign_text) else FROM_NOBODY
                 return f"{recipient} {origin}"
         foreign = tuple(form for one in self._list_foreign(values) for form in turn_forms(list_decoded(one, depth=2)))
-        contents = (one for one in map(self._drop_names, values) if not (is_field and _is_short(one)))
+        is_short_taken = is_field or "date" in taken
+        contents = (one for one in map(self._drop_names, values) if not (is_short_taken and _is_short(one)))
         return (
             f"its content {FROM_FOREIGN}" if any(self._is_foreign_content(one, foreign) for one in contents) else None
         )
@@ -112,12 +117,14 @@ class ActRules:
     def find_unnamed_part(self, tool: str, description: str, arguments: Mapping[str, object]) -> str | None:
         """Return whom or what a call is for, if text of others is in the prompt, and no words of this turn name it."""
         texts, trusted = self.rules.texts, self._trusted_text.splitlines()
-        fields = NamedFields(texts.turn, texts.foreign)
+        fields, taken = NamedFields(texts.turn, texts.foreign), find_taken(texts)
         named = [
             (name, value)
             for name, value in iter_named_strings(arguments)
             if name not in (_TEXTS | _SETTINGS) - LABELS
             and not _is_time(value)
+            and not _is_taken(name, value, taken)
+            and not ("date" in taken and not RECIPIENTS.search(name))
             and not fields.describes(value)
             and fold(value) != fold(self._sender)
         ]
@@ -156,20 +163,30 @@ class ActRules:
         texts = self.rules.texts
         if not _REPLY.search(texts.asked):
             return ""
+        is_open = names_nothing(texts.requests[0]) if texts.requests else False
         read = [text for argument, text in texts.outputs if not find_links(argument)]
         named = [match[1] for match in map(_HEADER.match, read) if match and self._names_sender(match[1])]
+        if is_open and not named:  # "reply that I will come", after one mail
+            named = [match[1] for match in map(_HEADER.match, read) if match and not self._is_known_otherwise(match[1])]
         senders = [*(match[1] for match in [_FROM.search(texts.pasted)] if match), *named]
         found = {next(iter(EMAIL.findall(one)), "") for one in senders}
         return found.pop() if len(found) == 1 else ""
 
     def _names_sender(self, header: str) -> bool:
         """Return whether the message names the sender of a mail as its writer, and memory has no other address."""
-        shown = split_tokens(header.partition("<")[0])
-        asked = fold(self.rules.texts.asked)
+        shown, asked = (
+            split_tokens(header.partition("<")[0]),
+            fold("\n".join((self.rules.texts.asked, *self.rules.texts.turn))),
+        )
         names = [one for one in shown if len(one) > 2 and re.search(_WRITER.format(name=re.escape(one)), asked)]
+        return bool(names) and not self._is_known_otherwise(header, names)
+
+    def _is_known_otherwise(self, header: str, names: Sequence[str] = ()) -> bool:
+        """Return whether memory has another address of the sender of a mail."""
+        names = names or [one for one in split_tokens(header.partition("<")[0]) if len(one) > 2]
         lines = [line for text in self.rules.trusted for line in fold(text).splitlines()]
         known = [line for line in lines if EMAIL.search(line) and any(stands_in(one, line) for one in names)]
-        return bool(names) and all(one in line for line in known for one in EMAIL.findall(fold(header)))
+        return any(one not in line for line in known for one in EMAIL.findall(fold(header)))
 
     def _names_recipients(self, values: Sequence[str]) -> bool:
         """Return whether a call has addresses, and the person or their memory names all of them."""
@@ -286,6 +303,12 @@ def read_addresses(text: str) -> str:
     plain = _DOT.sub(".", _AT.sub("@", unicodedata.normalize("NFKC", unquote(text))))
     plain = _SPELLED.sub(lambda match: f"{match['local']}@{'.'.join(match['domain'].split()[::2])}", plain)
     return _WORD_AT.sub("@", plain) if len(plain.split()) <= MAX_LIST_WORDS else plain
+
+
+def _is_taken(name: str, value: str, taken: Set[str]) -> bool:
+    """Return whether an argument is what the person's words leave open: the words of a summary, the door to open."""
+    is_entrance = "entrance" in taken and {*split_tokens(fold(value))} <= load_lexicon().entrances
+    return is_entrance or ("content" in taken and name in _TEXTS)
 
 
 def _is_short(text: str) -> bool:

@@ -16,12 +16,13 @@ from newton.agent.actions.outbound_rules import (
     NUMBER,
     OutboundRules,
     decode,
+    find_secrets,
     iter_named_strings,
     split_tokens,
     stands_in,
 )
-from newton.agent.actions.person_names import RECIPIENTS, PersonNames
-from newton.memory.hygiene import find_labelled_secrets, has_secret
+from newton.agent.actions.person_names import ACCOUNT, RECIPIENTS, PersonNames
+from newton.memory.hygiene import has_secret
 from newton.text.letters import fold
 from newton.text.numerals import spells_number
 from newton.text.sentences import STOP_WORDS, split_sentences
@@ -29,6 +30,7 @@ from newton.text.stems import stem_word
 from newton.text.words import COMMON_WORDS
 
 MIN_LABEL_WORDS = 2  # by which a message names a code: "door code", or one that is both, such as "Türcode"
+_HYPHEN = re.compile(r"(?<=\w)-(?=\w)")  # "Wi-Fi"
 _LABEL = re.compile(r"\w(?:cod|pin|passwor|kennwor)")
 
 
@@ -44,7 +46,8 @@ class CodeRules:
         values = [value for _, value in named]
         texts = (*values, " ".join(values), json.dumps(arguments, ensure_ascii=False))
         codes = self.rules.codes - self._find_free(named)
-        if any(_has_code_in_text(text, codes) or has_secret(text) for text in texts):
+        payees = self._list_payees(named)
+        if any(_has_code_in_text(text, codes) or has_secret(_drop(text, payees)) for text in texts):
             return "its arguments carry a secret or a code"
         if problem := self._find_form(values, codes):
             return problem
@@ -53,24 +56,36 @@ class CodeRules:
                 return f"of the link to {split_link(link.url).host}: {problem}"
         return None
 
+    def _list_payees(self, named: Iterable[tuple[str, str]]) -> list[str]:
+        """Return the accounts to pay to that stand in the message or in text of others, and not in memory."""
+        texts = self.rules.texts
+        told = fold("\n".join((texts.asked, texts.agreed, *texts.foreign)))
+        kept = fold("\n".join((*texts.known, *texts.memory)))
+        accounts = [value for name, value in named if RECIPIENTS.search(name) and ACCOUNT.fullmatch(value)]
+        return [one for one in accounts if stands_in(one, told) and not stands_in(one, kept)]
+
     def _find_form(self, values: Sequence[str], codes: Iterable[str]) -> str | None:
         """Return why values, also with those of the calls before, may be one of the codes in another form."""
-        texts, said, before = self.rules.texts, "\n".join(values), "\n".join(self.rules.texts.sent)
+        texts, said = self.rules.texts, "\n".join(values)
         numbers = [code for code in codes if code.isdigit()]
         if numbers and spells_number(said, numbers, besides=texts.asked):
             return "its arguments carry the numbers of a code"
-        open_numbers = [one for one in numbers if before and not spells_number(before, [one])]
-        if open_numbers and spells_number(f"{before}\n{said}", open_numbers, besides=texts.asked):
+        if any(self._completes(before, said, numbers) for before in texts.sent if numbers):
             return "its arguments, after those of the calls before it, carry the numbers of a code"
         everything = (*self.rules.trusted, *texts.memory, *texts.foreign, *texts.reported)
         if codes and has_hidden_code(values, [*codes], texts=everything, foreign=self.rules.foreign_text):
             return "its arguments may carry a code in another form"
         return None
 
+    def _completes(self, before: str, said: str, numbers: Iterable[str]) -> bool:
+        """Return whether a text, after those before it, completes one of the numbers that they do not have."""
+        parted = [one for one in numbers if not spells_number(before, [one])]
+        return bool(parted) and spells_number(f"{before}\n{said}", parted, besides=self.rules.texts.asked)
+
     def _find_free(self, named: Sequence[tuple[str, str]]) -> frozenset[str]:
         """Return the codes that may leave: the message has the code or names it, and all recipients of the call."""
         if self._names_recipients([value for _, value in named]):
-            return frozenset(map(compact, find_labelled_secrets(self.rules.texts.asked))) | self._asked_codes
+            return frozenset(map(compact, find_secrets(self.rules.texts.asked))) | self._asked_codes
         return self._asked_codes if self._asked_codes and self._are_persons(named) else frozenset()
 
     def _names_recipients(self, values: Iterable[str]) -> bool:
@@ -101,10 +116,12 @@ class CodeRules:
         found = dict[str, int]()
         lines = (line for text in self.rules.trusted for line in text.splitlines())
         for sentence in (sentence for line in lines for sentence in split_sentences(line)):
-            words = {one for one in split_tokens(sentence) if len(one) > 2 and one not in STOP_WORDS}
+            words = {
+                one for one in split_tokens(_HYPHEN.sub("", fold(sentence))) if len(one) > 2 and one not in STOP_WORDS
+            }
             shared = self._sent_words & set(map(stem_word, words))
             is_named = len(shared) >= MIN_LABEL_WORDS or any(map(_LABEL.search, shared))
-            found |= {compact(code): len(shared) for code in find_labelled_secrets(sentence) if is_named}
+            found |= {compact(code): len(shared) for code in find_secrets(sentence) if is_named}
         best = [code for code, count in found.items() if count == max(found.values())]
         return frozenset(best) if len(best) == 1 else frozenset()
 
@@ -113,8 +130,14 @@ class CodeRules:
         """Return the words of the sentences of the message that ask to send something."""
         texts = self.rules.texts
         sentences = split_sentences(texts.requests[0]) if texts.requests else []
-        asking = [one for one in sentences if "send" in read_request(one, whole=texts.asked).kinds]
-        return frozenset(stem_word(one) for text in asking for one in split_tokens(text))
+        asking = [one for one in sentences if {"send", "share"} & read_request(one, whole=texts.asked).kinds]
+        return frozenset(stem_word(one) for text in asking for one in split_tokens(_HYPHEN.sub("", fold(text))))
+
+
+def _drop(text: str, parts: Iterable[str]) -> str:
+    for part in parts:
+        text = text.replace(part, " ")
+    return text
 
 
 def _list_addresses(values: Iterable[str]) -> list[str]:
@@ -123,6 +146,7 @@ def _list_addresses(values: Iterable[str]) -> list[str]:
 
 def _has_code_in_text(text: str, codes: Iterable[str]) -> bool:
     """Return whether a text, or what it decodes to, has one of the codes, also with separators in it."""
-    patterns = [r"(?<!\w)" + r"[\W_]{0,3}".join(map(re.escape, code)) + r"(?!\w)" for code in codes]
-    forms = map(fold, turn_forms(decode(text))) if patterns else ()
-    return any(re.search(pattern, form) for form in forms for pattern in patterns)
+    forms = [r"[\W_]{0,3}".join(map(re.escape, code)) for code in codes]
+    patterns = [rf"(?<!\w)0*{one}0*(?!\w)" for one in forms]  # also "45.008306"
+    turned = map(fold, turn_forms(decode(text))) if patterns else ()
+    return any(re.search(pattern, form) for form in turned for pattern in patterns)

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from newton.agent.actions.act_lexicon import load_lexicon
 from newton.agent.actions.act_requests import find_tool_kinds, names_act, split_name
 from newton.agent.actions.outbound_rules import CHANNEL, EMAIL, HANDLE, NUMBER, PromptTexts, split_tokens, stands_in
-from newton.agent.actions.person_names import NUMERAL, RECIPIENTS, list_numbers
+from newton.agent.actions.person_names import ACCOUNT, NUMERAL, RECIPIENTS, list_numbers
 from newton.text.letters import fold
 from newton.text.sentences import STOP_WORDS
 from newton.text.stems import stem_word
@@ -25,7 +26,8 @@ _PARTS = re.compile(r"[;\n]|,(?!\d)|\s(?:and|und|y|et|e|en|и)\s")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _THE = r"(?:the|its|their|his|her|der|die|das|den|le|la|les|el|los|las|il|lo|gli|o|a|os|as|het|de)"
 _ID = re.compile(r"(?<![\w.@/-])(?=[\w-]*\d)[A-Za-z][\w-]{1,30}(?![\w@])")
-_BETWEEN = r"\W{1,3}(?:(?:is|of|ist|betragt|est|es|e|sono)\W+)?[€$£]?\s?"
+_BETWEEN = r"\W[^\d.!?;\n]{0,30}?"
+_TO = re.compile(r"\b(?:to|an|aan|naar)\b")  # a message with it says itself to whom
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,12 @@ class NamedFields:
         """
         if not self.requests or EMAIL.search(value) or HANDLE.search(value):
             return False
+        if ACCOUNT.fullmatch(value):
+            return {value} == set(ACCOUNT.findall(self._page))
         if NUMERAL.fullmatch(value):
             return list_numbers([value]) == self._amounts
+        if self._page and stands_in(value, fold(self._page)):
+            return True
         return _ID.fullmatch(value) is not None and self._items == {value}
 
     @cached_property
@@ -59,9 +65,21 @@ class NamedFields:
         return list_numbers([found["number"] for field in fields for found in re.finditer(field, text)])
 
     @cached_property
+    def _page(self) -> str:
+        """Return the text with the amount of the field if the message says so: "the fee on that page"."""
+        asked = fold(self.requests[0]) if self.requests else ""
+        labels = "|".join(map(re.escape, sorted(self._labels, key=len, reverse=True)))
+        read = "|".join(map(re.escape, load_lexicon().read))
+        place = rf"^(?:\W*\w+){{1,2}}\W+{_THE}\s(?:{labels})\b[^.!?]*\b(?:{read})\b"
+        is_there = labels and not _TO.search(asked) and re.search(place, asked)
+        pages = [one for one in self.foreign if any(list_numbers([one]) & {number} for number in self._amounts)]
+        return pages[0] if is_there and len(pages) == 1 == len(self._amounts) else ""
+
+    @cached_property
     def _labels(self) -> frozenset[str]:
         """Return the words behind "the" in the requests: the first word, the first two, and so on."""
-        found = re.finditer(rf"\b{_THE}\s+((?:[^\W\d_]+\s*){{1,{MAX_LABEL_WORDS}}})", fold(self.requests[0]))
+        text = fold("\n".join(self.requests))
+        found = re.finditer(rf"\b{_THE}\s+((?:[^\W\d_]+\s*){{1,{MAX_LABEL_WORDS}}})", text)
         phrases = [match[1].split() for match in found]
         return frozenset(" ".join(one[:n]) for one in phrases for n in range(1, len(one) + 1) if not names_act(one[0]))
 

@@ -15,7 +15,7 @@ from newton.agent.actions.external_tools import ApprovalCallback, ApprovalReques
 from newton.agent.actions.link_text import TextLink, find_links, find_open_end, split_link
 from newton.agent.actions.outbound_rules import OutboundRules, PromptTexts, iter_strings
 from newton.agent.actions.permissions import PermissionService
-from newton.agent.actions.prompt_texts import MemoryText, collect_texts, list_passages
+from newton.agent.actions.prompt_texts import MemoryText, OwnText, collect_texts, list_passages
 from newton.agent.loop.prompt import PromptBuilder
 from newton.agent.scope import AgentScope
 from newton.cognition.session_context.service import SessionContext
@@ -23,9 +23,10 @@ from newton.concurrency import compute
 from newton.db.queries import load
 from newton.errors import NewtonError
 from newton.memory.lookup import SHORT_ID_DIGITS
-from newton.memory.memory import digest
+from newton.memory.memory import PERSON_TIERS, digest
 from newton.memory.redaction.own_secrets import redact_own_secrets
 from newton.providers.chat import ReplyDelta, ReplyPiece, ToolDefinition
+from newton.text.words import prepare_words
 
 SQL = load("newton.agent.actions", "outbound_guard.sql")
 
@@ -35,6 +36,7 @@ EXACT_DIGITS = 16
 REPEATED = ":repeated"  # ends the name of a permission for a call that may be made again
 MAX_MEMORY_CHARS = 8_000  # of one memory that is compared
 MAX_TOKEN_CHARS = 200
+MIN_TIED_CHARS, MAX_TIED_CHARS, MAX_TIED = 3, 100, 20  # of a value that memories are searched for, and of memories
 # The end of a text of which the rest has not arrived: it may be a token of Newton, or another one.
 _TOKEN_BEGIN = re.compile(r"(?<![A-Za-z0-9])n(?:w(?:[to]\w*)?)?\Z|[A-Za-z0-9_+/=.-]{12,}\Z")
 _LAST_WORD = re.compile(r"[^\s<>()]{1,100}\Z")
@@ -87,7 +89,15 @@ class OutboundGuard:
 
         What an untrusted server calls a read may be an act.
         """
-        rules, free = await self._read_rules(), {} if tool.is_read and tool.is_trusted else tool.select_free(values)
+        rules = await self._read_rules()
+        problem = await self._judge(rules, tool, values)
+        if problem and (tied := await self._find_tied(rules.texts.asked, values)):
+            known = replace(rules.texts, known=(*rules.texts.known, *tied))
+            problem = await self._judge(OutboundRules(known), tool, values)
+        return problem
+
+    async def _judge(self, rules: OutboundRules, tool: ExternalTool, values: Mapping[str, object]) -> str:
+        free = {} if tool.is_read and tool.is_trusted else tool.select_free(values)
         acts, named = ActRules(rules), (tool.name, tool.description)
         is_act = not (tool.is_read and (tool.is_trusted or not find_tool_kinds(tool.name, "")))
         return await compute(
@@ -100,6 +110,24 @@ class OutboundGuard:
             ),
             chars=rules.texts.count_chars(),
         )
+
+    async def _find_tied(self, asked: str, values: Mapping[str, object]) -> list[str]:
+        """Return memories of the person with a word of their message and a value of a call, such as Vera's address."""
+        names = [one for one in iter_strings(values) if MIN_TIED_CHARS <= len(one) <= MAX_TIED_CHARS]
+        if not names or not asked.strip():
+            return []
+        async with self.permissions.scope.transaction() as tx:
+            rows = await SQL["list_tied_memories"].fetch_all(
+                tx,
+                agent_id=self.permissions.scope.agent_id,
+                input=prepare_words(asked),
+                values=names,
+                trusts=sorted(PERSON_TIERS),
+                max_chars=MAX_MEMORY_CHARS,
+                limit=MAX_TIED,
+            )
+        found = [MemoryText(**row) for row in rows]
+        return [OwnText.split(one.text).own if one.kind == "exchange" else one.text for one in found if one.is_own]
 
     async def filter_links(self, pieces: AsyncGenerator[ReplyPiece]) -> AsyncGenerator[ReplyPiece]:
         """Yield the pieces of a reply, with a mark in place of each link that may not leave.

@@ -28,3 +28,26 @@ where
 select position
 from dialogue.messages
 where agent_id = $1 and session_id = $2 and role = 'assistant' and min_trust in ('tool', 'web');
+
+-- name: list_tied_memories(agent_id, input, values, trusts, max_chars, limit)
+-- The current memories of a person that have a word of their message and one of the values of a call.
+select m.kind, m.trust, m.quarantined, left(coalesce(m.full_text, m.summary), $5) as text, d.format
+from memory.memories as m
+left join heart.passages as p on p.agent_id = $1 and p.memory_id = m.memory_id
+left join heart.documents as d on d.agent_id = $1 and d.document_id = p.document_id
+where
+    m.agent_id = $1
+    and m.memory_id in (
+        select t.memory_id
+        from unnest(tsvector_to_array(memory.search_words($2))) as w (lexeme)
+        inner join memory.postings as t on t.agent_id = $1 and t.lexeme = w.lexeme
+    )
+    and m.trust = any($4::text[])
+    and not m.quarantined
+    and not memory.is_obsolete(m.kind, m.state)
+    and exists (
+        select from unnest($3::text[]) as v (value)
+        where strpos(lower(coalesce(m.full_text, m.summary)), lower(v.value)) > 0
+    )
+order by m.memory_id
+limit $6;

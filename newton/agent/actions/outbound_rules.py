@@ -56,6 +56,13 @@ _RUN = re.compile(rf"[^\W_]{{{MIN_RUN_CHARS},}}")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
+# A password of several words, behind its label
+_PHRASE = re.compile(
+    r"(?:passwor[dt]|passphrase|kennwort|mot de passe|contraseña|clave|parola d'ordine|senha|wachtwoord|пароль)"
+    r"[^.!?:=\n]{0,40}?(?::|=|\b(?:is|ist|lautet|est|es|è|é|e|was|to)\b|—|-)\s*[\"'“„«]?"
+    r"((?:[\w'-]+ ){1,7}[\w'-]+)(?=[\"'”“».,;!?\n]|$)",
+    re.IGNORECASE,
+)
 EMAIL = re.compile(r"[\w.+-]{1,64}@(?:(?:[\w-]{1,63}\.)+[\w-]{2,24}|xn--[\w-]{2,60})")
 HANDLE = re.compile(r"(?<![\w.@/])@[\w.-]{2,40}\b")
 NUMBER = re.compile(r"(?<![\w.-])(?:\+\d[\d ()/-]{6,18}\d|0\d(?:[ ()/-]?\d){7,13})(?![\w-])")
@@ -74,7 +81,8 @@ class PromptTexts:
     the text that the call returned. `requests` are the person's own words that may ask for an act: those of the message
     without what it quotes, and their rules. To a short consent belong `earlier`, the message before it, and `offer`,
     the reply that it answers. `agreed` is what of that reply the message takes over, and `turn` are the texts by which
-    the person names whom and what an act is for. `sent` are the arguments of the earlier calls of the session.
+    the person names whom and what an act is for. `sent` are the arguments of the earlier calls of the session, of all
+    and by tool.
     """
 
     asked: str = ""
@@ -157,7 +165,9 @@ class OutboundRules:
     def codes(self) -> frozenset[str]:
         """Return the secrets that the prompt has, without separators: codes of a household are kept in memory."""
         text = "\n".join((*self.trusted, *self.texts.memory, *self.texts.foreign))
-        found = map(compact, find_labelled_secrets(text))
+        found = map(
+            compact, (*find_secrets("\n".join((*self.trusted, *self.texts.memory))), *find_labelled_secrets(text))
+        )
         return frozenset(code for code in found if len(code) >= MIN_CODE_CHARS)
 
     @cached_property
@@ -257,6 +267,15 @@ class OutboundRules:
         new = [one for value in (*link.values, *labels) for one in split_tokens(value) if one not in known]
         is_long = any(len(one) >= (3 if one.isdigit() else 4) for one in new)
         return is_long or sum(map(len, new)) > MAX_NEW_CHARS
+
+
+def find_secrets(text: str) -> list[str]:
+    """Return the secrets that a text of the person names by a label, also passwords of several words.
+
+    >>> find_secrets("The Wi-Fi password is tulip harbour 55. Read the page.")
+    ['tulip harbour 55']
+    """
+    return [*find_labelled_secrets(text), *(match[1].strip() for match in _PHRASE.finditer(text))]
 
 
 def decode(text: str) -> list[str]:

@@ -24,6 +24,7 @@ RECIPIENTS = re.compile(
     r"recipient|receiver|channel|contact|payee|beneficiary|creditor|person|attendee|guest|invite|member|handle|account|iban"
     r"|(?:^|_)(?:to|cc|bcc|chat|room|group|user|people|address|e?mail|phone|who|whom)s?(?:$|_)"
 )  # in the names of arguments that say to whom
+ACCOUNT = re.compile(r"[A-Z]{2}\d{2}(?: ?[A-Z\d]{2,4}){3,9}")  # of a bank
 MOMENT = datetime(2000, 1, 1, tzinfo=UTC)  # any: whether a text names a time does not depend on it
 
 

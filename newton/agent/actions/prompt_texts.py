@@ -20,6 +20,7 @@ from newton.text.pasted_text import MASK, mask_pasted_text
 from newton.text.sentences import split_sentences
 
 MIN_ECHO_CHARS = 4
+MAX_SENT_CHARS = 1_000  # of the arguments of earlier calls
 # Of documents, those that people receive rather than write. Others, such as notes and tables, count as their own.
 RECEIVED_FORMATS: frozenset[str | None] = frozenset(("mail", "html", "pdf", "docx", "pptx", "log"))
 # The beginning of a line of memory that is not the person's word: an id or a heading, and whose word it is.
@@ -196,10 +197,25 @@ def _list_rules(system: str) -> Iterator[str]:
 
 
 def _list_sent(prompt: PromptBuilder) -> Iterator[str]:
-    """Yield the arguments of the calls of the session, as far as its prompt has them, to tools of servers."""
-    made = (*(one.calls for one in prompt.view), *(one.message.calls for one in prompt.tool_messages))
-    calls = (call for one in made for call in one if call.name not in CHAT_TOOLS)
-    yield from (value for call in calls for value in iter_strings(_parse(call.arguments)))
+    """Yield the arguments of the calls of the session to tools of servers: of all in their order, and of each tool.
+
+    A call of another tool does not part the pieces of a code.
+    """
+    lines = [*prompt.view, *(one.message for one in prompt.tool_messages)]
+    refused = {one.tool_call_id for one in lines if one.role == "tool" and _is_refusal(one.text)}
+    made = (call for one in lines for call in one.calls)
+    calls = (call for call in made if call.name not in CHAT_TOOLS and call.id not in refused)
+    sent = dict[str, list[str]]()
+    for name, value in ((call.name, value) for call in calls for value in iter_strings(_parse(call.arguments))):
+        sent.setdefault("", []).append(value)
+        sent.setdefault(name, []).append(value)
+    yield from ("\n".join(values)[-MAX_SENT_CHARS:] for values in sent.values())
+
+
+def _is_refusal(text: str) -> bool:
+    """Return whether a result says that its call was not made."""
+    fields = _parse(text)
+    return isinstance(fields, dict) and "error" in fields and "outcome" not in fields
 
 
 def _find_offer(prompt: PromptBuilder) -> str:
