@@ -73,13 +73,13 @@ class ActLexicon:
     unspaced: Mapping[str, Mapping[str, str]]
     han: "re.Pattern[str]"
 
-    def find_kinds(self, word: str, languages: Iterable[str] = ()) -> frozenset[str]:
-        """Return the kinds of acts that a verb asks for, in some languages or, without them, in all."""
+    def find_kinds(self, word: str, languages: Iterable[str] = (), *, is_told: bool = False) -> frozenset[str]:
+        """Return the kinds of acts that a verb asks for, or tells, in some languages or, without them, in all."""
         folded = fold(word)
         return frozenset(
             kind
             for code in languages or self.stems
-            if code not in UNSPACED and not (code in self.past and self.past[code].search(word))
+            if code not in UNSPACED and (is_told or not (code in self.past and self.past[code].search(word)))
             for kind, stems in self.stems.get(code, {}).items()
             if (folded in stems if code == ENGLISH else _begins(folded, stems))
         )

@@ -36,6 +36,7 @@ _CONTENT_COMMA = re.compile(r",\s+(?=(?:dass|dat|che)\s)", re.IGNORECASE)  # "Ic
 _ENCLITIC = re.compile(r"(?:me|mi|moi|nos)$")  # "dime", "dis-moi"
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|\d[\d.,]*|@?[\w.+-]+@[\w.-]+")
 _ELISION = re.compile(r"(?<!\w)(?:j|l|n|m|s|d|c|qu)['’](?=\w)")  # "j'envoie"
+_MONEY = re.compile(r"[€$£]|\b(?:euros?|eur|dollars?|pounds?|francs?|franken|рубл\w*)\b")  # "send Tom 30 euros"
 _LIST_MARK = re.compile(r"^[-*•\s]+(?:\[[^\]\n]*\]\s*)?")
 
 
@@ -194,6 +195,7 @@ def _read_clause(words: Sequence[str], languages: frozenset[str], *, is_final: b
         kinds -= {"send"}
     if is_me or lexicon.me & {*plain[:2]} or (ENGLISH not in languages and _ENCLITIC.search(plain[0])):
         kinds, vague = kinds - (TO_PERSON - named), vague - TO_PERSON
+    kinds |= {"pay"} if "send" in kinds and _MONEY.search(" ".join(plain[1 : min(told, topic)])) else set()
     named_by = frozenset(map(stem_word, objects if kinds | vague else ()))
     return AskedActs(kinds, vague, frozenset(stem_word(fold(one)) for one in verbs), named_by)
 
@@ -228,9 +230,10 @@ def is_consent(text: str) -> bool:
 
 
 def names_nothing(text: str) -> bool:
-    """Return whether a message asks for acts and says by no word of its own with what: "Delete them, please."."""
+    """Return whether a message asks for acts and does not say with which one: "Delete them.", "Pay the bill."."""
     acts, lexicon = read_request(text), load_lexicon()
-    filler = {stem_word(one) for one in lexicon.yes | lexicon.also}
+    nouns = (lexicon.nouns[kind] for kind in ("send", "pay", "delete", "schedule"))
+    filler = set(map(stem_word, lexicon.yes.union(lexicon.also, lexicon.read, lexicon.me, *nouns)))
     return bool(acts.kinds or acts.vague) and acts.objects <= filler and not lexicon.han.search(text)
 
 
@@ -282,10 +285,11 @@ def list_offers(text: str) -> frozenset[str]:
 def _list_offered(sentence: str) -> frozenset[str]:
     """Return the kinds of acts in a question of the assistant; what is for the person, its reply does."""
     lexicon, words = load_lexicon(), _WORD.findall(_ELISION.sub("", fold_characters(sentence)))
-    kinds = frozenset(kind for word in words for kind in lexicon.find_kinds(word))
+    kinds = frozenset(kind for word in words for kind in lexicon.find_kinds(word, is_told=True))
     kinds |= {
         kind for code in UNSPACED for kind, stems in lexicon.stems[code].items() if any(w in sentence for w in stems)
     }
+    kinds |= {"pay"} if "send" in kinds and _MONEY.search(fold(sentence)) else set()
     return kinds - TO_PERSON if lexicon.to_you.search(fold(sentence)) else kinds
 
 
@@ -346,4 +350,4 @@ def _is_critical(name: str, description: str) -> bool:
     """Return whether a tool needs a request also without text of others: to pay, delete, share or open a lock."""
     kinds = find_tool_kinds(name, description)
     is_lock = "switch" in kinds and not load_lexicon().locks.isdisjoint(split_name(name))
-    return is_lock or (bool(kinds) and kinds <= {"pay", "delete", "share"})
+    return is_lock or not kinds.isdisjoint(("pay", "delete", "share"))

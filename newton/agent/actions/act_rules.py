@@ -116,7 +116,7 @@ class ActRules:
 
     def find_unnamed_part(self, tool: str, description: str, arguments: Mapping[str, object]) -> str | None:
         """Return whom or what a call is for, if text of others is in the prompt, and no words of this turn name it."""
-        texts, trusted = self.rules.texts, self._trusted_text.splitlines()
+        texts, trusted = self.rules.texts, (*self.rules.trusted, self.rules.texts.agreed)
         fields, taken = NamedFields(texts.turn, texts.foreign), find_taken(texts)
         named = [
             (name, value)
@@ -270,7 +270,8 @@ class ActRules:
         if len(words) < RUN_WORDS:
             says_much = len(words) > 2 or (len(words) > 1 and all(len(one) > 4 for one in words))
             stands = says_much and stands_in(value, fold("\n".join(foreign)))
-            return stands and not stands_in(value, self._trusted_text)
+            is_named = {*words} <= {*split_tokens(fold("\n".join(self.rules.texts.turn)))}
+            return stands and not is_named and not stands_in(value, self._trusted_text)
         theirs = set(_runs(words)) - set(_runs(self._own_words))
         if theirs and any(not theirs.isdisjoint(_runs(split_tokens(one))) for one in others):
             return True

@@ -51,7 +51,13 @@ class PersonNames:
         >>> names = PersonNames("", ["Tell #team and Ben Weiss that it is no random news."])
         >>> [names.has_recipient(one, "to") for one in ("team", "Ben Weiss", "random", "team-x", "Ben Weiss 2")]
         [True, True, False, False, False]
+        >>> [PersonNames("", [f"Pay {one} back it."]).has_recipient(one, "to") for one in ("Vera", "vera")]
+        [True, False]
         """
+        if part[:1].isupper() and any(
+            re.search(rf"(?<!\w){re.escape(part)} (?=[^\W\dA-Z])", one) for one in self.trusted
+        ):
+            return True  # a name before a verb
         if _UNSPACED.search(part):
             return fold(part) in self._text
         wanted, text = [stem_word(one) for one in _UNIT.findall(fold(part))], [*map(stem_word, self._units)]
