@@ -85,7 +85,8 @@ async def test_what_does_not_fit_is_counted(api: Api) -> None:
         built = await build_context(http, "What do you know about me?", max_tokens=300)
         assert built["tokens"] <= 300
         note = next(line for line in str(built["text"]).splitlines() if "shown" in line)
-        shown = sum(line.startswith("- ") for line in str(built["text"]).partition("## Profile")[2].splitlines()) - 1
+        profile = str(built["text"]).partition("## Profile")[2].partition(note)[0]
+        shown = sum(line.startswith("- ") for line in profile.splitlines())
         assert note == f"- 13 facts, {shown} shown; `newton about --all` lists them."
         assert 0 < shown < 13
 

@@ -29,9 +29,10 @@ from newton.heart.statements.statement_candidates import ClauseForm, has_verb, s
 from newton.heart.statements.statement_selection import only_tells
 from newton.memory.memory_reader import DATED_KINDS
 from newton.memory.representations import to_bullet
+from newton.text.greetings import is_courtesy
 from newton.text.languages import ENGLISH, detect_language
 from newton.text.patterns import find_statements
-from newton.text.questions import contains_question, is_one_sentence, is_only_question, summarizes_session_starting_with
+from newton.text.questions import contains_question, is_only_question, summarizes_session_starting_with
 from newton.text.words import extract_content_words
 
 MAX_QUOTES = 8
@@ -64,7 +65,7 @@ def asks_nothing(text: str) -> bool:
         return bool(find_statements(text, code)) and not is_addressed(text, code)
     clauses = split_message(text)
     tells = any(one.form is ClauseForm.STATEMENT and has_verb(one.text) for one in clauses)
-    return only_tells(text, clauses) and (tells or (not clauses and is_one_sentence(text)))  # or only thanks
+    return only_tells(text, clauses) and (tells or is_courtesy(text))
 
 
 def quote_memories(bundle: Bundle) -> list[str]:
