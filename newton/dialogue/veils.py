@@ -97,7 +97,7 @@ def _read_line(line: Message) -> tuple[Will | None, str]:
     if line.trust in UNTRUSTED_TIERS:
         return None, line.content
     will, kept = read_will(line.content)
-    if will and line.trust not in PERSON_TIERS and (will.forgets or will.scope == "lift"):
+    if will and line.trust not in PERSON_TIERS and will.scope != "message":
         return None, line.content
     return will, kept
 

@@ -10,7 +10,7 @@ from newton.db.queries import load
 from newton.errors import ConflictError, NotFoundError
 from newton.memory import agents, store, tombstones
 from newton.memory.lookup import RelatedMemory, read_memory
-from newton.memory.memory import Kind, WriteContext
+from newton.memory.memory import PERSON_TIERS, Kind, WriteContext
 
 SQL = load("newton.memory", "forgetting.sql")
 
@@ -113,7 +113,7 @@ async def forget(
     deleted = [*memory_ids, *(row["memory_id"] for row in derivatives)]
     orphans = await find_orphaned(tx, deleted, agent_id=ctx.agent_id)
     deleted = list(dict.fromkeys([*deleted, *orphans]))
-    if not is_buried:
+    if not is_buried and ctx.trust in PERSON_TIERS:  # what a model forgets, a person may still import
         stated = await SQL["list_statements"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=deleted)
         await tombstones.bury(
             tx, [row["text"] for row in stated], [row["ref"] for row in stated if row["ref"]], ctx=ctx

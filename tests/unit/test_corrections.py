@@ -36,7 +36,7 @@ def test_what_others_wrote_is_not_corrected() -> None:
 
 def test_a_bare_value_answers_a_question_and_corrects_nothing() -> None:
     assert find_correction("61", ["The cellar had 71 percent humidity."]) is not None
-    assert find_correction("61", ["The cellar had 71 percent humidity."], answers=True) is None
+    assert find_correction("61", ["The cellar had 71 percent humidity."], question="Which one?") is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from newton.heart.identity.standing_wishes import detect_instructions, find_stan
 from newton.heart.speakers import concerns_safety
 from newton.heart.statements.change_detection import detect_change
 from newton.heart.statements.similarity import compare_statements
-from newton.heart.statements.statement_selection import list_texts, select_statements
+from newton.heart.statements.statement_selection import select_statements
 from newton.providers import multilingual_e5
 from newton.providers.embedding_providers import MissingEmbedder, create_embedder, embedder_for
 from newton.providers.fakes import HashEmbedder
@@ -55,7 +55,6 @@ def test_a_statement_in_the_first_person_becomes_a_fact_and_a_question_does_not(
     assert (found.attribute, found.subject) == ("lives in", "user")
     assert found.content.rstrip("。.") == said.rstrip("。.")
     assert select_statements(asked) == []
-    assert list_texts(said) == []
     assert is_only_question(asked)
     assert remove_questions(asked) == ""
 

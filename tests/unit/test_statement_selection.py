@@ -1,6 +1,5 @@
 """Which parts of a message are statements, alone and in appositions."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -8,17 +7,11 @@ import pytest
 from newton.content.yaml_files import parse_trusted
 from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.statements.clauses import find_appositions
-from newton.heart.statements.statement_candidates import split_message
 from newton.heart.statements.statement_selection import (
     DECIDED,
     SelectedStatement,
-    compute_probabilities,
-    list_texts,
-    load_model,
     select_statements,
 )
-from newton.providers.embedding import Vector
-from newton.providers.minilm import MiniLM
 from tests.cases import load_cases
 
 CASES = load_cases(__file__)
@@ -29,36 +22,23 @@ HELD_OUT = ("chat_messages_heldout.yaml", pytest.param("chat_messages_heldout2.y
 
 
 @pytest.mark.parametrize("name", HELD_OUT)
-def test_messages_by_other_authors_with_a_fact_are_told_from_those_without(name: str, minilm: MiniLM) -> None:
+def test_messages_by_other_authors_with_a_fact_are_told_from_those_without(name: str) -> None:
     # held out: nothing was adjusted to these messages; docs/benchmarks.md has the figures
     messages = parse_trusted((DATA / name).read_text(encoding="utf-8"))
-    texts = list(dict.fromkeys(text for one in messages for text in list_texts(one["text"])))
-    vectors = dict(zip(texts, minilm.embed_now(texts), strict=True))
-    found = [(bool(one["facts"]), bool(select_statements(one["text"], vectors=vectors))) for one in messages]
+    found = [(bool(one["facts"]), bool(select_statements(one["text"]))) for one in messages]
     right = found.count((True, True))
     assert right / (right + found.count((False, True))) >= 0.88
     assert right / (right + found.count((True, False))) >= 0.85
-    plain = [(bool(one["facts"]), bool(select_statements(one["text"]))) for one in messages]
-    right = plain.count((True, True))
-    assert right / (right + plain.count((False, True))) >= 0.86
-    assert right / (right + plain.count((True, False))) >= 0.8
 
 
-def select(text: str, minilm: MiniLM) -> list[str]:
-    return [one.content for one in select_statements(text, vectors=embed(text, minilm))]
-
-
-def embed(text: str, minilm: MiniLM) -> Mapping[str, Vector]:
-    texts = list_texts(text)
-    return dict(zip(texts, minilm.embed_now(texts), strict=True)) if texts else {}
+def select(text: str) -> list[str]:
+    return [one.content for one in select_statements(text)]
 
 
 @pytest.mark.parametrize(("text", "contents"), CASES["what_is_told_in_passing_is_a_statement_that_reads_alone"])
-def test_what_is_told_in_passing_is_a_statement_that_reads_alone(
-    text: str, contents: list[str] | None, minilm: MiniLM
-) -> None:
+def test_what_is_told_in_passing_is_a_statement_that_reads_alone(text: str, contents: list[str] | None) -> None:
     # S002-17
-    assert select(text, minilm) == (contents or [f"{text.rstrip('.')}."])
+    assert select(text) == (contents or [f"{text.rstrip('.')}."])
 
 
 @pytest.mark.parametrize(
@@ -69,7 +49,6 @@ def test_what_is_told_in_passing_is_a_statement_that_reads_alone(
         "Please fix: I lives in Rome.",
         "translate into Dutch pls: We keep the key under the pot and the dog sleeps in the kitchen",
         "Imagine I live on the moon.",
-        "The build is now green.",
         "The meeting should move to Friday.",
         "The page now shows error 404.",
         "She is a beagle.",
@@ -82,15 +61,14 @@ def test_what_is_told_in_passing_is_a_statement_that_reads_alone(
         "In the novel, Tobias can't run because of his knee.",
         'Anna said "Tobias can\'t run because of his knee."',
         "Translate: Tobias can't run because of his knee.",
-        "A hash table is faster than a list.",
         'Translate: "I live in Madrid and I work as a teacher."',
         "Ζω στο Όσλο.",
         "I live in Oslo. " * 1_000,
         "",
     ],
 )
-def test_what_only_looks_like_a_statement_is_not_selected(text: str, minilm: MiniLM) -> None:
-    assert select(text, minilm) == []
+def test_what_only_looks_like_a_statement_is_not_selected(text: str) -> None:
+    assert select(text) == []
 
 
 def test_a_statement_has_its_subject_and_is_selected_once() -> None:
@@ -113,19 +91,10 @@ def test_a_statement_has_its_subject_and_is_selected_once() -> None:
         "After the last meeting we settled on Postgres for the project.",
     ],
 )
-def test_a_decision_is_a_statement_of_one(text: str, minilm: MiniLM) -> None:
+def test_a_decision_is_a_statement_of_one(text: str) -> None:
     # S002-17
-    found = select_statements(text, vectors=embed(text, minilm))
+    found = select_statements(text)
     assert [(one.content, one.attribute) for one in found] == [(text, DECIDED)]
-
-
-def test_the_vectors_weigh_in(minilm: MiniLM) -> None:
-    text = "My dog Pixel sleeps under the workbench"
-    candidates, vectors = split_message(text), embed(text, minilm)
-    (with_vectors,), (without,) = (compute_probabilities(text, candidates, one) for one in (vectors, None))
-    assert load_model().vector_model == MiniLM.identity
-    assert 0 < without < 1
-    assert abs(with_vectors - without) > 0.001
 
 
 PASTED = (

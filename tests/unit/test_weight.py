@@ -11,10 +11,10 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 119_880,
-    "modules of newton": 655,
-    "classes that only carry data": 877,
-    "lines of tests": 85_265,
+    "lines of newton": 119_960,
+    "modules of newton": 657,
+    "classes that only carry data": 878,
+    "lines of tests": 85_380,
     "lines of docs": 7_694,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

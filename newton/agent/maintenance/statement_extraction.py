@@ -32,14 +32,12 @@ from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.statements.answers import find_question
-from newton.heart.statements.change_detection import detect_change, is_comparable, score_vectors
+from newton.heart.statements.change_detection import detect_change, is_comparable, load_model, score_vectors
 from newton.heart.statements.commitment import is_in_role
 from newton.heart.statements.corrections import find_correction, only_announces
 from newton.heart.statements.statement_selection import (
     MessageContext,
     list_spans,
-    list_texts,
-    load_model,
     select_statements,
 )
 from newton.ids import derive_model_id
@@ -144,10 +142,13 @@ async def extract_statements(
             tx, agent_id=ctx.agent_id, limit=limit, ended_before=ended_before, only_unparsed=not is_final
         )
     for conversation in await _attribute(unread, tools):
-        evidence = await embed_statements(db, ctx, tools.embedder, conversation)
+        try:
+            changing = await find_changes(db, ctx, tools.embedder, conversation.messages)
+        except ProviderError:
+            changing = {}
         async with db.transaction(ctx.agent_id) as tx:
             if await mark(tx, conversation.memory_id, ctx=ctx):
-                result += ExtractionResult(1, await store_statements(tx, conversation, evidence, ctx=ctx))
+                result += ExtractionResult(1, await store_statements(tx, conversation, changing, ctx=ctx))
     return result
 
 
@@ -163,15 +164,15 @@ async def learn_open_sessions(
         found = await conversations.find_open(tx, agent_id=ctx.agent_id, limit=limit, only_recent=only_recent)
     unread = await _attribute(found, tools)
     try:
-        new = [message for lines in unread for message in lines.messages if not message.is_parsed]
-        evidence = await _embed_texts(db, ctx, tools.embedder, new)
+        messages = [message for lines in unread for message in lines.messages]
+        changing = await find_changes(db, ctx, tools.embedder, messages)
     except ProviderError:
         return 0
     count = 0
     for lines in unread:
         async with db.transaction(ctx.agent_id) as tx:
             if await conversations.mark_open_read(tx, lines, ctx=ctx):
-                count += await _store_open_statements(tx, lines, evidence, ctx=ctx)
+                count += await _store_open_statements(tx, lines, changing, ctx=ctx)
     return count
 
 
@@ -182,54 +183,28 @@ async def _attribute(found: Sequence[_Lines], tools: StatementTools) -> list[_Li
     return [replace(one, messages=attribute_lines(one.messages, names)) for one in found]
 
 
-class StatementEvidence(NamedTuple):
-    """Evidence that decides, beside their form, which statements of messages are facts.
-
-    `vectors` are those of the texts, by text, and `changing` the part of a message that replaces a known fact, by
-    message.
-    """
-
-    vectors: Mapping[str, Vector]
-    changing: Mapping[str, str]
-
-
-async def embed_statements(
-    db: Database, ctx: LifecycleContext, embedder: Embedder | None, conversation: EpisodeLines
-) -> StatementEvidence | None:
-    """Embed the statements of users in a conversation, without those stored before, to tell which are facts.
-
-    Return None if the embedder is not the one for which the classifier was trained, or if it fails.
-    """
-    try:
-        return await _embed_texts(db, ctx, embedder, [one for one in conversation.messages if not one.is_parsed])
-    except ProviderError:
-        return None
-
-
-async def _embed_texts(
+async def find_changes(
     db: Database, ctx: LifecycleContext, embedder: Embedder | None, messages: Sequence[EpisodeMessage]
-) -> StatementEvidence | None:
-    """Embed the statements of users in messages, and find the parts that replace known facts.
+) -> dict[str, str]:
+    """Return the part of each message of a user that replaces a known fact, by message.
 
-    Return None if the embedder is not the one for which the classifier was trained. Raises ProviderError if it fails.
+    Return none if the embedder is not the one for which change detection was trained. Raises ProviderError if it fails.
     """
     if embedder is None or embedder.identity != load_model().vector_model:
-        return None
-    user_texts = [message.content for message in messages if message.role == "user"]
+        return {}
+    user_texts = [message.content for message in messages if message.role == "user" and not message.is_parsed]
     spans = {content: parts for content in user_texts if (parts := list_spans(content))}
-    of_spans = [text for content, parts in spans.items() for text in (content, *parts)]
-    texts = list(dict.fromkeys([*(text for content in user_texts for text in list_texts(content)), *of_spans]))
+    texts = list(dict.fromkeys(text for content, parts in spans.items() for text in (content, *parts)))
     vectors = dict(zip(texts, await embedder.embed(texts), strict=True)) if texts else {}
-    model_id = derive_model_id(embedder.identity)
-    return StatementEvidence(vectors, await find_changing_parts(db, ctx, spans, vectors, model_id=model_id))
+    return await find_changing_parts(db, ctx, spans, vectors, model_id=derive_model_id(embedder.identity))
 
 
 async def store_statements(
-    tx: Tx, conversation: EpisodeLines, evidence: StatementEvidence | None, *, ctx: LifecycleContext
+    tx: Tx, conversation: EpisodeLines, changing: Mapping[str, str], *, ctx: LifecycleContext
 ) -> int:
     """Store the facts that users state in a conversation; return how many were not known before.
 
-    `evidence` is the result of `embed_statements`. A fact gets the origin and trust tier of the message that states it.
+    `changing` is the result of `find_changes`. A fact gets the origin and trust tier of the message that states it.
     Facts that were stored while the session went on are only linked to the episode, as a person may have retracted or
     forgotten them since.
     """
@@ -237,15 +212,15 @@ async def store_statements(
     parsed = [message.memory_id for message in conversation.messages if message.is_parsed]
     known = await conversations.list_stated_facts(tx, parsed, agent_id=ctx.agent_id)
     await link_to_episode(tx, known, conversation.memory_id, ctx=ctx)
-    readings = read_messages(conversation.messages, requests, evidence, source=conversation.source)
+    readings = read_messages(conversation.messages, requests, changing, source=conversation.source)
     return await _store_readings(tx, readings, conversation.memory_id, ctx=ctx)
 
 
 async def _store_open_statements(
-    tx: Tx, lines: OpenLines, evidence: StatementEvidence | None, *, ctx: LifecycleContext
+    tx: Tx, lines: OpenLines, changing: Mapping[str, str], *, ctx: LifecycleContext
 ) -> int:
     requests = await identity_store.list_requested_lines(tx, lines.covered, agent_id=ctx.agent_id)
-    readings = read_messages(lines.messages, requests, evidence, source=lines.source)
+    readings = read_messages(lines.messages, requests, changing, source=lines.source)
     return await _store_readings(tx, readings, None, ctx=ctx)
 
 
@@ -261,7 +236,7 @@ async def _store_readings(
 
 
 def read_messages(
-    messages: Sequence[EpisodeMessage], requests: Sequence[str], evidence: StatementEvidence | None, *, source: str
+    messages: Sequence[EpisodeMessage], requests: Sequence[str], changing: Mapping[str, str], *, source: str
 ) -> Iterator[MessageReading]:
     """Yield what users say in the messages of a session that were not read before. Pure.
 
@@ -274,11 +249,10 @@ def read_messages(
             continue
         earlier = [one for one in told if one[0].name == message.name]
         texts = [text for _, text in earlier]
-        answers = bool(question)
-        correction = None if message.is_reported else find_correction(message.content, texts, answers=answers)
+        correction = None if message.is_reported else find_correction(message.content, texts, question=question)
         if not message.is_parsed:
             context = MessageContext(texts[-1] if texts else "", question, is_in_role(texts))
-            facts = _select_facts(message, requests, evidence, context, source=source)
+            facts = _select_facts(message, requests, changing, context, source=source)
             if correction is None and only_announces(message.content, texts):
                 facts = []
             elif correction:
@@ -295,15 +269,12 @@ def read_messages(
 def _select_facts(
     message: EpisodeMessage,
     requests: Sequence[str],
-    evidence: StatementEvidence | None,
+    changing: Mapping[str, str],
     context: MessageContext,
     *,
     source: str,
 ) -> list[NewFact]:
     """Return the facts that a user states in a message, without those that restate one of the `requests`. Pure."""
-    vectors = evidence.vectors if evidence else None
-    part = evidence.changing.get(message.content) if evidence else None
-    statements = select_statements(
-        message.content, speaker=message.name, vectors=vectors, changing=part, context=context
-    )
+    part = changing.get(message.content)
+    statements = select_statements(message.content, speaker=message.name, changing=part, context=context)
     return [to_fact(message, one, source) for one in statements if not restates_request(one.content, requests)]

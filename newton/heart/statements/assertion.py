@@ -1,8 +1,8 @@
-"""Probability that a person asserts a part of their message, by hints of any language and what stands around it. Pure.
+"""Probability that a person asserts a sentence in another language than English, by its hints and form. Pure.
 
 The phrases of `commitment` are certain but few: new authors have others. `assertion_cues.yaml` has words that hint at
-fiction, reports, doubts, jokes and the like; how much each counts in a part, before and behind it is fitted by
-`scripts/fit-statements`, with the vectors of the part and its message if they are of the bundled embedding model.
+fiction, reports, doubts, jokes and the like; how much each counts in a sentence, before and behind it is fitted by
+`scripts/fit-statements`. English messages are read by `newton.providers.speech_reader`.
 """
 
 import json
@@ -13,10 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-import numpy as np
-
 from newton.content.yaml_files import parse_trusted
-from newton.providers.embedding import Vector
 from newton.text.languages import ENGLISH, load_language
 from newton.text.pasted_text import MASK
 from newton.text.words import split_words
@@ -35,14 +32,10 @@ class MessagePart(NamedTuple):
 
 
 class AssertionModel(NamedTuple):
-    """The fitted weights. Fields called "plain" are for use without vectors."""
+    """The fitted weights of the features, and the log odds without any."""
 
     base: float
     weights: Mapping[str, float]
-    part_weights: Sequence[float]
-    message_weights: Sequence[float]
-    plain_base: float
-    plain_weights: Mapping[str, float]
 
 
 @cache
@@ -52,14 +45,10 @@ def load_assertion_model() -> AssertionModel:
     return AssertionModel(**json.loads(text))
 
 
-def score_assertion(features: Mapping[str, float], part: Vector | None = None, message: Vector | None = None) -> float:
-    """Return the probability that a part with these features is asserted; without vectors by the features alone."""
+def score_assertion(features: Mapping[str, float]) -> float:
+    """Return the probability that a part with these features is asserted."""
     model = load_assertion_model()
-    is_plain = part is None or message is None
-    weights, odds = (model.plain_weights, model.plain_base) if is_plain else (model.weights, model.base)
-    odds += sum(weights.get(name, 0.0) * value for name, value in features.items())
-    if part is not None and message is not None:
-        odds += float(np.dot(part, model.part_weights)) + float(np.dot(message, model.message_weights))
+    odds = model.base + sum(model.weights.get(name, 0.0) * value for name, value in features.items())
     return 1 / (1 + math.exp(-odds))
 
 

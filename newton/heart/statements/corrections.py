@@ -6,6 +6,7 @@ sentence is written whole with the right value. `corrections.yaml` has the words
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from newton.heart.statements.commitment import takes_back
@@ -19,14 +20,25 @@ from newton.heart.statements.fragments import (
     join_spelled,
     keep_own_words,
     list_fragments,
+    replace_alike,
     replace_fragment,
     replace_tail,
 )
+from newton.heart.statements.read_corrections import read_correction
 from newton.heart.statements.replacement import is_function
 from newton.heart.statements.slots import count_edits
 from newton.heart.statements.statement_candidates import find_verb, list_words
-from newton.heart.statements.typed_values import Cues, Kind, TypedValue, find_values, words_for
+from newton.heart.statements.typed_values import (
+    Cues,
+    Kind,
+    TypedValue,
+    complete_day,
+    find_values,
+    match_case,
+    words_for,
+)
 from newton.text.greetings import is_courtesy
+from newton.text.languages import ENGLISH, detect_language
 
 MAX_EARLIER = 8  # messages before it that a correction may mean
 MAX_WORDS = 30  # of a correction
@@ -35,7 +47,6 @@ MAX_BARE_WORDS = 3  # of a message that is nothing but another value
 MIN_ELSE = 2  # further words of content of a statement of its own in a correction
 MAX_REPAIR = 50  # characters from the words of a repair to each of the two values
 MAX_NAMED = 6  # words behind "not" that may be the wrong value
-MAX_TYPO = 2  # letters in which a word and its misspelling differ
 
 _SENTENCE = re.compile(
     r"[^\s.!?](?:[^\n.!?]|[.!?](?=\w)|(?<=\b[DMS][rst])\."
@@ -55,7 +66,6 @@ _COPULA_END = re.compile(
     r"(?:\w+ )?\w+\W*$",
     re.IGNORECASE,
 )
-_DAY_OF_MONTH = re.compile(r"\d{1,2}(?:st|nd|rd|th|\.)?(?!\w)")
 
 
 class Correction(NamedTuple):
@@ -85,17 +95,18 @@ class Correction(NamedTuple):
 
     def apply(self, text: str) -> str | None:
         """Return a statement with the right words; None if nothing replaces it, or if it lacks the wrong ones."""
-        new = _complete_day(self.new, self.old)
+        new = complete_day(self.new, self.old)
         pattern = re.compile(rf"(?<!\w){re.escape(self.old)}(?!\w)", re.IGNORECASE)
         if new is None or not pattern.search(text):
             return None
-        return pattern.sub(lambda match: _like(new, match[0]), text, count=1)
+        return pattern.sub(lambda match: match_case(new, match[0]), text, count=1)
 
 
-def find_correction(message: str, earlier: Sequence[str], *, answers: bool = False) -> Correction | None:
+def find_correction(message: str, earlier: Sequence[str], *, question: str = "") -> Correction | None:
     """Return what a message corrects in the `earlier` messages of the person; None if it corrects nothing.
 
-    A message that `answers` a question of the assistant with a bare value corrects nothing by it.
+    In English the reader of messages finds it, or else the words do, as in other languages. A message that answers a
+    `question` of the assistant with a bare value corrects nothing by it.
 
     >>> find_correction("*friday", ["The nurse comes on thursday.", "She wants tea."])[2:]
     ('thursday', 'friday', '*')
@@ -112,14 +123,33 @@ def find_correction(message: str, earlier: Sequence[str], *, answers: bool = Fal
     cue = _find_cue(message, cues)
     if not cue and size > 1 and only_announces(earlier[-1], earlier[:-1]):
         cue, size = _find_cue(earlier[-1], cues), size - 1
-    recent = range(size - 1, max(size - 1 - MAX_EARLIER, -1), -1)
-    sentences = [(index, one) for index in recent for one in _split(earlier[index])]
+    recent = [(index, earlier[index]) for index in range(size - 1, max(size - 1 - MAX_EARLIER, -1), -1)]
+    sentences = [(index, sentence) for index, text in recent for sentence in _split(text)]
     for index, sentence in sentences:
         if found := find_pair(message, sentence) or _replace_named(message, sentence, cues):
             return Correction(index, sentence, *found, cue or "not")
+    told = partial(_find_told, message, sentences, cues, cue, nearest=-1 if question else size - 1, last=raw[size - 1])
+    if _STAR.search(message) or _STARRED.search(message):
+        return told() or _find_read(message, recent, question)
+    return _find_read(message, recent, question) or told()
+
+
+def _find_read(message: str, recent: Sequence["_Numbered"], question: str) -> Correction | None:
+    """Return what the reader finds in a message in English that is no bare answer to a question."""
+    is_bare = question and len(_WORD.findall(message)) <= MAX_BARE_WORDS
+    if is_bare or not _is_english(message, recent[0][1]):
+        return None
+    found = read_correction(message, [(index, text.replace("\n", " ")) for index, text in recent], question)
+    return Correction(*found) if found else None
+
+
+def _find_told(
+    message: str, sentences: Sequence["_Numbered"], cues: Cues, cue: str, *, nearest: int, last: str
+) -> Correction | None:
+    """Return what the words of a correction, a value or a fragment correct in one of the sentences."""
     fragments = list_fragments(message, cues["cue"], cues["joint"])
     hint, is_denied = cue or hints_at_correction(message, fragments), cues["denial"].search(message)
-    meant = _list_meant(message, sentences, fragments, hint, cue=cue, nearest=-1 if answers else size - 1)
+    meant = _list_meant(message, sentences, fragments, hint, cue=cue, nearest=nearest)
     if found := _replace_values(message, meant, cues, fragments, cue=cue, hint=hint):
         return found
     joke = takes_back(message)
@@ -127,7 +157,11 @@ def find_correction(message: str, earlier: Sequence[str], *, answers: bool = Fal
         return found
     if sentences and is_denied:
         return Correction(*sentences[0], sentences[0][1], None, cue or is_denied[0])
-    return Correction(size - 1, raw[size - 1], raw[size - 1], None, joke.phrase) if joke else None
+    return Correction(sentences[0][0], last, last, None, joke.phrase) if joke and sentences else None
+
+
+def _is_english(*texts: str) -> bool:
+    return all(detect_language(one) == ENGLISH for one in texts)
 
 
 def _read_own(message: str, cues: Cues) -> str:
@@ -174,7 +208,7 @@ def _replace_values(
     for index, sentence in meant:
         alike = replace_tail(message, sentence)
         if cue and not is_denied:
-            alike = alike or _replace_alike(_HINTED.sub(",", rest), sentence, cues)
+            alike = alike or replace_alike(_HINTED.sub(",", rest), sentence, cues)
         found = alike or (None if _is_about_other(text, sentence) else _replace_typed(text, sentence))
         if found and (hint or alike or is_alike_number(*found)):
             return Correction(index, sentence, *found, hint)
@@ -349,40 +383,6 @@ def _clause_of(message: str, value: TypedValue) -> str:
     starts = [0, *(one.end() for one in _CLAUSE_END.finditer(message, 0, value.start))]
     end = _CLAUSE_END.search(message, value.end)
     return message[starts[-1] : end.start() if end else len(message)]
-
-
-def _replace_alike(message: str, sentence: str, cues: Cues) -> tuple[str, str] | None:
-    """Return the words of a sentence that a fragment replaces, and those: it shares a word, or nearly spells one."""
-    theirs = list(_WORD.finditer(sentence))
-    for part in _CLAUSE_END.split(cues["negated"].sub(",", message)):
-        mine = [word.strip(".!?*") for word in part.split()]
-        folded = [word.casefold() for word in mine]
-        for n, own in enumerate(folded if len(folded) <= MAX_BARE_WORDS else ()):
-            for at, word in enumerate(theirs):
-                first, last = at - n, at - n + len(folded)
-                if 0 <= first < last <= len(theirs) and _are_alike(own, word[0].casefold(), sentence, len(folded)):
-                    old = sentence[theirs[first].start() : theirs[last - 1].end()]
-                    if old.casefold() != " ".join(folded):
-                        return old, " ".join(mine)
-    return None
-
-
-def _are_alike(own: str, word: str, sentence: str, count: int) -> bool:
-    """Return whether a word of a fragment of `count` words is one of the sentence, or, alone, nearly spells one."""
-    if count > 1:
-        return own == word and not is_function(own, sentence)
-    return 0 < count_edits(own, word) <= min(MAX_TYPO, len(own) // 3)
-
-
-def _like(new: str, old: str) -> str:
-    """Return the right words with a capital if the wrong ones have one at the beginning of a name."""
-    return f"{new[:1].upper()}{new[1:]}" if old[:1].isupper() and new[:1].islower() else new
-
-
-def _complete_day(new: str | None, old: str) -> str | None:
-    """Return the right day with the month of the wrong one, as "22nd" for "20 October" means "22nd October"."""
-    is_day = new is not None and _DAY_OF_MONTH.fullmatch(new) and not _DAY_OF_MONTH.fullmatch(old)
-    return _DAY_OF_MONTH.sub(new, old, count=1) if is_day and new and re.search(r"[^\W\d]{3}", old) else new
 
 
 def _has(sentence: str, text: str) -> bool:

@@ -14,7 +14,7 @@ from newton.heart.statements.statement_candidates import (
     mask_message,
     split_message,
 )
-from newton.heart.statements.typed_values import words_for
+from newton.heart.statements.typed_values import Cues, words_for
 from newton.text.languages import ENGLISH, detect_language
 from newton.text.pasted_text import MASK
 
@@ -22,6 +22,8 @@ MAX_BARE_WORDS = 3  # of a fragment
 MIN_SCORE, MIN_DENIED = 0.5, 0.15  # of the words that it replaces; behind a "no"
 MAX_HINTED, MAX_BARE = 14, 9  # words of the message
 FARTHER = 0.1  # what a sentence further back loses
+MAX_TYPO = 2  # letters in which a word and its misspelling differ
+_CLAUSE_END = re.compile(r"[,;:!?()–—\n]|\.(?:\s|$)")
 _WORD = re.compile(r"[^\W_](?:[\w'’.:-]*\w)?")
 _SPELLED = re.compile(r"(?<![\w'])(?:(?:double )?[^\W\d_](?:-| |, ?)+){2,}(?:double )?[^\W\d_](?![\w'])", re.IGNORECASE)
 _DOUBLE = re.compile(r"double (\w)", re.IGNORECASE)
@@ -194,3 +196,26 @@ def _states_nothing(sentence: str) -> bool:
     """Return whether a sentence only asks or requests."""
     clauses = split_message(sentence)
     return bool(clauses) and all(one.form is not ClauseForm.STATEMENT for one in clauses)
+
+
+def replace_alike(message: str, sentence: str, cues: Cues) -> tuple[str, str] | None:
+    """Return the words of a sentence that a fragment replaces, and those: it shares a word, or nearly spells one."""
+    theirs = list(_WORD.finditer(sentence))
+    for part in _CLAUSE_END.split(cues["negated"].sub(",", message)):
+        mine = [word.strip(".!?*") for word in part.split()]
+        folded = [word.casefold() for word in mine]
+        for n, own in enumerate(folded if len(folded) <= MAX_BARE_WORDS else ()):
+            for at, word in enumerate(theirs):
+                first, last = at - n, at - n + len(folded)
+                if 0 <= first < last <= len(theirs) and _are_alike(own, word[0].casefold(), sentence, len(folded)):
+                    old = sentence[theirs[first].start() : theirs[last - 1].end()]
+                    if old.casefold() != " ".join(folded):
+                        return old, " ".join(mine)
+    return None
+
+
+def _are_alike(own: str, word: str, sentence: str, count: int) -> bool:
+    """Return whether a word of a fragment of `count` words is one of the sentence, or, alone, nearly spells one."""
+    if count > 1:
+        return own == word and not is_function(own, sentence)
+    return 0 < count_edits(own, word) <= min(MAX_TYPO, len(own) // 3)

@@ -29,12 +29,13 @@ _PRONOUNS = frozenset({"i", "we", "they", "he", "she", "it", "you"})
 
 
 class ClauseForm(StrEnum):
-    """The form of a clause. Only a statement may be remembered. `FOREIGN` is text that the person does not assert."""
+    """The form of a clause. `FOREIGN` is a quotation or code; of `UNREAL`, a phrase says that it is not asserted."""
 
     STATEMENT = "statement"
     QUESTION = "question"
     REQUEST = "request"
     FOREIGN = "foreign"
+    UNREAL = "unreal"
     FRAGMENT = "fragment"
 
 
@@ -126,7 +127,7 @@ def split_message(message: str, *, is_framed: bool = False) -> tuple[StatementCa
             is_asked = is_confirmed or (is_last and sentence[0].rstrip(") ").endswith("?"))
             if clause := _to_candidate(plain, masked, span, is_asked=is_asked):
                 is_own = clause.form is not ClauseForm.STATEMENT or not find_reading(readings, clause.start, clause.end)
-                form = clause.form if is_own else ClauseForm.FOREIGN
+                form = clause.form if is_own else ClauseForm.UNREAL
                 found.append(clause._replace(form=form, sentence=number, clause=position))
     return tuple(found)
 

@@ -1,25 +1,19 @@
 """Selection of the statements in a person's message that are worth remembering, without a language model. Pure.
 
-A logistic model gives each clause a probability. It uses the features of the clause and, if they are of the bundled
-embedding model, the vectors of the clause and of the message. Questions, requests, instructions and text by others are
-never selected. `scripts/fit-statements` fits the model.
+In English, the reader of messages (`newton.providers.speech_reader`) tells which clauses the person states as true; in
+other languages, patterns and hints do. Questions, requests, instructions and text by others are never selected.
 """
 
-import json
-import math
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
-
-import numpy as np
 
 from newton.heart.identity.standing_wishes import mask_foreign_text
 from newton.heart.statements.answers import complete_answer
 from newton.heart.statements.assertion import MessagePart, list_features, score_assertion
 from newton.heart.statements.commitment import find_reading, is_addressed, list_unasserted
 from newton.heart.statements.corrections import repair
+from newton.heart.statements.first_words import TECHNICAL, classify_word
 from newton.heart.statements.statement_candidates import (
     MAX_CLAUSE_CHARACTERS,
     MAX_MASKED_SHARE,
@@ -29,8 +23,7 @@ from newton.heart.statements.statement_candidates import (
     mask_message,
     split_message,
 )
-from newton.heart.statements.statement_features import classify_word, extract_features, load_cues
-from newton.providers.embedding import Vector
+from newton.providers.speech_reader import SpeechReading, read_speech
 from newton.text import english
 from newton.text.languages import ENGLISH, detect_language
 from newton.text.names import find_names
@@ -40,11 +33,17 @@ from newton.text.patterns import find_statements, list_sentences
 
 SPEAKER = "user"  # the subject of a statement in the first person by a person without a name
 DECIDED = "decided"  # the attribute of a statement of a decision
-ASSERTED_MIN = 0.5  # probability that the person asserts a clause, from which it may be remembered
-DOUBTED_MIN = 0.3  # from which what is worth remembering by its form is
-CERTAIN_MIN = 0.65  # from which a clause beside a question or a request is remembered, whatever its form
+TOLD_MIN = 0.4  # probability that the person tells a clause as true, from which it is remembered
+NEVER = 2.0
+# Probability that a clause of these forms needs: they speak against a statement, and may err.
+LIMITS = {
+    ClauseForm.QUESTION: 0.8,
+    **dict.fromkeys((ClauseForm.FOREIGN, ClauseForm.FRAGMENT, ClauseForm.REQUEST, ClauseForm.UNREAL), NEVER),
+}
+ASIDE_MIN = 0.8  # that a clause of a sentence with a question needs
+SURELY_TOLD = 0.65  # from which also a very short one is
+ASSERTED_MIN = 0.5  # of a sentence in another language than English
 MIN_TOLD_WORDS = 4  # of a clause of a message that asks nothing, and neither names something nor has a number
-MAX_WORTH = 4.0  # log odds by which the model of worth counts for an assertion
 CONTEXT_MIN = 0.15  # probability from which a clause is kept for the next one, which refers to it by a pronoun
 
 _DECISION = re.compile(r"^[^,;]{1,40}\b(?:decided|agreed|settled|opted) (?!with\b)\w", re.IGNORECASE)
@@ -65,7 +64,7 @@ _BARE_VERB = re.compile(
 )
 _COMMON_ENDINGS = ("s", "ing", "ion", "ment", "ness", "ity", "age", "ery", "ance", "ence")
 _APOSTROPHES = ("'s ", "’s ", "' ", "’ ")
-_MOMENT = re.compile(r"\b(?:min(?:ute)?s?|sec(?:ond)?s?|moment|right now|just now)\b", re.IGNORECASE)
+_MOMENT = re.compile(r"\b(?:in|for) \d+ (?:min(?:ute)?|sec(?:ond)?)s?\b|\b(?:right|just) now\b", re.IGNORECASE)
 _VAGUE = re.compile(
     r"(?:that|hello|hi|hey) (?!is\b|was\b|has\b|'s\b)\w+(?: \w+){0,3}\.?$", re.IGNORECASE
 )  # says nothing alone
@@ -80,6 +79,7 @@ _GERUND_SUBJECT = re.compile(
     r"|you)\b)[\w'’-]+){0,6}? (?:is|are|was|were|costs?|takes?|starts?|begins?|ends?)\b",
     re.IGNORECASE,
 )
+_PASTED = re.compile(rf"^[^\S\n]*{MASK}[{MASK}\s]*", re.MULTILINE)
 _FORGOTTEN_APOSTROPHE = re.compile(r"^i(m|ve)\b", re.IGNORECASE)
 
 
@@ -92,33 +92,6 @@ class SelectedStatement(NamedTuple):
     content: str
     subject: str
     attribute: str | None = None
-
-
-class StatementModel(NamedTuple):
-    """The fitted weights and minimum probabilities of statement selection.
-
-    Fields called "plain" are for use without vectors. `clause_weights` and `message_weights` weigh vectors of the
-    embedding model `vector_model`. If no clause of a message reaches `first_min`, none is selected; otherwise all that
-    reach `other_min` are.
-    """
-
-    vector_model: str
-    first_min: float
-    plain_first_min: float
-    other_min: float
-    base: float
-    weights: Mapping[str, float]
-    clause_weights: Sequence[float]
-    message_weights: Sequence[float]
-    plain_base: float
-    plain_weights: Mapping[str, float]
-
-
-@cache
-def load_model() -> StatementModel:
-    """Return the fitted model of the file `statement_model.json`."""
-    text = files("newton.heart.statements").joinpath("statement_model.json").read_text(encoding="utf-8")
-    return StatementModel(**json.loads(text))
 
 
 class MessageContext(NamedTuple):
@@ -134,18 +107,6 @@ class MessageContext(NamedTuple):
 
 
 ALONE = MessageContext()
-
-
-def list_texts(message: str) -> list[str]:
-    """Return the texts whose vectors `select_statements` needs: the clauses that are statements, and the message.
-
-    Return no texts if no clause is a statement, and for a message that is not in English.
-    """
-    if detect_language(message) != ENGLISH:
-        return []
-    message = _straighten(message)
-    clauses = [one.text for one in split_message(message) if one.form is ClauseForm.STATEMENT]
-    return [*dict.fromkeys(clauses), message] if clauses else []
 
 
 def list_spans(message: str) -> list[str]:
@@ -171,15 +132,13 @@ def select_statements(
     message: str,
     *,
     speaker: str | None = None,
-    vectors: Mapping[str, Vector] | None = None,
     changing: str | None = None,
     context: MessageContext = ALONE,
 ) -> list[SelectedStatement]:
     """Return the statements of a message that are worth remembering, in order.
 
-    `speaker` is the name of the person, if known. `vectors` maps the texts of `list_texts` to unit vectors of the model
-    `vector_model`; without vectors, the features alone decide. `changing` is the span (of `list_spans`) that replaces a
-    known fact: it is always selected, in place of its parts. A short answer is a statement with the question.
+    `speaker` is the name of the person, if known. `changing` is the span (of `list_spans`) that replaces a known fact:
+    it is always selected, in place of its parts. A short answer is a statement with the question.
 
     >>> select_statements("Hi! I moved to Bergen in May. Where can I buy a bike?")
     [SelectedStatement(content='I moved to Bergen in May.', subject='user', attribute=None)]
@@ -192,7 +151,7 @@ def select_statements(
         return [SelectedStatement(answer, speaker or SPEAKER)]
     if not is_english:
         return _select_by_patterns(message, code, speaker, context)
-    statements = _select_by_model(message, speaker, vectors, context)
+    statements = _select_by_reader(message, speaker, context)
     is_selected = changing and any(changing.casefold() in one.content.casefold() for one in statements)
     if changing is None or context.is_framed or is_selected:
         return statements
@@ -206,72 +165,82 @@ def state_whole(text: str, speaker: str | None) -> SelectedStatement:
     return selected[0] if len(selected) == 1 else _state(text, list_words(text), speaker)
 
 
-def _select_by_model(
-    message: str, speaker: str | None, vectors: Mapping[str, Vector] | None, context: MessageContext
-) -> list[SelectedStatement]:
-    straight, model = _straighten(message), load_model()
-    is_stressed = straight != message  # "it was Corinna who": who it is matters to the person
+def _select_by_reader(message: str, speaker: str | None, context: MessageContext) -> list[SelectedStatement]:
+    straight = _straighten(message)
     candidates = split_message(straight, is_framed=context.is_framed)
-    worth = compute_probabilities(straight, candidates, vectors)
-    asserted = rate_assertions(straight, candidates, worth, vectors, context)
-    first_min, other_min = model.plain_first_min if vectors is None else model.first_min, model.other_min
-    asserted = [0.0 if _VAGUE.match(one.text) else p for one, p in zip(candidates, asserted, strict=True)]
-    asserted = [
-        max(p, ASSERTED_MIN) if w >= first_min and p >= DOUBTED_MIN else p for p, w in zip(asserted, worth, strict=True)
-    ]
-    if only_tells(straight, candidates):
-        chosen = [p if _is_substantial(one, p) else 0.0 for one, p in zip(candidates, asserted, strict=True)]
-        groups = _group_clauses(candidates, chosen, ASSERTED_MIN, tells=True)
-    else:
-        limit = other_min if is_stressed or max(worth, default=0.0) >= first_min else CERTAIN_MIN
-        chosen = [
-            p if w >= limit or (p >= CERTAIN_MIN and _is_substantial(one, p)) else 0.0
-            for one, w, p in zip(candidates, worth, asserted, strict=True)
-        ]
-        groups = _group_clauses(candidates, chosen, ASSERTED_MIN, tells=False)
-    statements = [_to_statement(straight, [candidates[n] for n in group], speaker) for group in groups]
-    return list(dict.fromkeys(statements))
+    told = rate_told(straight, candidates, context)
+    chosen = [p if _is_substantial(one, p) else 0.0 for one, p in zip(candidates, told, strict=True)]
+    groups = _group_clauses(candidates, chosen, TOLD_MIN, tells=only_tells(straight, candidates))
+    return list(dict.fromkeys(_to_statement(straight, [candidates[n] for n in group], speaker) for group in groups))
 
 
-def rate_assertions(
-    message: str,
-    candidates: Sequence[StatementCandidate],
-    worth: Sequence[float],
-    vectors: Mapping[str, Vector] | None,
-    context: MessageContext,
-) -> list[float]:
-    """Return for each clause the probability that the person asserts it; 0 if it is not a statement."""
-    rated, vectors = list[float](), vectors or {}
-    for one, features in zip(candidates, describe(message, candidates, worth, context), strict=True):
-        is_stated = one.form is ClauseForm.STATEMENT
-        rated.append(score_assertion(features, vectors.get(one.text), vectors.get(message)) if is_stated else 0.0)
-    return rated
+def rate_told(message: str, candidates: Sequence[StatementCandidate], context: MessageContext = ALONE) -> list[float]:
+    """Return for each clause of a message the probability that the person tells it as true; 0 if its form forbids that.
+
+    A clause whose form speaks against it needs a higher probability than others.
+    """
+    reading = read_speech(_blank_pasted_lines(message), context.question, _find_frame(context.earlier, message))
+    rated = [_rate(one, reading, is_only=len(candidates) == 1) for one in candidates]
+    asked = {one.sentence: _is_declarative(one) for one in candidates if one.text.endswith("?")}
+    return [p if p >= _find_limit(one, asked) else 0.0 for one, p in zip(candidates, rated, strict=True)]
 
 
-def describe(
-    message: str, candidates: Sequence[StatementCandidate], worth: Sequence[float], context: MessageContext
-) -> list[dict[str, float]]:
-    """Return the features of each clause of a message in English by which its assertion is judged."""
-    parts = [
-        MessagePart(one.start, one.end, one.form in (ClauseForm.QUESTION, ClauseForm.REQUEST)) for one in candidates
-    ]
-    masked, answers = mask_message(message)[1], bool(context.question)
-    found = list_features(masked, parts, ENGLISH, earlier=context.earlier, answers=answers)
-    odds = (math.log(max(p, 1e-6) / max(1 - p, 1e-6)) if p else 0.0 for p in worth)
-    return [one | {"worth": max(-MAX_WORTH, min(MAX_WORTH, value))} for one, value in zip(found, odds, strict=True)]
+def _find_frame(earlier: str, message: str) -> str:
+    """Return the message before if it may frame what follows, as "let's play a game" does; a plain message does not.
+
+    A line of a pasted chat follows the message that has it.
+    """
+    if message in earlier:
+        return ""
+    rates = read_speech(earlier).rate(0, len(earlier)) if earlier else {}
+    return earlier if rates and max(rates, key=lambda act: rates[act]) in ("ask", "unreal") else ""
+
+
+def _rate(one: StatementCandidate, reading: SpeechReading, *, is_only: bool) -> float:
+    """Return the probability that a clause is told; a whole message with a name and a number is no talk."""
+    rates = reading.rate(one.start, one.end)
+    names = any(word.is_capitalized for word in one.words[1:])
+    counts = any(word.text.startswith((NUMBER_PREFIX, TIME_PREFIX)) for word in one.words)
+    is_plain = is_only and names and counts and not TECHNICAL.search(one.text)
+    is_whole = one.verb > 0  # a correction that is a statement of its own tells what it corrects
+    beside = rates.get("talk", 0.0) * is_plain + rates.get("correct", 0.0) * is_whole
+    return rates.get("told", 0.0) + beside
+
+
+def _find_limit(one: StatementCandidate, asked: Mapping[int, bool]) -> float:
+    """Return the probability from which a clause of this form may be remembered; more than 1 for never.
+
+    `asked` has the sentences with a question, and whether that has the form of a statement: "it's Mr Pohl, it says?"
+    """
+    is_asked = one.form is ClauseForm.QUESTION and one.text.endswith("?")
+    is_doubtful = is_asked or asked.get(one.sentence, False)
+    return NEVER if is_doubtful else LIMITS.get(one.form, ASIDE_MIN if one.sentence in asked else 0.0)
+
+
+def _is_declarative(one: StatementCandidate) -> bool:
+    kind = classify_word(one.words[0]) if one.words else ""
+    return one.verb > 0 and kind not in ("wh", "verb", "unless") and one.words[0].text not in english.AUXILIARIES
+
+
+def _blank_pasted_lines(message: str) -> str:
+    """Return a message with spaces in place of lines that are quotations or code. Offsets do not change."""
+    plain, masked = mask_message(message)
+    for one in _PASTED.finditer(masked):
+        plain = plain[: one.start()] + re.sub(r"\S", " ", plain[one.start() : one.end()]) + plain[one.end() :]
+    return plain
 
 
 def only_tells(message: str, candidates: Sequence[StatementCandidate]) -> bool:
     """Return whether a message asks nothing, neither by a clause nor by showing an error or code."""
     asks = any(one.form in (ClauseForm.QUESTION, ClauseForm.REQUEST) for one in candidates)
-    return not asks and not load_cues()["technical"].search(message)
+    return not asks and not TECHNICAL.search(message)
 
 
-def _is_substantial(one: StatementCandidate, asserted: float) -> bool:
+def _is_substantial(one: StatementCandidate, probability: float) -> bool:
     """Return whether a clause says enough to be remembered although it looks like nothing that lasts."""
     is_short = len(one.words) < MIN_TOLD_WORDS and (_REFERRING_OBJECT.search(one.text) or not _names_something(one))
-    is_vague = is_short and (len(one.words) < 2 or asserted < CERTAIN_MIN)
-    return not is_vague and classify_word(one.words[0]) not in ("this", "you") and not _MOMENT.search(one.text)
+    is_vague = bool(_VAGUE.match(one.text)) or (is_short and (len(one.words) < 2 or probability < SURELY_TOLD))
+    return not is_vague and not _MOMENT.search(one.text)
 
 
 def _straighten(message: str) -> str:
@@ -297,25 +266,6 @@ def _select_by_patterns(
             continue
         found.append(SelectedStatement(f"{text[:1].upper()}{text[1:]}{end}", speaker or SPEAKER, attribute or None))
     return list(dict.fromkeys(found))
-
-
-def compute_probabilities(
-    message: str, candidates: Sequence[StatementCandidate], vectors: Mapping[str, Vector] | None
-) -> list[float]:
-    """Return for each clause the probability that it is worth remembering; 0 if it is not a statement."""
-    model, found = load_model(), list[float]()
-    for position, one in enumerate(candidates):
-        if one.form is not ClauseForm.STATEMENT:
-            found.append(0.0)
-            continue
-        features = extract_features(candidates, position)
-        weights, odds = (model.plain_weights, model.plain_base) if vectors is None else (model.weights, model.base)
-        odds += sum(weights[name] * value for name, value in features.items() if value)
-        if vectors is not None:
-            odds += float(np.dot(vectors[one.text], model.clause_weights))
-            odds += float(np.dot(vectors[message], model.message_weights))
-        found.append(1 / (1 + math.exp(-odds)))
-    return found
 
 
 def _group_clauses(
@@ -380,7 +330,7 @@ def _complete(text: str, words: Sequence[WordToken]) -> str:
         return f"I am {rest}"
     if rest.startswith("been "):
         return f"I have {rest}"
-    if kind == "past" or _BARE_VERB.match(text):
+    if (kind == "past" and not rest.startswith("bit of ")) or _BARE_VERB.match(text):
         return f"I {rest}"
     follows_verb = len(words) > 1 and (words[1].text in english.AUXILIARIES or words[1].text == "'s")
     is_subject = follows_verb or _GERUND_SUBJECT.match(text)

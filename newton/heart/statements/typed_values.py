@@ -90,3 +90,17 @@ def _load_words(*codes: str) -> Cues:
     return {
         name: re.compile(re.sub(r"(?<=\w)'(?=\w)", "['’]?", pattern), re.IGNORECASE) for name, pattern in named.items()
     }
+
+
+_DAY_OF_MONTH = re.compile(r"\d{1,2}(?:st|nd|rd|th|\.)?(?!\w)")
+
+
+def match_case(new: str, old: str) -> str:
+    """Return the right words with a capital if the wrong ones have one at the beginning of a name."""
+    return f"{new[:1].upper()}{new[1:]}" if old[:1].isupper() and new[:1].islower() else new
+
+
+def complete_day(new: str | None, old: str) -> str | None:
+    """Return the right day with the month of the wrong one, as "22nd" for "20 October" means "22nd October"."""
+    is_day = new is not None and _DAY_OF_MONTH.fullmatch(new) and not _DAY_OF_MONTH.fullmatch(old)
+    return _DAY_OF_MONTH.sub(new, old, count=1) if is_day and new and re.search(r"[^\W\d]{3}", old) else new

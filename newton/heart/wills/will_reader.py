@@ -10,6 +10,7 @@ import yaml
 
 from newton.heart.reconciliation.quoted_text import mask_quotations
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
+from newton.heart.statements.commitment import takes_back
 
 MAX_ANNOUNCEMENT = 5  # words beside the request in a line that only announces what follows, or refers to what precedes
 MAX_CHARS = 2_000  # at the beginning of a line, and at its end, that are searched for a request
@@ -73,19 +74,25 @@ def read_will(text: str) -> WillReading:
     spans = [(m.start(), m.end()) for m in _SENTENCE.finditer(text) if m[0].strip()]
     for start, end in spans:
         sentence = _plain(own[start:end])
-        if (not sentence.strip()) or (found := _read_sentence(sentence)) is None:
-            continue
-        before, after = text[:start].strip(), text[end:].strip()
-        if found.scope == "session" and (word := _LIFT_WORD.search(_plain(text[start:end]))):
-            found = found._replace(topic=word[2])
-        if found.scope == "weak":
-            return WillReading(found, text) if found.is_bare else _read_weak(sentence, text, (before, after))
-        if found.scope == "last" and before:  # what "it" means is in the sentences before it
-            return WillReading(found._replace(topic=before, is_bare=True), "")
-        if found.forgets or found.scope == "lift":
-            return WillReading(found, " ".join(filter(None, (before, after))))
-        return _place_veil(found, sentence, (before, after))
+        if sentence.strip() and (found := _read_sentence(sentence)) is not None:
+            return _place(found, sentence, text, (start, end))
     return WillReading(None, text)
+
+
+def _place(found: Will, sentence: str, text: str, span: tuple[int, int]) -> WillReading:
+    """Return the reading of a message with a will in one of its sentences."""
+    before, after = text[: span[0]].strip(), text[span[1] :].strip()
+    if found.forgets and takes_back(after):
+        return WillReading(None, text)
+    if found.scope == "session" and (word := _LIFT_WORD.search(_plain(text[slice(*span)]))):
+        found = found._replace(topic=word[2])
+    if found.scope == "weak":
+        return WillReading(found, text) if found.is_bare else _read_weak(sentence, text, (before, after))
+    if found.scope == "last" and before:  # what "it" means is in the sentences before it
+        return WillReading(found._replace(topic=before, is_bare=True), "")
+    if found.forgets or found.scope == "lift":
+        return WillReading(found, " ".join(filter(None, (before, after))))
+    return _place_veil(found, sentence, (before, after))
 
 
 def _read_sentence(sentence: str) -> Will | None:
