@@ -15,9 +15,9 @@ MIN_MAYBE = 0.1  # probability that a part of the message corrects something, fr
 MIN_PART = 0.5  # from which a part says nothing else
 SURE_MIN = 0.7  # from which it may say more than the statement that it corrects
 MAX_TOLD = 0.05  # probability that a message with a verb only tells something
-MIN_SCORE = 0.6  # mean of the probabilities that the message corrects, and that the words are the wrong and right ones
+MIN_SCORE = 0.85  # mean of the probabilities that the message corrects, and that the words are the wrong and right ones
 FARTHER = 0.03  # what a message further back loses
-MIN_WHOLE = 0.8  # of a sentence that is taken back without a right value
+MIN_WHOLE = 0.8  # of a sentence, for it to be replaced as a whole
 MAX_TYPO = 2  # letters in which a name and its misspelling differ
 _LEADING = re.compile(
     r"(?:(?:no|not|nope|nah|wait|sorry|actually|make it|make that|i meant?)\b\W*)+", re.IGNORECASE
@@ -30,15 +30,12 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 class FoundCorrection(NamedTuple):
-    """The wrong words of an earlier message in its `sentence`, the right ones, and what the person said instead.
-
-    Without right words, the sentence is taken back.
-    """
+    """The wrong words of an earlier message in its `sentence`, the right ones, and what the person said instead."""
 
     index: int
     sentence: str
     old: str
-    new: str | None
+    new: str
     cue: str
 
 
@@ -64,8 +61,8 @@ def read_correction(own: str, earlier: Sequence[tuple[int, str]], question: str)
         limit = MAX_TOLD if has_verb(own) else rate  # a statement of its own is a change, and no correction
         is_one = max(one["told"] for one in acts) <= limit and not _states_nothing(text)
         replaced = _find_replaced(text, own, compared, rate) if is_one else None
-        if replaced and compared.wrong:
-            sure = compared.wrong.probability * (compared.right.probability if compared.right else 1.0)
+        if replaced and compared.wrong and compared.right:
+            sure = compared.wrong.probability * compared.right.probability
             found.append(((rate + sure) / 2 - FARTHER * distance, FoundCorrection(index, *replaced, cue)))
     best = max(found, key=lambda one: one[0], default=None)
     return best[1] if best and best[0] >= MIN_SCORE else None
@@ -83,19 +80,16 @@ def _may_correct(own: str, parts: Sequence[tuple[int, int]], question: str, last
     return len(own.split()) <= MAX_SHORT or any(reading.rate(*one).get("correct", 0.0) >= MIN_MAYBE for one in parts)
 
 
-def _find_replaced(text: str, own: str, compared: Comparison, rate: float) -> tuple[str, str, str | None] | None:
+def _find_replaced(text: str, own: str, compared: Comparison, rate: float) -> tuple[str, str, str] | None:
     """Return the sentence that a message corrects, its wrong words and the right ones; None if they do not fit.
 
     `rate` is the probability that the message corrects something.
     """
     wrong, right = compared.wrong, compared.right
     starts = (one for one in _SENTENCE.finditer(text) if wrong and one.start() <= wrong.start < one.end())
-    if wrong is None or (found := next(starts, None)) is None:
+    if wrong is None or right is None or (found := next(starts, None)) is None:
         return None
     sentence = found[0]
-    if right is None:
-        is_whole = wrong.end - wrong.start >= MIN_WHOLE * len(sentence.strip())
-        return (sentence, sentence, None) if is_whole and not {*_fold(own)} >= {*_fold(sentence)[-1:]} else None
     if wrong.end - wrong.start >= MIN_WHOLE * len(sentence):  # all of it is replaced, so by a whole clause
         return sentence, sentence, _find_clause(own, right)
     old = text[wrong.start : min(wrong.end, found.end())]
@@ -114,7 +108,7 @@ def _is_misspelled(word: str, new: str) -> bool:
 def _may_replace(old: str, new: str) -> bool:
     """Return whether words may stand for others: a number for a number, a day for a day."""
     wrong, right = ({one.kind for one in find_values(text)} for text in (old, new))
-    return not (wrong and right) or not wrong.isdisjoint(right)
+    return wrong <= {"name"} if not right else not (wrong and wrong.isdisjoint(right))
 
 
 def _states_more(own: str, right: MarkedPart, sentence: str) -> bool:
