@@ -53,7 +53,7 @@ class MarkedPart(NamedTuple):
     probability: float
 
 
-class Comparison(NamedTuple):
+class MessageComparison(NamedTuple):
     """The reading of a message behind a statement, the words of the statement that it corrects, and the right ones."""
 
     reading: SpeechReading
@@ -87,12 +87,12 @@ class SpeechReader:
         offsets = np.array(own.offsets or np.zeros((0, 2)), dtype=np.int64)[: sum(map(len, parts))]
         return SpeechReading(offsets[:, 0], offsets[:, 1], np.concatenate(parts)[:, : len(ACTS)])
 
-    def compare(self, statement: str, message: str) -> Comparison:
+    def compare(self, statement: str, message: str) -> MessageComparison:
         """Return what a message corrects in a statement made before it. Of long texts, the beginning is read."""
         before, own = self._encode(statement, message)
         wrong, right = self._run(before.ids[:MAX_CONTEXT_PIECES], own.ids[:MAX_TEXT_PIECES])
         offsets = np.array(own.offsets or np.zeros((0, 2)), dtype=np.int64)[: len(right)]
-        return Comparison(
+        return MessageComparison(
             SpeechReading(offsets[:, 0], offsets[:, 1], right[:, : len(ACTS)]),
             _find_marked(before.offsets, wrong[:, len(ACTS) + MARKS.index("wrong")], statement),
             _find_marked(own.offsets, right[:, len(ACTS) + MARKS.index("right")], message),

@@ -76,8 +76,11 @@ async def test_a_report_of_a_model_keeps_itself_out_and_forgets_nothing(mind: Mi
         await one.say("turns", "s", VAN)
         await one.note("s", f"Between us: {BIOPSY}", "Saint Vincent, I see.")
         await one.note("s", "Forget what I said about the van.", "Done.")
+        await one.note("s", "From now on don't keep anything I say until I tell you.", "Done.")
+        await one.say("turns", "s", "My cat is called Miro.")
     assert await find_everywhere(mind, SECRET) == []
     assert await find_everywhere(mind, KEPT)
+    assert await find_everywhere(mind, "Miro"), "a report puts nothing of the person off the record"
 
 
 async def test_a_reply_that_repeats_what_is_forgotten_goes_too(mind: Mind) -> None:

@@ -14,7 +14,7 @@ MOST = {
     "lines of newton": 119_960,
     "modules of newton": 657,
     "classes that only carry data": 878,
-    "lines of tests": 85_381,
+    "lines of tests": 85_384,
     "lines of docs": 7_694,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

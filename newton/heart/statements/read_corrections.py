@@ -8,7 +8,7 @@ from newton.heart.statements.replacement import is_function
 from newton.heart.statements.slots import count_edits
 from newton.heart.statements.statement_candidates import ClauseForm, find_verb, has_verb, list_words, split_message
 from newton.heart.statements.typed_values import find_values
-from newton.providers.speech_reader import Comparison, MarkedPart, load_speech_reader, read_speech
+from newton.providers.speech_reader import MarkedPart, MessageComparison, load_speech_reader, read_speech
 
 MAX_SHORT = 6  # words of a message that is compared with what was said before, whatever it looks like
 MIN_MAYBE = 0.1  # probability that a part of the message corrects something, from which it is compared
@@ -80,7 +80,7 @@ def _may_correct(own: str, parts: Sequence[tuple[int, int]], question: str, last
     return len(own.split()) <= MAX_SHORT or any(reading.rate(*one).get("correct", 0.0) >= MIN_MAYBE for one in parts)
 
 
-def _find_replaced(text: str, own: str, compared: Comparison, rate: float) -> tuple[str, str, str] | None:
+def _find_replaced(text: str, own: str, compared: MessageComparison, rate: float) -> tuple[str, str, str] | None:
     """Return the sentence that a message corrects, its wrong words and the right ones; None if they do not fit.
 
     `rate` is the probability that the message corrects something.
