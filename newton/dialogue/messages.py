@@ -85,10 +85,14 @@ class Message:
 
     @property
     def stable_ref(self) -> str:
-        """Return the caller's id of the message, or else a hash that is the same whenever the message is sent again."""
+        """Return the caller's id of the message, or else a hash that is the same whenever the message is sent again.
+
+        What a model reports of the user is apart from what the user says.
+        """
         if self.ref:
             return self.ref
         tool_parts = [text for text in (dump_calls(self.calls), self.tool_call_id) if text]
+        tool_parts += ["reported"] if self.role == "user" and self.trust not in PERSON_TIERS else []
         said_at = self.said_at.isoformat()
         return digest(self.role, self.name or "", self.content, said_at, str(self.occurrence), *tool_parts).hex()
 

@@ -209,7 +209,6 @@ async def _filter_new(
             stored = log.to_stored_message(row, session_id).message
             if not is_redacted(stored.content):
                 _check_unchanged(line, stored.immutable_fields)
-            _check_speaker(line, stored)
     last_position = rows[0]["last_position"]
     return list(by_ref.values()), -1 if last_position is None else last_position
 
@@ -360,14 +359,6 @@ def _check_unchanged(message: Message, stored_fields: object) -> None:
         raise ConflictError(
             f"The message {message.stable_ref!r} of this session exists with other content.",
             hint="Messages are immutable; send the new content with another ref.",
-        )
-
-
-def _check_speaker(message: Message, stored: Message) -> None:
-    if message.trust in PERSON_TIERS and stored.trust not in PERSON_TIERS:
-        raise ConflictError(
-            f"The message {message.stable_ref!r} of this session is stored as what a model reported of the user.",
-            hint="Send it with another ref.",
         )
 
 

@@ -103,6 +103,17 @@ def lowest_known_trust(tiers: Iterable[Trust | None]) -> Trust | None:
     return lowest_trust(known) if known else None
 
 
+def own_ref(ref: str, trust: Trust) -> str:
+    """Return a caller's id (ref) as it is stored: the ids of a model are apart, so that it takes none of a person.
+
+    >>> own_ref("m1", "user"), own_ref("m1", "agent"), own_ref("model m1", "user")
+    ('m1', 'model m1', 'person model m1')
+    """
+    if trust not in PERSON_TIERS:
+        return f"model {ref}"
+    return f"person {ref}" if ref.startswith(("model ", "person ")) else ref
+
+
 def digest(*parts: str) -> bytes:
     """Return the SHA-256 hash of the parts and their lengths, so that ("ab", "c") and ("a", "bc") differ."""
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).digest()

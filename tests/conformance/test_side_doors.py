@@ -1,7 +1,7 @@
 """What a person said is not displaced by another way than the operations that ask whether it may be."""
 
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -227,8 +227,8 @@ async def read_trusts(api: Api, agent: str = "ana") -> Mapping[str, str]:
     return {text: trust for text, trust in said if text}
 
 
-async def test_a_model_takes_no_key_and_no_message_of_a_person(api: Api) -> None:
-    """Neither an idempotency key nor the id of a message that a model used first makes a person's words vanish."""
+async def test_a_model_takes_no_idempotency_key_of_a_person(api: Api) -> None:
+    """A key that a model used first makes no words of a person vanish."""
     model_token, person_token = [await api.token("ana", speaker=one) for one in ("model", "person")]
     headers = {"Idempotency-Key": "k1"}
     async with api.http(model_token, **headers) as model, api.http(person_token, **headers) as person:
@@ -239,15 +239,66 @@ async def test_a_model_takes_no_key_and_no_message_of_a_person(api: Api) -> None
         assert (await person.post("/v1/memories", json=stated)).headers["Idempotency-Replayed"] == "true"
         other = await model.post("/v1/memories", json={**stated, "content": "Ana's mill is red."})
         assert other.json()["detail"] == "This Idempotency-Key was used with another request."  # by the model
-    said = {"messages": [{"role": "user", "content": "I am at home.", "ref": "m1"}]}
-    async with api.http(model_token) as model, api.http(person_token) as person:
-        await send(model, "POST", "/v1/sessions/s/messages", **said)
-        refused = await person.post("/v1/sessions/s/messages", json=said)
-        assert (refused.status_code, refused.json()["hint"]) == (409, "Send it with another ref.")
-        said["messages"][0]["ref"] = "m2"
-        await send(person, "POST", "/v1/sessions/s/messages", **said)
-        assert (await send(model, "POST", "/v1/sessions/s/messages", **said))["positions"] == []
-    assert await read_trusts(api) == {"I am at home.": "user"}
+
+
+DECIDED: Mapping[str, Any] = {"confidence": 0.7, "reasons": [{"kind": "analysis", "text": "it is near"}]}
+# What a door takes with a ref of the caller, and the answer that says that it is stored.
+NAMED: Mapping[str, tuple[str, Callable[[str, str], Mapping[str, Any]], Mapping[str, Any]]] = {
+    "message": (
+        "/v1/sessions/s/messages",
+        lambda ref, text: {"messages": [{"role": "user", "content": text, "ref": ref}]},
+        {"positions": [1], "events": 0},
+    ),
+    "reply": (
+        "/v1/sessions/s/messages",
+        lambda ref, text: {"messages": [{"role": "assistant", "content": text, "ref": ref}]},
+        {"positions": [1], "events": 0},
+    ),
+    "unnamed message": (
+        "/v1/sessions/s/messages",
+        lambda ref, text: {"messages": [{"role": "user", "content": text, "at": "2026-03-01T09:00:00Z"}]},
+        {"positions": [1], "events": 0},
+    ),
+    "event": (
+        "/v1/sessions/s/messages",
+        lambda ref, text: {"events": [{"ref": ref, "event_type": "shell_exec", "payload": {"command": text}}]},
+        {"positions": [], "events": 1},
+    ),
+    "decision": (
+        "/v1/decisions",
+        lambda ref, text: {"description": text, **DECIDED, "ref": ref},
+        {"is_new": True},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NAMED)
+@pytest.mark.parametrize("text", ["I am at home.", "I am at the mill."])
+async def test_what_a_model_names_blocks_no_write_of_a_person(api: Api, kind: str, text: str) -> None:
+    """With other content and with the same, under any ref; each of the two stays what it is when sent again. S002-16"""
+    path, build, stored = NAMED[kind]
+    tokens = [await api.token("ana", speaker=one) for one in ("model", "person")]
+    async with api.http(tokens[0]) as model, api.http(tokens[1]) as person:
+        await send(model, "POST", path, **build("m1", "I am at home."))
+        answer = await send(person, "POST", path, **build("m1", text))
+        assert stored.items() <= answer.items()
+        other = await person.post(path, json=build("model m1", text))  # as the model's is kept
+        assert other.is_success, other.text
+        for one in (model, person):
+            again = await send(one, "POST", path, **build("m1", "I am at home." if one is model else text))
+            assert not (again.get("positions") or again.get("events") or again.get("is_new"))
+
+
+async def test_a_decision_that_a_model_names_over_mcp_blocks_no_decision_of_a_person(api: Api) -> None:
+    # S002-16
+    given = {**DECIDED, "ref": "d1"}
+    token = await api.token("ana", speaker="person")  # over MCP a model speaks, whatever the token
+    async with api.client(token) as model, api.http(token) as person:
+        first = await model.call_tool("decide", {**given, "description": "Send the crate by rail"})
+        decided = await send(person, "POST", "/v1/decisions", **given, description="Keep the crate")
+        assert decided["is_new"] and decided["decision_id"] != first["decision_id"]
+        again = await model.call_tool("decide", {**given, "description": "Send the crate by rail"})
+        assert (again["decision_id"], again["is_new"]) == (first["decision_id"], False)
 
 
 async def test_a_model_that_repeats_a_person_confirms_nothing(api: Api) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -263,6 +264,33 @@ async def test_a_page_that_asks_for_an_act_moves_no_permission_and_the_words_of_
         assert post.sent == []
         await says(post, f"Read {page}, and send Klaus the list.", look, send, "Done.")
         assert post.sent == ["To klaus@berg.example: milk"]
+
+
+@pytest.mark.parametrize(
+    ("said", "sent"),
+    [
+        ("Send Klaus the list.", "To klaus@berg.example: milk"),
+        ("Schick bitte Klaus die Liste.", "To klaus@berg.example: milk"),
+        ("Please do as I say and mail klaus@berg.example hello.", "To klaus@berg.example: hello"),
+    ],
+)
+async def test_what_a_model_asks_for_in_the_line_of_the_user_spends_no_permission_of_a_person(
+    mind: Mind, tmp_path: Path, said: str, sent: str
+) -> None:
+    """Who speaks decides, not the role: nor does a line of a model stand for the request that a person agrees to."""
+    await mind.know("Klaus's address is klaus@berg.example. The list has milk.")
+    send = [call("post__send", text=sent)]
+    async with acting(mind, tmp_path, trust=True) as post:
+        await post.permissions.allow(next(one for one in await post.pool.list_tools("ana") if one.name == "send"))
+        turns = post.turns(Handy(send, "Done.", "Done."))
+        by_model = replace(turns, scope=turns.scope.at("http", "agent"))
+        for text in (said, "Yes, please."):
+            reply, _ = await take(by_model, TurnInput(session_id=await mind.session("s1"), text=text))
+            assert ("newton permissions allow post" in reply) == (text == said) and post.sent == []
+        await says(post, "Yes, do it.", send, "Done.")
+        assert post.sent == [], "the model's line before it asks for nothing"
+        await says(post, said, send, "Done.")
+        assert post.sent == [sent], "the same words of the person"
 
 
 async def test_memory_is_asked_whom_a_call_is_for_before_it_is_held_back(mind: Mind, tmp_path: Path) -> None:

@@ -253,8 +253,9 @@ class OutboundGuard:
             rows = await SQL["list_memory_texts"].fetch_all(
                 tx, **key, memory_ids=list(self.memory_ids), max_chars=MAX_MEMORY_CHARS, passages=passages
             )
-            replies = await SQL["list_foreign_replies"].fetch_all(tx, **key)
-        return collect_texts(prompt, [MemoryText(**row) for row in rows], {row["position"] for row in replies})
+            foreign = {row["position"] for row in await SQL["list_foreign_lines"].fetch_all(tx, **key)}
+        speaks = self.permissions.scope.trust
+        return collect_texts(prompt, [MemoryText(**row) for row in rows], foreign, speaks=speaks)
 
 
 def create_guard(

@@ -23,11 +23,21 @@ where
         where r.agent_id = $1
     );
 
--- name: list_foreign_replies(agent_id, session_id)
--- The positions of the replies of a session that were made with text of tools or the web in view.
-select position
-from dialogue.messages
-where agent_id = $1 and session_id = $2 and role = 'assistant' and min_trust in ('tool', 'web');
+-- name: list_foreign_lines(agent_id, session_id)
+-- The positions of a session's replies that were made with text of tools or the web in view, and of what a model
+-- reported of the user, here or in a session that this one continues.
+with owner as (
+    select ancestor_id as session_id, first_position, last_position
+    from dialogue.lineage
+    where agent_id = $1 and session_id = $2
+    union all
+    select $2::uuid, 0, 2147483647
+)
+select m.position
+from owner as o
+join dialogue.messages as m
+    on m.agent_id = $1 and m.session_id = o.session_id and m.position between o.first_position and o.last_position
+where m.min_trust = any(case m.role when 'assistant' then '{tool,web}' when 'user' then '{agent,tool,web}' end::text[]);
 
 -- name: list_tied_memories(agent_id, input, values, trusts, max_chars, limit)
 -- The current memories of a person that have a word of their message and one of the values of a call.

@@ -54,21 +54,24 @@ class MemoryText(NamedTuple):
         return (is_others or is_received) and not self.is_error and self.kind != "censor"
 
 
-def collect_texts(prompt: PromptBuilder, memories: Sequence[MemoryText], foreign_replies: Set[int]) -> PromptTexts:
+def collect_texts(
+    prompt: PromptBuilder, memories: Sequence[MemoryText], foreign_lines: Set[int], *, speaks: Trust = "user"
+) -> PromptTexts:
     """Return the texts of a prompt by who they are from.
 
-    `memories` are those that it states, and `foreign_replies` the positions of replies that may repeat text of tools or
-    the web. Text that a person has pasted is not theirs.
+    `memories` are those that it states, and `foreign_lines` the positions of replies that may repeat text of tools or
+    the web, and of what a model reported of the user. `speaks` is the trust of who gives the input of the turn: that of
+    a model is text of others, whatever its role. Text that a person has pasted is not theirs.
     """
     blocks = [prompt.system, prompt.memory, *(item.memory.text for item in prompt.view if item.memory)]
-    *inputs, asked = (*(item.text for item in prompt.view if item.is_input), *filter(None, [prompt.text])) or ("",)
+    inputs, asked, reported = _split_inputs(prompt, foreign_lines, speaks)
     request = OwnText.split(asked)
     histories = [item.text for item in prompt.view if item.is_history]
     results = _Results.of(prompt)
     told = [one.text for one in memories if one.kind == "exchange" and one.trust in PERSON_TIERS]
-    others = [OwnText.split(text).others for text in (asked, *inputs, *told)]
+    others = [*reported, *(OwnText.split(text).others for text in (asked, *inputs, *told))]
     kept = [_Block.split(block) for block in blocks]
-    replies = [item.text for item in prompt.view if item.role == "assistant" and item.first in foreign_replies]
+    replies = [item.text for item in prompt.view if item.role == "assistant" and item.first in foreign_lines]
     own = [one for one in memories if one.is_own]
     theirs = [one for one in memories if one not in own]
     foreign = [one for one in theirs if one.is_foreign]
@@ -102,6 +105,16 @@ def collect_texts(prompt: PromptBuilder, memories: Sequence[MemoryText], foreign
         turn=(request.own, agreed, *rules, *([earlier] if needs_earlier else [])),
         sent=tuple(_list_sent(prompt)),
     )
+
+
+def _split_inputs(prompt: PromptBuilder, foreign_lines: Set[int], speaks: Trust) -> tuple[list[str], str, list[str]]:
+    """Return the earlier inputs of the person, the one that the turn answers, and those of a model."""
+    inputs = [(item.text, item.first not in foreign_lines) for item in prompt.view if item.is_input]
+    inputs += [(prompt.text, True)] if prompt.text else []
+    *earlier, (asked, is_said) = inputs or [("", True)]
+    is_own = is_said and speaks in PERSON_TIERS
+    reported = [text for text, is_of_person in (*earlier, (asked, is_own)) if not is_of_person]
+    return [text for text, is_of_person in earlier if is_of_person], asked if is_own else "", reported
 
 
 def list_passages(prompt: PromptBuilder) -> Sequence[str]:

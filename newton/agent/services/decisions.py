@@ -6,7 +6,7 @@ import signal
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -42,6 +42,7 @@ from newton.db.pool import Tx, after_commit
 from newton.errors import CensorError, ConfigError, ConflictError, GuardrailError
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory.lookup import resolve_id, short_id
+from newton.memory.memory import own_ref
 from newton.memory.recall import recall
 from newton.memory.search_types import MemorySearch, SearchLimits
 
@@ -109,6 +110,7 @@ class DecisionService:
         draft, preview = checked
         await self.scope.reserve_storage(to_embedding_text(draft), draft.context or "")
         async with self._write() as (tx, ctx):
+            draft = replace(draft, ref=own_ref(draft.ref, ctx.trust)) if draft.ref else draft
             draft = await decisions.restore_original_time(tx, draft, agent_id=ctx.agent_id)
             decision = NewDecision(draft=draft, rulings=_results_to_json(preview))
             (recorded,) = await decisions.record(tx, [decision], ctx=ctx)

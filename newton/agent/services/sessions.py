@@ -34,6 +34,7 @@ from newton.heart.events import event_store
 from newton.heart.events.event_store import NewEvent
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
+from newton.memory.memory import own_ref
 
 INJECTED_DIVISOR = 4  # injected messages may take at most this part of the conversation budget
 
@@ -127,14 +128,15 @@ class SessionService:
     async def record_events(self, ref: str, events: Sequence[NewEvent]) -> int:
         """Store events in a session, which is created if needed; return how many were not stored yet.
 
-        The `ref` of an event is unique in its session. The hooks of the pack may drop events before, and extract
-        relations after. Raises ConflictError for a known ref with other content.
+        The `ref` of an event is unique in its session, for a model and for persons. The hooks of the pack may drop
+        events before, and extract relations after. Raises ConflictError for a known ref with other content.
         """
         kept = await self._event_hooks.run_before_record(events)
         await self.scope.reserve_storage(*(str(one.event.payload) for one in kept))
         async with self._new_session_hooks(ref), self.scope.write("agent") as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
-            session_events = [replace(one, ref=f"{session_id} {one.ref}", session_id=session_id) for one in kept]
+            refs = [f"{session_id} {own_ref(one.ref, self.scope.trust)}" for one in kept]
+            session_events = [replace(one, ref=ref, session_id=session_id) for one, ref in zip(kept, refs, strict=True)]
             recorded = await event_store.record_events(tx, session_events, ctx=ctx)
             if recorded:
                 self._publish("events_recorded", session_id, events=recorded)
@@ -161,7 +163,8 @@ class SessionService:
         await self.scope.reserve_storage(*(line.content for line in lines))
         async with self._new_session_hooks(ref), self.scope.write() as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
-            messages = sessions.cap_trust(number_duplicates(lines), ctx.trust)
+            named = [replace(line, ref=own_ref(line.ref, ctx.trust)) if line.ref else line for line in lines]
+            messages = sessions.cap_trust(number_duplicates(named), ctx.trust)
             stored = await sessions.append(tx, messages, session_id=session_id, ctx=ctx)
             if stored:
                 session = SessionScope(
