@@ -23,20 +23,22 @@ class SessionWill:
 
     `veil` is `next` or `session` if they are not to be kept, and `covers_reply` means that the last message of the
     person was not. `lifted_by` is a hash of words that end a veil, and `choices` are what the person was asked to
-    choose from.
+    choose from. `is_asked` means that the last message is a question of the assistant.
     """
 
     veil: str | None
     covers_reply: bool
     choices: Sequence[Any]
     lifted_by: bytes | None = None
+    is_asked: bool = False
 
 
 async def read_session_will(tx: Tx, *, session_id: UUID, agent_id: UUID) -> SessionWill:
     """Return what holds for the next messages of a session."""
     row = await SQL["read"].fetch_one(tx, agent_id=agent_id, session_id=session_id, mark=f"%{WITHHELD}%")
     assert row is not None, "the query has one row"
-    return SessionWill(row["veil"], row["covers_reply"], json.loads(row["choices"] or "[]"), row["lifted_by"])
+    choices = json.loads(row["choices"] or "[]")
+    return SessionWill(row["veil"], row["covers_reply"], choices, row["lifted_by"], row["is_asked"])
 
 
 async def save_session_will(tx: Tx, will: SessionWill, *, session_id: UUID, agent_id: UUID) -> None:
@@ -70,8 +72,10 @@ def _withhold_one(line: Message, held: SessionWill, *, agent_id: UUID) -> tuple[
     if line.role == "system" or (line.is_notice and line.role == "user"):
         return line, None
     if line.role != "user":
+        held.is_asked = line.role == "assistant" and line.content.rstrip(" \n\"'”»)").endswith(("?", "？"))
         return (_mark(line, "", agent_id) if held.covers_reply else line), None
-    will, kept = _read_line(line)
+    will, kept = _read_line(line, is_answer=held.is_asked)
+    held.is_asked = False
     choices, held.choices = held.choices, ()
     if choices and line.trust in PERSON_TIERS and (choice := read_choice(line.content, len(choices))):
         held.covers_reply = False
@@ -92,11 +96,11 @@ def _withhold_one(line: Message, held: SessionWill, *, agent_id: UUID) -> tuple[
     return (_mark(line, kept, agent_id) if held.covers_reply else line), will
 
 
-def _read_line(line: Message) -> tuple[Will | None, str]:
+def _read_line(line: Message, *, is_answer: bool) -> tuple[Will | None, str]:
     """Return the will of a person's message. One that a model only reports may keep itself out, and no more."""
     if line.trust in UNTRUSTED_TIERS:
         return None, line.content
-    will, kept = read_will(line.content)
+    will, kept = read_will(line.content, is_answer=is_answer)
     if will and line.trust not in PERSON_TIERS and will.scope != "message":
         return None, line.content
     return will, kept

@@ -1,32 +1,32 @@
 -- name: read(agent_id, session_id, mark)
--- What holds in a session, and whether the last message of a person, also before a branch, was not kept.
+-- What holds in a session, also before a branch: whether the last message of a person was not kept, and whether the last
+-- message is a question of the assistant.
+with said as not materialized (
+    select m.role, m.content, m.position
+    from dialogue.messages as m
+    where
+        m.agent_id = $1
+        and (
+            m.session_id = $2
+            or exists (
+                select
+                from dialogue.lineage as l
+                where
+                    l.agent_id = $1
+                    and l.session_id = $2
+                    and l.ancestor_id = m.session_id
+                    and m.position between l.first_position and l.last_position
+            )
+        )
+)
 select
     w.veil,
     w.lifted_by,
     w.choices,
+    coalesce((select content like $3 from said where role = 'user' order by position desc limit 1), false) as covers_reply,
     coalesce(
-        (
-            select m.content like $3
-            from dialogue.messages as m
-            where
-                m.agent_id = $1 and m.role = 'user'
-                and (
-                    m.session_id = $2
-                    or exists (
-                        select
-                        from dialogue.lineage as l
-                        where
-                            l.agent_id = $1
-                            and l.session_id = $2
-                            and l.ancestor_id = m.session_id
-                            and m.position between l.first_position and l.last_position
-                    )
-                )
-            order by m.position desc
-            limit 1
-        ),
-        false
-    ) as covers_reply
+        (select role = 'assistant' and content ~ '[?？][\s"''”»)]*$' from said order by position desc limit 1), false
+    ) as is_asked
 from (select) as one
 left join dialogue.session_wills as w on w.agent_id = $1 and w.session_id = $2;
 

@@ -115,6 +115,52 @@ async def test_the_reply_says_what_was_done_without_a_model(mind: Mind) -> None:
         assert "nothing to forget" in answered.text
 
 
+ASKED_FOR = {
+    "who": ("My dentist is the one in Mill Street.", "Please forget who my dentist is.", "Mill"),
+    "where": ("I live in Graz.", "forget where I live", "Graz"),
+    "what": ("My salary is 4000 euros.", "Forget what my salary is.", "4000"),
+    "when": ("Mein Geburtstag ist am 3. März.", "Vergiss bitte, wann mein Geburtstag ist.", "3. März"),
+    "por": ("Mi dentista es el doctor Novak.", "Olvida quién es mi dentista.", "Novak"),
+    "où": ("J'habite à Lyon.", "Oublie où j'habite.", "Lyon"),
+    "где": ("Я живу в Омске.", "Забудь, где я живу.", "Омск"),
+    "谁": ("我的牙医在人民路工作。", "忘掉我的牙医是谁。", "人民路"),
+}
+
+
+@pytest.mark.parametrize(("told_before", "wish", "word"), ASKED_FOR.values(), ids=ASKED_FOR)
+@pytest.mark.parametrize("has_model", [True, False])
+async def test_what_a_question_names_is_forgotten(
+    mind: Mind, told_before: str, wish: str, word: str, *, has_model: bool
+) -> None:
+    async with told(mind, Rubbish("Fine.") if has_model else None, HashEmbedder()) as one:
+        for text in (told_before, VAN, wish):
+            await one.say("turns", "s", text)
+        await finish(mind)
+    assert await find_everywhere(mind, word) == []
+    assert await find_everywhere(mind, KEPT)
+
+
+async def test_what_others_do_is_not_forgotten_for_what_the_person_does(mind: Mind) -> None:
+    async with told(mind, None, HashEmbedder()) as one:
+        await one.say("turns", "s", "My wife lives in Rome.")
+        asked = await one.post("/v1/sessions/s/turns", {"input": "forget where I live"})
+        assert "Which of these should I forget?" in asked.text
+    assert await find_everywhere(mind, "Rome")
+
+
+@pytest.mark.parametrize(
+    ("said", "is_asked"),
+    [("Vergiss es.", False), ("Laisse tomber.", False), ("Forget that.", True), ("Oublie ça. Qui es-tu ?", True)],
+)
+async def test_never_mind_deletes_nothing(mind: Mind, said: str, *, is_asked: bool) -> None:
+    """Neither in answer to a question of the assistant nor before another task; what may be meant is asked."""
+    async with told(mind, Rubbish("", "Shall I look for a garage?"), HashEmbedder()) as one:
+        await one.say("turns", "s", VAN)
+        asked = await one.post("/v1/sessions/s/turns", {"input": said})
+        assert ("Which of these should I forget?" in asked.text) == is_asked
+        assert await find_everywhere(mind, KEPT)
+
+
 async def test_an_import_brings_nothing_back_and_a_new_telling_does(mind: Mind) -> None:
     old = [
         Message(role="user", content=text, said_at=mind.clock.now(), ref=f"m{n}")

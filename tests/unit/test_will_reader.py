@@ -17,6 +17,17 @@ def test_a_will_is_read_with_what_may_be_stored(scope: str, text: str, kept: str
     assert scope == "lift" or reading.kept == kept
 
 
+@pytest.mark.parametrize("text", ["Forget that.", "Vergiss das.", "Oublie ça.", "Olvida eso.", "Esquece isso."])
+def test_the_person_is_asked_what_forget_that_means_in_answer_to_a_question(text: str) -> None:
+    alone, answer = read_will(text).will, read_will(text, is_answer=True).will
+    assert alone and answer and (alone.scope, answer.scope) == ("last", "weak")
+
+
+def test_what_was_said_is_forgotten_also_in_answer_to_a_question() -> None:
+    told = read_will("Forget what I just said.", is_answer=True).will
+    assert told and told.scope == "last"
+
+
 @pytest.mark.parametrize("text", CASES["none"])
 def test_what_only_sounds_like_a_will_is_none(text: str) -> None:
     assert read_will(text) == (None, text)

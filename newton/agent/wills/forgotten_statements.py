@@ -13,7 +13,7 @@ from newton.db.queries import load
 from newton.dialogue.messages import Message, StoredMessage, to_memory
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
-from newton.heart.wills.will_reader import MIN_TOPIC_SHARE, Will, is_about, is_of_kind, names_kind
+from newton.heart.wills.will_reader import MIN_TOPIC_SHARE, Will, is_about, is_clause, is_of_kind, names_kind
 from newton.ids import new_id
 from newton.memory import store, tombstones
 from newton.memory.forgetting import forget, list_derived
@@ -110,7 +110,9 @@ async def _find_topic(tx: Tx, topic: str, key: Mapping[str, Any]) -> FoundTarget
     found = [memory_id for memory_id, share in shares.items() if share >= limit]
     messages = {row["memory_id"]: row["content"] for row in await _read(tx, found, key["agent_id"])}
     targets = [ForgetTarget(one, messages[one], _find_rest(messages[one], topic)) for one in found if one in messages]
-    return FoundTargets(targets, is_sure=best >= MIN_TOPIC_SHARE)
+    words = set(re.findall(r"\w+", topic.lower())) if is_clause(topic) else set[str]()
+    is_own = all(words <= set(re.findall(r"\w+", one.text.lower())) for one in targets)
+    return FoundTargets(targets, is_sure=best >= MIN_TOPIC_SHARE and is_own)
 
 
 def _share(text: str, topic: str, stems: Collection[str]) -> float:

@@ -47,7 +47,7 @@ class Reading(NamedTuple):
 
 
 REACHES = ("here", "onward", "session", "before", "back")  # whose patterns have the kinds as named groups
-OTHERS = ("left", "vouched", "contrast", "addressed")
+OTHERS = ("left", "vouched", "contrast", "addressed", "asked")
 Cues = Mapping[str, re.Pattern[str]]  # of one language, by reach
 
 
@@ -115,7 +115,17 @@ def is_unreal(message: str) -> bool:
 def is_addressed(text: str, code: str) -> bool:
     """Return whether a sentence in the language `code` begins by addressing the assistant: a request, thanks."""
     match = _load_cues(code)["addressed"].search(text)
-    return match is not None and text[: match.start()].count(" ") < MAX_BEFORE_ADDRESS
+    is_first = match is not None and text[: match.start()].count(" ") < MAX_BEFORE_ADDRESS
+    return is_first or asks_to_act(text, code)
+
+
+def asks_to_act(text: str, code: str) -> bool:
+    """Return whether a sentence in the language `code`, which is not English, begins with the verb of a request.
+
+    >>> [asks_to_act(one, "de") for one in ("Schau in meine Mails.", "Dann lies sie vor.", "Ich schaue gern fern.")]
+    [True, True, False]
+    """
+    return _load_cues(code)["asked"].search(text) is not None
 
 
 def is_in_role(earlier: Sequence[str]) -> bool:

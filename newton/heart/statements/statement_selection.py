@@ -25,7 +25,7 @@ from newton.heart.statements.statement_candidates import (
 )
 from newton.providers.speech_reader import SpeechReading, read_speech
 from newton.text import english
-from newton.text.languages import ENGLISH, detect_language
+from newton.text.languages import ENGLISH, detect_language, detect_languages
 from newton.text.names import find_names
 from newton.text.numerals import NUMBER_PREFIX, TIME_PREFIX, WordToken
 from newton.text.pasted_text import MASK
@@ -149,6 +149,8 @@ def select_statements(
     answer = complete_answer(message, context.question) if context.question and not context.is_framed else None
     if answer:
         return [SelectedStatement(answer, speaker or SPEAKER)]
+    if is_english and _asks_elsewhere(message):
+        return []
     if not is_english:
         return _select_by_patterns(message, code, speaker, context)
     statements = _select_by_reader(message, speaker, context)
@@ -157,6 +159,12 @@ def select_statements(
         return statements
     kept = [one for one in statements if one.content.rstrip(".").casefold() not in changing.casefold()]
     return [*kept, _state(changing, list_words(changing), speaker)]
+
+
+def _asks_elsewhere(message: str) -> bool:
+    """Return whether a message that is too short to be surely of one language asks for something in another one."""
+    codes = detect_languages(message)
+    return codes[:1] != (ENGLISH,) and any(is_addressed(message, code) for code in codes if code != ENGLISH)
 
 
 def state_whole(text: str, speaker: str | None) -> SelectedStatement:

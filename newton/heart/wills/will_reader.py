@@ -10,7 +10,10 @@ import yaml
 
 from newton.heart.reconciliation.quoted_text import mask_quotations
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
-from newton.heart.statements.commitment import takes_back
+from newton.heart.statements.commitment import asks_to_act, takes_back
+from newton.heart.statements.statement_candidates import ClauseForm, split_message
+from newton.text.languages import ENGLISH, detect_language
+from newton.text.sentences import split_sentences
 
 MAX_ANNOUNCEMENT = 5  # words beside the request in a line that only announces what follows, or refers to what precedes
 MAX_CHARS = 2_000  # at the beginning of a line, and at its end, that are searched for a request
@@ -25,7 +28,7 @@ _SENTENCE = re.compile(
 )
 _TABLES = (
     *("line", "next", "about", "matter", "said", "last", "it", "bare", "session", "lift"),
-    *("announce", "forward", "back", "forget", "tag", "polite", "weak", "act", "spoken"),
+    *("announce", "forward", "back", "forget", "tag", "polite", "weak", "act", "spoken", "clause"),
 )
 
 
@@ -60,8 +63,11 @@ class WillReading(NamedTuple):
 
 
 @lru_cache(maxsize=1_024)
-def read_will(text: str) -> WillReading:
+def read_will(text: str, *, is_answer: bool = False) -> WillReading:
     """Return the will that a person's message states, and what remains of the message to store.
+
+    "Forget that" before another task, or if it `is_answer` to a question, may only mean "never mind": the person is
+    asked.
 
     >>> read_will("The van is at the garage. Off the record: my boss drinks.")
     WillReading(will=Will(scope='message', topic='', is_bare=False), kept='The van is at the garage.')
@@ -75,15 +81,18 @@ def read_will(text: str) -> WillReading:
     for start, end in spans:
         sentence = _plain(own[start:end])
         if sentence.strip() and (found := _read_sentence(sentence)) is not None:
-            return _place(found, sentence, text, (start, end))
+            return _place(found, sentence, text, (start, end), is_answer=is_answer)
     return WillReading(None, text)
 
 
-def _place(found: Will, sentence: str, text: str, span: tuple[int, int]) -> WillReading:
+def _place(found: Will, sentence: str, text: str, span: tuple[int, int], *, is_answer: bool) -> WillReading:
     """Return the reading of a message with a will in one of its sentences."""
     before, after = text[: span[0]].strip(), text[span[1] :].strip()
     if found.forgets and takes_back(after):
         return WillReading(None, text)
+    is_loose = found == Will("last") and not before and not _search("spoken", sentence)
+    if is_loose and (_begins_task(after) if after else is_answer):
+        return WillReading(Will("weak", is_bare=True), text)
     if found.scope == "session" and (word := _LIFT_WORD.search(_plain(text[slice(*span)]))):
         found = found._replace(topic=word[2])
     if found.scope == "weak":
@@ -113,6 +122,19 @@ def _read_sentence(sentence: str) -> Will | None:
     wills = (read(found) for table, read in readings if (found := _search(table, sentence)))
     is_weak = not is_asked and _search("weak", sentence)
     return next(wills, Will("message") if is_asked else Will("weak") if is_weak else None)
+
+
+def _begins_task(text: str) -> bool:
+    """Return whether a text begins with a question or a request to the assistant."""
+    first = split_sentences(text)[0]
+    clauses, code = split_message(first), detect_language(first)
+    asks = clauses and clauses[0].form in (ClauseForm.QUESTION, ClauseForm.REQUEST)
+    return first.rstrip().endswith(("?", "？")) or (bool(asks) if code == ENGLISH else asks_to_act(first, code))
+
+
+def is_clause(topic: str) -> bool:
+    """Return whether a topic is what the person does, as others may do too: "I live"."""
+    return _search("clause", topic) is not None
 
 
 def _may_order_act(sentence: str) -> bool:
