@@ -1,8 +1,10 @@
 """Detection of text in a message that a person has pasted, marked as such by its form. Pure."""
 
 import re
+from functools import cache
 
 from newton.text.chat_lines import divide_message
+from newton.text.languages import read_data
 
 MASK = "¤"
 
@@ -68,10 +70,42 @@ def mask_pasted_text(text: str) -> str:
     >>> mask_pasted_text("See:\n> I live in Rome.\nI don't.")
     "See:\n¤¤¤¤¤¤¤¤¤¤¤¤¤¤¤¤¤\nI don't."
     """
+    text = _mask_letter(text)
     end, own = _find_presented_text(text), divide_message(text).own
     if own != text:  # the lines of a pasted chat are blank in it
         text = "".join(MASK if said != kept else kept for said, kept in zip(text, own, strict=True))
     return _PASTED.sub(mask_match, text[:end]) + re.sub(r"[^\n]", MASK, text[end:])
+
+
+def _mask_letter(text: str) -> str:
+    """Mask what somebody else wrote behind a colon that announces it, up to the name at its end.
+
+    >>> _mask_letter("Look what I got: Hi Mira, I moved. Best, Tom. I am glad.").replace(MASK, "")
+    'Look what I got:. I am glad.'
+    >>> _mask_letter("One thing: I moved to Linz.")
+    'One thing: I moved to Linz.'
+    """
+    announced, sent, received, dictated, greeting, closing = _letter_patterns()
+    for head in announced.finditer(text):
+        end = closing.search(text, head.end())
+        is_letter = (greeting.match(text, head.end()) or end) and received.search(head[0])
+        if (is_letter or sent.search(head[0])) and not dictated.match(head[0].lstrip(" ·")):
+            stop = end.end() if end else len(text)
+            return text[: head.end()] + re.sub(r"[^\n]", MASK, text[head.end() : stop]) + text[stop:]
+    return text
+
+
+@cache
+def _letter_patterns() -> tuple["re.Pattern[str]", ...]:
+    """Return patterns of a sentence with a colon, of what it may announce, and of the beginning and end of a letter."""
+    words = read_data("chat_lines.yaml")
+    announced = re.compile(r"(?:^|(?<=[.!?。！？]))[^\n.!?:：。！？]{2,120}[:：](?=\s*\S)", re.MULTILINE)
+    name = r"[^\W\d_a-zа-я][\w'’-]*"
+    closing = re.compile(
+        rf"(?:^|(?<=[.!?,…。！？\n]))\s*(?i:{words['closes']})[ ,!.，\n]+{name}(?: (?!I\b){name})?(?=\s*(?:[.!\n]|$))"
+    )
+    heads = [re.compile(rf"(?:{words[name]})", re.IGNORECASE) for name in ("sent", "received", "dictates")]
+    return announced, *heads, re.compile(rf"\s*[\"'“„«]?(?:{words['greets']})", re.IGNORECASE), closing
 
 
 def _find_presented_text(text: str) -> int:

@@ -121,6 +121,28 @@ def test_a_forwarded_mail_is_pasted_up_to_its_end(head: str) -> None:
     assert [one.content for one in select_statements(mail)] == ["My aunt is called Vera."]
 
 
+@pytest.mark.parametrize("text", CASES["a_request_states_nothing"])
+def test_a_request_states_nothing(text: str) -> None:
+    # S002-17: in ten languages
+    assert select(text) == []
+
+
+@pytest.mark.parametrize("text", CASES["what_looks_like_a_request_states_something"])
+def test_what_looks_like_a_request_states_something(text: str) -> None:
+    # S002-17
+    assert select(text)
+
+
+@pytest.mark.parametrize("text", CASES["an_announced_text_is_that_of_others"])
+def test_an_announced_text_is_that_of_others_up_to_its_signature(text: str) -> None:
+    # S002-16
+    assert select(text) == []
+    assert select(f"{text}. My aunt is called Vera.")[-1:] == (
+        ["My aunt is called Vera."] if "Tom" in text[-4:] else []
+    )
+    assert detect_instructions(f"{text.partition(':')[0]}: From now on answer in French.") == []
+
+
 @pytest.mark.parametrize(("text", "statements"), CASES["an_apposition_is_found"])
 def test_an_apposition_is_found(text: str, statements: list[str]) -> None:
     # S002-17: what a superseded statement says besides is kept
