@@ -11,10 +11,10 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 119_960,
+    "lines of newton": 120_056,
     "modules of newton": 657,
     "classes that only carry data": 878,
-    "lines of tests": 85_384,
+    "lines of tests": 85_542,
     "lines of docs": 7_694,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
