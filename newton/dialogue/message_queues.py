@@ -39,8 +39,8 @@ class EpisodeMessage:
     """A message of a person or the assistant, with the memory created from it.
 
     It `is_parsed` if the statements in it were stored before. `said_on` is the day of the speaker, in their time zone.
-    `is_group` means that several persons speak in the session, `is_reported` that it passes on what somebody else than
-    the user says.
+    `is_group` means that the agent also hears others, `is_reported` that it passes on what somebody else than the user
+    says.
     """
 
     role: Role
@@ -239,13 +239,8 @@ async def load_lines(tx: Tx, session: DueSession, *, user_name: str, agent_id: U
     A line without a name is said by `user_name` if only one person speaks in the session.
     """
     first, session_id = session.first_position, session.session_id
-    rows = await SQL["list_lines"].fetch_all(
-        tx,
-        agent_id=agent_id,
-        session_id=session_id,
-        first=first - CONTEXT_MESSAGES,
-        last=first + MAX_NEW_LINES - 1,
-    )
+    start, last = first - CONTEXT_MESSAGES, first + MAX_NEW_LINES - 1
+    rows = await SQL["list_lines"].fetch_all(tx, agent_id=agent_id, session_id=session_id, first=start, last=last)
     names = [user_name] if user_name else []
     is_alone = await session_speakers.has_one_speaker(tx, agent_id=agent_id, session_id=session_id, user_names=names)
     spoken = [row for row in rows if not row["is_notice"] and row["content"].strip()]
@@ -307,6 +302,7 @@ def _to_line(row: Record, user_name: str, *, is_alone: bool, is_read: bool) -> N
     """Convert a row to a line for the model that reconciles; `is_alone` means that one person speaks in the session."""
     source, kind = _find_source(row)
     trust = row["trust"] or ("agent" if row["role"] == "assistant" else "tool")
+    trust = trust if is_alone else session_speakers.limit_trust(trust, row["name"], user_name)
     name = row["name"] or (user_name if is_alone else "")
     return NewLine(
         text=row["content"],

@@ -14,15 +14,15 @@ limit $3;
 
 -- name: list_messages(agent_id, session_id, first, last, read_position)
 -- `is_parsed` marks messages whose statements were stored before, and all up to the position `read_position`. Those that a
--- person asked not to keep are left out.
+-- person asked not to keep are left out. `is_group` marks a message with a name if the agent hears others too.
 select
     m.role, m.name, m.content, m.said_at, x.memory_id, x.trust, x.origin,
     substring(x.micro from '^\[([0-9-]{10})\] ') as said_on,
     m.position <= greatest(w.parsed_position, $5) as is_parsed,
-    (
-        select count(distinct coalesce(name, '')) > 1
-        from dialogue.messages
-        where agent_id = $1 and session_id = $2 and role = 'user'
+    m.name is not null and exists (
+        select
+        from dialogue.messages as o
+        where o.agent_id = $1 and o.role = 'user' and o.name is distinct from m.name
     ) as is_group
 from dialogue.messages as m
 left join dialogue.episode_watermarks as w on w.agent_id = $1 and w.session_id = m.session_id

@@ -7,6 +7,7 @@ import pytest
 
 from newton.heart.facts import conflicts
 from tests.scenarios.conftest import Mind, newton
+from tests.scenarios.reading import Reader, Sheet, read
 
 pytestmark = pytest.mark.usefixtures("minilm")
 CHAT = "Our chat:\n[09:14] Sam: I'm allergic to nuts\n[09:15] Me: I live in Ghent\n[09:16] Sam: I live in Bruges now"
@@ -59,6 +60,24 @@ async def test_the_user_is_known_by_name_among_others(mind: Mind) -> None:
     facts = await tell(mind, ("ana", "My favourite colour is green."), ("Bob", "My favourite colour is orange."))
     assert facts["My favourite colour is green."] == "user"
     assert facts["Bob: “My favourite colour is orange.”"] == "Bob"
+
+
+@pytest.mark.parametrize("first", [None, "Ana"])
+async def test_a_speaker_with_a_session_of_their_own_displaces_nothing_of_another(
+    mind: Mind, first: str | None
+) -> None:
+    """Without a model and by one that cites their line; the only speaker whom the agent hears is the user. S002-16"""
+    mine, hers = "My dentist is Dr. Kral.", "My dentist is Dr. Novak now."
+    assert await tell(mind, (first, mine), session="before") == {mine: first or "user"}
+    assert mine in await tell(mind, ("Lena", hers), session="of Lena")
+
+    def obey(sheet: Sheet) -> list[dict[str, object]]:
+        claim = "The user's dentist is Dr. Novak."
+        return [sheet.item("update", "Novak", mine[:-1], text=claim), sheet.item("add", "Novak", text=claim)]
+
+    await read(mind, model=Reader([lambda _: [], obey]))
+    await newton(mind, mind.embedder).maintenance("test").process_recent(failed={})
+    assert mine in await mind.facts()
 
 
 async def test_the_lines_of_a_pasted_chat_belong_to_their_speakers(mind: Mind) -> None:

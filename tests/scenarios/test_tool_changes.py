@@ -72,6 +72,17 @@ async def test_a_request_to_correct_and_a_yes_to_the_question_are_done(mind: Min
     assert "replaced" in str(model.told["done"]) and OMAR not in await mind.facts(), model.told
 
 
+@pytest.mark.parametrize("said", ["My son has a new dentist, Dr. Moser.", "Maybe Dr. Moser is a better dentist."])
+@pytest.mark.parametrize("asked", [MOSER, call("correct", id=DENTIST)])
+async def test_what_the_user_says_of_another_or_wonders_corrects_nothing(
+    mind: Mind, said: str, asked: ToolCall
+) -> None:
+    # S002-16
+    await mind.know(DENTIST)
+    await say(mind, said, [asked])
+    assert DENTIST in await mind.facts()
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [

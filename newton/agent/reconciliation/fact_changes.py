@@ -22,7 +22,7 @@ from newton.heart.reconciliation.reconciling_types import CheckedItem, Operation
 from newton.heart.speakers import may_supersede
 from newton.heart.wills.will_reader import asks_to_forget
 from newton.memory import store
-from newton.memory.memory import Trust, digest
+from newton.memory.memory import Trust, digest, lowest_trust
 
 SQL = load("newton.agent.reconciliation", "fact_changes.sql")
 
@@ -253,8 +253,13 @@ class FactChanger:
     async def _contest(
         self, item: CheckedItem, line: StoredLine, targets: Sequence[KnownState], line_ctx: LifecycleContext
     ) -> None:
-        """Store the line's statement as contradicting the known facts, which are unsettled until a person decides."""
+        """Store the line's statement as contradicting the known facts, which are unsettled until a person decides.
+
+        What the line does not say is the model's statement.
+        """
         assert item.line is not None
+        if item.text and "line does not say the change" in item.weakened:
+            line_ctx = replace(line_ctx, trust=lowest_trust([line.trust, "agent"]))
         text = item.text or " ".join(item.line.text.split())[:MAX_STATEMENT]
         statement = find_containing(text, line.stated, user_names=self.user_names)
         added_item = replace(item, op="add", text=text)

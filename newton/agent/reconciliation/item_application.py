@@ -28,6 +28,7 @@ from newton.heart.identity.user_rules import RuleSource
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.reconciliation.line_statements import LineStatement, relate, restore_case
 from newton.heart.reconciliation.reconciling_types import CheckedItem, NewLine, Operation
+from newton.memory.memory import lowest_trust
 from newton.memory.representations import one_line
 
 SQL = load("newton.agent.reconciliation", "item_application.sql")
@@ -86,19 +87,19 @@ async def list_drafts(tx: Tx, lines: Sequence[NewLine], *, agent_id: UUID) -> Ma
 
 async def _load_lines(tx: Tx, items: Sequence[CheckedItem], ctx: LifecycleContext) -> Mapping[UUID, StoredLine]:
     """Return the stored messages of the items, each with the facts that it states, by memory id."""
-    texts = {item.line.memory_id: item.line.text for item in items if item.line}
+    said = {item.line.memory_id: item.line for item in items if item.line}
     stated = defaultdict[UUID, list[LineStatement]](list)
-    for row in await SQL["list_stated"].fetch_all(tx, agent_id=ctx.agent_id, line_ids=list(texts)):
-        text = restore_case(row["text"], texts[row["line_id"]])
+    for row in await SQL["list_stated"].fetch_all(tx, agent_id=ctx.agent_id, line_ids=list(said)):
+        text = restore_case(row["text"], said[row["line_id"]].text)
         stated[row["line_id"]].append(LineStatement(row["memory_id"], text, row["subject"]))
-    rows = await SQL["list_lines"].fetch_all(tx, agent_id=ctx.agent_id, line_ids=list(texts))
+    rows = await SQL["list_lines"].fetch_all(tx, agent_id=ctx.agent_id, line_ids=list(said))
     return {
         row["memory_id"]: StoredLine(
             memory_id=row["memory_id"],
             session_id=row["thread_id"],
             position=row["position"],
             session=row["session"],
-            trust=row["trust"],
+            trust=lowest_trust([row["trust"], said[row["memory_id"]].trust]),
             origin=row["origin"],
             said_at=row["said_at"],
             stated=tuple(stated[row["memory_id"]]),

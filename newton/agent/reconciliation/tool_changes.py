@@ -27,6 +27,7 @@ from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
 from newton.heart.identity.identity_store import IdentityEdit
 from newton.heart.identity.standing_wishes import StandingInstruction
+from newton.heart.reconciliation.asserted_changes import asserts_change
 from newton.heart.reconciliation.authority import find_authority, lifts_wish, refers_to
 from newton.heart.reconciliation.citations import (
     asks_to_end,
@@ -109,6 +110,7 @@ class ToolChanger:
             return all(wants_forgotten(own, one, user_names=names) for one in known)
         if not (self.has_read_others or foreign):
             is_said = supports_change(own, change.text, known, user_names=names)
+            is_said &= not known or asserts_change(own, change.text, known, user_names=names)
             return is_said or (bool(change.text) and _affirms_change(batch, change.text))
         if change.text:
             replaced = known[0] if known else ""

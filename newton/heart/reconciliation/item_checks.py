@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from newton.heart.facts.conflicts import concerns_safety
-from newton.heart.identity.rule_plan import may_lift
 from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.identity.user_names import find_names
 from newton.heart.reconciliation import citations
+from newton.heart.reconciliation.asserted_changes import may_add, may_say_change
 from newton.heart.reconciliation.authority import check_hidden, find_off_record, lifts_wish, says_change
 from newton.heart.reconciliation.derived_days import parse_when
 from newton.heart.reconciliation.known_checks import CHANGES, UPKEEP, check_known, find_repeated, is_denied
-from newton.heart.reconciliation.line_sources import MAX_NOVELTY, LineSources, affirms
+from newton.heart.reconciliation.line_sources import MAX_NOVELTY, LineSources
 from newton.heart.reconciliation.quoted_text import is_quoted, split_own_words
 from newton.heart.reconciliation.reconciling_types import (
     OPERATIONS,
@@ -216,6 +216,8 @@ class _ItemChecker:
         is_wish = op in _USER_KINDS or any(one.kind in _USER_KINDS for one in known)
         when = None if is_wish and op != "end" else self._check_when(item.when, line, known, weakened)
         contests = op in ("update", "end", "retract") and self._must_contest(line, known, text, weakened)
+        if op == "add" and not may_add(line, text, self.batch.known, self.batch.user_names):
+            raise _DroppedError("not supported by the line")
         subject = item.subject
         if subject and self.sources.find_unsupported(subject, line, known):
             subject = ""
@@ -330,26 +332,9 @@ class _ItemChecker:
             weakened.append("known item of higher trust")
         if any(item.kind == "fact" and (item.state == "CORE" or concerns_safety(item.text)) for item in known):
             weakened.append("known item needs a person")
-        if not _says_change(line, known, text, self.batch.user_names):
+        if not may_say_change(line, known, text, self.batch.user_names):
             weakened.append("line does not say the change")
         return not _CONTESTING.isdisjoint(weakened)
-
-
-def _says_change(line: NewLine, known: Sequence[KnownItem], text: str, names: Sequence[str]) -> bool:
-    """Return whether a line may say the change: it is no report or doubt of it, and no end of something else."""
-    own = split_own_words(line.text).own
-    if affirms(own):
-        return True
-    may_end = citations.asks_to_lift(own) or (may_lift(own) and bool(text or not citations.is_limited(own)))
-    if any(item.kind in _USER_KINDS for item in known) and not may_end:
-        return False
-    texts = [item.text for item in known if item.drafted_by != line.memory_id]
-    if text:
-        is_beside = citations.is_beside(own, text, texts, user_names=names)
-        return not (is_beside or citations.only_reports(own, text, user_names=names))
-    return citations.supports_change(own, "", texts, user_names=names) and not any(
-        citations.ends_another(own, one) for one in texts
-    )
 
 
 def _speaks_for_user(line: NewLine, texts: Sequence[str], names: Sequence[str]) -> bool:

@@ -121,6 +121,21 @@ def concerns_another(older: str, newer: str, code: str) -> bool:
     return not own.search(older) and not (name and name[1][:1].isupper() and name[1] in older)
 
 
+def list_holders(text: str, code: str) -> list[str]:
+    """Return the persons of whom a statement is: "son" of "my son has a car", "cousin" of "the car of my cousin".
+
+    >>> list_holders("The dentist of my cousin Ana is ill.", "en"), list_holders("My son and I live here.", "en")
+    (['cousin'], [])
+    """
+    patterns = _load_patterns(code)
+    any_person = "|".join(one.pattern for one in patterns.persons)
+    owned = rf"(?:{_read_data()[code]['own']}|the|an?|his|her|their)\s+(?:\w+\s+)?(?P<person>{any_person}|people)"
+    found = re.finditer(rf"\bof\s+(?:{owned}|(?:the\s+)?(?P<name>(?-i:[A-Z])\w+))", text, re.IGNORECASE)
+    subject = patterns.person.match(text)
+    is_other = subject and not patterns.me.search(text, subject.end())
+    return [*([subject["person"]] if subject and is_other else []), *(one["person"] or one["name"] for one in found)]
+
+
 def _explain_ended_name(older: str, newer: str, code: str) -> str:
     """Return that the newer statement says of something which the older one names that it is over; "" if not."""
     patterns = _load_patterns(code)
