@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from newton.dialogue.session_speakers import has_one_speaker
 from newton.heart.facts import conflicts
 from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.reading import Reader, Sheet, read
@@ -70,6 +71,10 @@ async def test_a_speaker_with_a_session_of_their_own_displaces_nothing_of_anothe
     mine, hers = "My dentist is Dr. Kral.", "My dentist is Dr. Novak now."
     assert await tell(mind, (first, mine), session="before") == {mine: first or "user"}
     assert mine in await tell(mind, ("Lena", hers), session="of Lena")
+    sessions = [await mind.session(one) for one in ("before", "of Lena")]
+    async with mind.db.transaction(mind.agent_id) as tx:
+        alone = [await has_one_speaker(tx, agent_id=mind.agent_id, session_id=one) for one in sessions]
+    assert alone == [first is None, False]
 
     def obey(sheet: Sheet) -> list[dict[str, object]]:
         claim = "The user's dentist is Dr. Novak."
