@@ -15,7 +15,7 @@ from newton.agent.services.identity import IdentityService
 from newton.errors import ProviderError, TokenQuotaError
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
-from tests.scenarios.conftest import Mind
+from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.reading import NOTHING, Answer, Reader, Sheet, asking, facts, read, told
 
 CONTESTED = "select count(*) from memory.links where link = 'contradicts'"
@@ -365,3 +365,27 @@ async def test_an_update_keeps_the_attribute_of_what_it_updates(mind: Mind) -> N
     await read(mind, lambda s: [s.item("update", "870", "820", text=text, subject="Rent")])
     found = await mind.fetch("select attribute from heart.facts where is_current and subject = 'Rent'")
     assert [row[0] for row in found] == ["price"]
+
+
+@pytest.mark.parametrize(
+    "line", ["Grandma said: my dentist is Dr Novak.", "I have an appointment with Dr Novak, my son's dentist."]
+)
+@pytest.mark.parametrize("op", ["update", "end", "retract"])
+async def test_a_change_that_the_line_does_not_say_replaces_nothing_when_it_is_compared(
+    mind: Mind, op: str, line: str
+) -> None:
+    """Neither does what is stored beside the known fact, or what the model states anew. S002-16"""
+    known, claim = "My dentist is Dr Kral.", "Nora's dentist is Dr Novak."
+    await told(mind, known, session="before")
+    await read(mind)
+    mind.clock.advance(timedelta(days=1))
+    await told(mind, line)
+    more = {"text": claim} if op == "update" else {}
+
+    def obey(sheet: Sheet) -> list[dict[str, object]]:
+        return [sheet.item(op, line[:20], known[:-1], **more), sheet.item("add", line[:20], text=claim)]
+
+    await read(mind, obey)
+    assert mind.embedder
+    await newton(mind, mind.embedder).maintenance("test").process_recent(failed={})
+    assert known in await mind.facts()

@@ -255,10 +255,10 @@ class FactChanger:
     ) -> None:
         """Store the line's statement as contradicting the known facts, which are unsettled until a person decides.
 
-        What the line does not say is the model's statement.
+        If the line does not say the change, that is the model's reading of it.
         """
         assert item.line is not None
-        if item.text and "line does not say the change" in item.weakened:
+        if "line does not say the change" in item.weakened:
             line_ctx = replace(line_ctx, trust=lowest_trust([line.trust, "agent"]))
         text = item.text or " ".join(item.line.text.split())[:MAX_STATEMENT]
         statement = find_containing(text, line.stated, user_names=self.user_names)

@@ -115,7 +115,7 @@ def asserts_change(line: str, text: str, known: Sequence[str], *, user_names: Se
     parts = list(_list_asserted(line))
     clauses = [part for part, _ in parts]
     is_linked = all(any(_is_linked(one, old) for one in clauses) for old in olds)
-    if not parts or not (is_linked or not news or _CORRECTING.match(line)):
+    if not parts or not (is_linked or (text and not news) or _CORRECTING.match(line)):
         return not parts
     telling = [n for n, one in enumerate(clauses) if share_stems(news, list_stems(one))] or [*range(len(parts))]
     telling += [n + 1 for n in telling if n + 1 < len(parts) and _GOING_ON.search(clauses[n + 1])]
@@ -155,9 +155,10 @@ def _is_of_another(clause: str, old: str, text: str, before: Sequence[str]) -> b
     `before` are the clauses before it, to which a "she" refers.
     """
     is_own, owners = bool(_OWN.match(old)), [*list_holders(old, ENGLISH), *_OWNER.findall(old)]
-    if _DOING.search(clause) or not (is_own or owners):
-        return False
     named, others = f"{old} {text}", [*list_holders(clause, ENGLISH), *_OWNER.findall(clause)]
+    has_same = any(share_stems(list_stems(old), list_stems(clause[one.end() - 1 :])) for one in _OWNER.finditer(clause))
+    if not (is_own or owners) or (_DOING.search(clause) and not has_same):  # "I met my son's dentist"
+        return False
     if any(not _has_word(named, one) for one in others) or concerns_another(old, clause, ENGLISH):
         return True
     if not is_own or (_SELF.search(clause) and not _OTHERS.match(clause)) or (owners and _HE.match(clause)):
