@@ -11,11 +11,11 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 120_056,
-    "modules of newton": 657,
+    "lines of newton": 120_272,
+    "modules of newton": 658,
     "classes that only carry data": 878,
-    "lines of tests": 85_542,
-    "lines of docs": 7_694,
+    "lines of tests": 85_620,
+    "lines of docs": 7_696,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help
