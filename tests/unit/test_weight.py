@@ -11,7 +11,7 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 120_272,
+    "lines of newton": 120_279,
     "modules of newton": 658,
     "classes that only carry data": 878,
     "lines of tests": 85_620,

@@ -1,5 +1,6 @@
 """Reconciler: ask a model what new lines change, check its answer, and apply the accepted items."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
@@ -24,7 +25,7 @@ from newton.heart.reconciliation.answer_reader import ReconcilingOutput, read_an
 from newton.heart.reconciliation.item_checks import check_items
 from newton.heart.reconciliation.known_checks import list_implied_items
 from newton.heart.reconciliation.prompt import estimate_answer, render_prompt, split_batches
-from newton.heart.reconciliation.reconciling_types import NewLine, ReadAnswer, ReconcilingInput
+from newton.heart.reconciliation.reconciling_types import CheckedAnswer, NewLine, ReadAnswer, ReconcilingInput
 from newton.providers.chat import ChatMessage
 
 PURPOSE = "reconcile"
@@ -140,9 +141,10 @@ class MemoryReconciler:
         """
         batches = await self._build_batches([line]) if line.source == "person" else []
         read = await self._ask(batches[0]) if batches else None
+        answer = await asyncio.to_thread(check_items, read.items, batches[0]) if read else None
         async with self.llm.scope.write() as (tx, ctx):
-            if await queue.finish_told_episode(tx, line.memory_id, ctx=ctx) and read:
-                return await self._apply(tx, batches[0], read)
+            if await queue.finish_told_episode(tx, line.memory_id, ctx=ctx) and read and answer:
+                return await self._apply(tx, batches[0], read, answer)
         return ReconciliationResult()
 
     @property
@@ -207,13 +209,17 @@ class MemoryReconciler:
 
         Return None if another worker has read the lines meanwhile.
         """
+        # the local models take a while, and no transaction is open meanwhile
+        answer = await asyncio.to_thread(check_items, read.items, batch) if batch and read else None
         async with self.llm.scope.write() as (tx, ctx):
             is_readable = read is None or read.is_readable
             if not is_readable and session.failed_readings + 1 < MAX_FAILED_READINGS:
                 await queue.count_failed_reading(tx, session, agent_id=ctx.agent_id)
             elif not await queue.advance(tx, session, position, ctx=ctx):
                 return None
-            counts = await self._apply(tx, batch, read) if batch and read else ReconciliationResult()
+            counts = ReconciliationResult()
+            if batch and read and answer:
+                counts = await self._apply(tx, batch, read, answer)
         moved = replace(session, first_position=position + 1, reconciled_position=position, failed_readings=0)
         return moved if is_readable else None, counts
 
@@ -251,9 +257,10 @@ class MemoryReconciler:
         # a model may also leave out the last bracket
         return replace(read, is_cut=read.is_cut and reply is not None and reply.finish == "length")
 
-    async def _apply(self, tx: Tx, batch: ReconcilingInput, read: ReadAnswer) -> ReconciliationResult:
+    async def _apply(
+        self, tx: Tx, batch: ReconcilingInput, read: ReadAnswer, answer: CheckedAnswer
+    ) -> ReconciliationResult:
         ctx = self.llm.scope.write_context("agent")
-        answer = check_items(read.items, batch)
         context = ApplicationContext(ctx=ctx, user_names=answer.user_names, zone=batch.zone)
         applied = await apply_items(tx, [*answer.kept, *list_implied_items(batch, answer.kept)], context)
         malformed = read.malformed or int(not read.is_readable)

@@ -4,6 +4,7 @@ A change that the user's message states passes the checks of a reconciliation an
 itself, the model can only make a fact unsettled or propose a rule; once it has read foreign text, it can do nothing.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
@@ -195,7 +196,7 @@ class ToolChanger:
         """Check the change as if a model had proposed it for the user's message, and apply it; return its effects."""
         ids = tuple(item.label for item in batch.known)
         item = ProposedItem(line=batch.lines[-1].number, op=_find_operation(change), ids=ids, text=change.text)
-        answer = check_items([item], batch)
+        answer = await asyncio.to_thread(check_items, [item], batch)
         if not answer.kept:
             raise ForbiddenError(f"Nothing was changed: {answer.dropped[0].reason}.", hint=ASK_USER)
         async with self.scope.write("agent") as (tx, ctx):

@@ -5,13 +5,13 @@ line changes nothing. The reader of messages tells what the person means as real
 Other languages have the patterns of `citations` alone.
 """
 
-import math
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from newton.heart.identity.rule_plan import may_lift
 from newton.heart.reconciliation import citations
-from newton.heart.reconciliation.known_checks import includes
+from newton.heart.reconciliation.known_checks import says_all
 from newton.heart.reconciliation.line_sources import affirms
 from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.reconciling_types import KnownItem, NewLine
@@ -92,7 +92,8 @@ def may_add(line: NewLine, text: str, known: Sequence[KnownItem], names: Sequenc
     """
     stated = _speak_as_self(text, names)
     facts = [one for one in known if one.kind == "fact" and one.drafted_by != line.memory_id]
-    others = [one for one in facts if not includes(one.text, text, user_names=names)]
+    near = [one for one in facts if share_stems(list_stems(_speak_as_self(one.text, names)), list_stems(stated))]
+    others = [one for one in near if not says_all(one.text, text, user_names=names)]
     replaced = [one for one in others if _replaces(_speak_as_self(one.text, names), stated)]
     return all(may_say_change(line, [one], text, names) for one in replaced)
 
@@ -186,16 +187,14 @@ def _has_word(text: str, word: str) -> bool:
 
 def _is_linked(clause: str, old: str) -> bool:
     """Return whether a clause may change a statement: both share a word, or the person tells a change of theirs."""
-    verdict = detect_change(old, clause, cosine=ANY_COSINE, vector_score=math.nan, reading=_read_pair(old, clause))
-    if (
-        verdict.kind != "compatible"
-        or verdict.probability >= LIKELY_CHANGE
-        or share_stems(list_stems(old), list_stems(clause))
-    ):
+    if share_stems(list_stems(old), list_stems(clause)):
         return True
-    cues = load_cues().cues
-    return bool(_DOING.search(clause)) and any(cues[name].search(clause) for name in _CHANGING)
+    if _DOING.search(clause) and any(load_cues().cues[name].search(clause) for name in _CHANGING):
+        return True
+    verdict = detect_change(old, clause, cosine=ANY_COSINE, reading=_read_pair(old, clause))
+    return verdict.kind != "compatible" or verdict.probability >= LIKELY_CHANGE
 
 
+@lru_cache(maxsize=512)
 def _read_pair(old: str, clause: str) -> float:
     return load_reader().score_pairs([(old, clause)])[0]
