@@ -45,7 +45,7 @@ _GOING_ON = re.compile(
     r"|sigue[ns]?|todavía|reste(?:nt)?|toujours)\b",
     re.IGNORECASE,
 )
-SAFETY_UNSURE_MIN = 0.4  # probability from which a statement contests a fact on safety
+SAFETY_UNSURE_MIN = 0.35  # probability from which a statement contests a fact on safety
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,6 +148,7 @@ ChangeKind = Literal["update", "unsure", "compatible"]
 PATTERN_PROBABILITY = 0.9  # of a change that a pattern of another language than English shows
 MAX_TREES, MAX_READING = 3.0, 4.0  # log odds, by which the score of each counts at most
 MIN_COSINE = 0.2  # pairs below it are not compared
+NEAR_COSINE = 0.4  # below which the trees must agree to a replacement
 SLOT_MIN = 0.5  # probability by the trees, which compare words, for a doubt: the reader doubts pairs of two matters too
 SHOWN_EVIDENCE = 3  # features named in a reason
 
@@ -306,7 +307,8 @@ def detect_change(
         limits = load_reading_model()
         by_trees = is_clear and reading >= limits.doubt
         combined = combine_readings(probability, reading, cosine)
-        is_clear = by_trees or combined >= limits.update_min
+        is_near = cosine >= NEAR_COSINE or probability >= SLOT_MIN  # of distant texts the reader alone is often wrong
+        is_clear = by_trees or (combined >= limits.update_min and is_near)
         is_likely = is_clear or combined >= limits.unsure_min
         probability = max(combined, probability) if by_trees else combined
     if not is_clear and not (is_likely and is_about_same):

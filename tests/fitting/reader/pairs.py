@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 DATA = Path(__file__).parents[2] / "data"
 TRAINED = ("updates_dev", "updates_train", "updates_chat_a", "updates_chat_b", "updates_chat_c", "updates_chat_d",
-           "updates_chat_e", "updates_chat_f", "updates_chat_h", "updates_chat_i", "updates_chat_j",
-           "updates_chat_k")  # fmt: skip
-CALIBRATED = ("updates_chat_g", "updates_everyday")
+           "updates_chat_e", "updates_chat_f", "updates_chat_h", "updates_chat_i", "updates_chat_j")  # fmt: skip
+CALIBRATED = ("updates_chat_g", "updates_chat_k", "updates_everyday")
 HELD_OUT = ("updates_heldout",)
 HELD_OUT_SCENARIOS = ("everyday_scenarios_heldout", "everyday_lives_heldout")
 LABELS = {"update": 1.0, "compatible": 0.0}
