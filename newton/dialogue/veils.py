@@ -9,6 +9,7 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue.messages import Message
+from newton.heart.reconciliation.citations import is_limited
 from newton.heart.wills.will_reader import Will, read_choice, read_will
 from newton.memory import tombstones
 from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, WriteContext
@@ -74,7 +75,7 @@ def _withhold_one(line: Message, held: SessionWill, *, agent_id: UUID) -> tuple[
     if line.role != "user":
         held.is_asked = line.role == "assistant" and line.content.rstrip(" \n\"'”»)").endswith(("?", "？"))
         return (_mark(line, "", agent_id) if held.covers_reply else line), None
-    will, kept = _read_line(line, is_answer=held.is_asked)
+    will, kept = _read_line(line, held)
     held.is_asked = False
     choices, held.choices = held.choices, ()
     if choices and line.trust in PERSON_TIERS and (choice := read_choice(line.content, len(choices))):
@@ -96,14 +97,18 @@ def _withhold_one(line: Message, held: SessionWill, *, agent_id: UUID) -> tuple[
     return (_mark(line, kept, agent_id) if held.covers_reply else line), will
 
 
-def _read_line(line: Message, *, is_answer: bool) -> tuple[Will | None, str]:
-    """Return the will of a person's message. One that a model only reports may keep itself out, and no more."""
+def _read_line(line: Message, held: SessionWill) -> tuple[Will | None, str]:
+    """Return the will of a person's message, and the rest of it.
+
+    One that a model only reports may keep itself out, and no more. What a person wants left out for one time stays.
+    """
     if line.trust in UNTRUSTED_TIERS:
         return None, line.content
-    will, kept = read_will(line.content, is_answer=is_answer)
-    if will and line.trust not in PERSON_TIERS and will.scope != "message":
+    will, kept = read_will(line.content, is_answer=held.is_asked)
+    if will is None or (line.trust not in PERSON_TIERS and will.scope != "message"):
         return None, line.content
-    return will, kept
+    is_idle = (will.forgets and is_limited(line.content)) or (will.scope == "lift" and not held.veil)
+    return (None, line.content) if is_idle else (will, kept)
 
 
 def _mark(line: Message, kept: str, agent_id: UUID) -> Message:

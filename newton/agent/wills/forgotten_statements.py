@@ -52,7 +52,8 @@ async def find_targets(tx: Tx, will: Will, place: StoredMessage, *, ctx: Lifecyc
     """Return what a message at `place` asks to forget: statements that its person made before."""
     key: dict[str, Any] = {"agent_id": ctx.agent_id, "session_id": place.session_id, "position": place.position}
     if will.scope == "topic":
-        return await _find_topic(tx, will.topic, key)
+        found = await _find_topic(tx, will.topic, key)
+        return found if found.targets else (await _find_meant(tx, will.topic, key))._replace(is_sure=False)
     if will.scope in ("last", "weak") and will.topic:
         found = await _find_meant(tx, will.topic, key)
         return found._replace(is_sure=found.is_sure and will.scope == "last")

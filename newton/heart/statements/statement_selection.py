@@ -187,21 +187,11 @@ def rate_told(message: str, candidates: Sequence[StatementCandidate], context: M
 
     A clause whose form speaks against it needs a higher probability than others.
     """
-    reading = read_speech(_blank_pasted_lines(message), context.question, _find_frame(context.earlier, message))
+    earlier = "" if message in context.earlier else context.earlier  # a line of a pasted chat is read alone
+    reading = read_speech(_blank_pasted_lines(message), context.question, earlier)
     rated = [_rate(one, reading, is_only=len(candidates) == 1) for one in candidates]
     asked = {one.sentence: _is_declarative(one) for one in candidates if one.text.endswith("?")}
     return [p if p >= _find_limit(one, asked) else 0.0 for one, p in zip(candidates, rated, strict=True)]
-
-
-def _find_frame(earlier: str, message: str) -> str:
-    """Return the message before if it may frame what follows, as "let's play a game" does; a plain message does not.
-
-    A line of a pasted chat follows the message that has it.
-    """
-    if message in earlier:
-        return ""
-    rates = read_speech(earlier).rate(0, len(earlier)) if earlier else {}
-    return earlier if rates and max(rates, key=lambda act: rates[act]) in ("ask", "unreal") else ""
 
 
 def _rate(one: StatementCandidate, reading: SpeechReading, *, is_only: bool) -> float:
@@ -210,7 +200,8 @@ def _rate(one: StatementCandidate, reading: SpeechReading, *, is_only: bool) -> 
     names = any(word.is_capitalized for word in one.words[1:])
     counts = any(word.text.startswith((NUMBER_PREFIX, TIME_PREFIX)) for word in one.words)
     is_plain = is_only and names and counts and not TECHNICAL.search(one.text)
-    is_whole = one.verb > 0  # a correction that is a statement of its own tells what it corrects
+    # A correction that is a statement of its own tells what it corrects, unless it says what the assistant got wrong.
+    is_whole = one.verb > 0 and one.words[0].text != "you"
     beside = rates.get("talk", 0.0) * is_plain + rates.get("correct", 0.0) * is_whole
     return rates.get("told", 0.0) + beside
 

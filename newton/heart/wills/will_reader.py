@@ -12,6 +12,7 @@ from newton.heart.reconciliation.quoted_text import mask_quotations
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
 from newton.heart.statements.commitment import asks_to_act, takes_back
 from newton.heart.statements.statement_candidates import ClauseForm, split_message
+from newton.heart.wills.inferred_wills import SURE_MIN, WillPart, find_will_part
 from newton.text.languages import ENGLISH, detect_language
 from newton.text.sentences import split_sentences
 
@@ -82,7 +83,37 @@ def read_will(text: str, *, is_answer: bool = False) -> WillReading:
         sentence = _plain(own[start:end])
         if sentence.strip() and (found := _read_sentence(sentence)) is not None:
             return _place(found, sentence, text, (start, end), is_answer=is_answer)
-    return WillReading(None, text)
+    if detect_language(text) != ENGLISH:
+        return WillReading(None, text)
+    part = find_will_part(own, spans)
+    return _place_part(part, text, is_answer=is_answer) if part else WillReading(None, text)
+
+
+def _place_part(part: WillPart, text: str, *, is_answer: bool) -> WillReading:
+    """Return the reading of a message in which the reader of messages has found the part that is a will."""
+    before, after = text[: part.start].strip(" ,;:-–—(\n"), text[part.end :].strip(" ,;:-–—)\n")
+    rest = " ".join(filter(None, (before, after)))
+    request = _plain(text[part.start : part.end])
+    topic = _strip_request(request)
+    will, kept = Will("last", before, is_bare=True), ""
+    if part.act in ("next", "session", "lift"):
+        will, kept = Will(part.act), rest if part.act == "lift" else before
+    elif part.act == "veil" and (rest or topic):  # what comes behind the request, else all of the message
+        will, kept = Will("message"), before if after and not (before and refers_to_earlier(request)) else ""
+    elif part.act == "topic" and topic:
+        will, kept = Will("topic", topic, is_bare=True), rest
+    elif not before and part.act != "veil":
+        is_loose = _begins_task(after) if after else is_answer
+        will, kept = (
+            (Will("last"), "") if part.probability >= SURE_MIN and not is_loose else (Will("weak", is_bare=True), text)
+        )
+    return WillReading(None, text) if will.forgets and takes_back(after) else WillReading(will, kept)
+
+
+def _strip_request(request: str) -> str:
+    """Return the words of a request that name something."""
+    words = re.findall(r"[^\W_]+(?:['’][^\W_]+)*", request)
+    return " ".join(word for word in words if word.lower() not in _load_fillers() and list_stems(word))
 
 
 def _place(found: Will, sentence: str, text: str, span: tuple[int, int], *, is_answer: bool) -> WillReading:
@@ -96,7 +127,7 @@ def _place(found: Will, sentence: str, text: str, span: tuple[int, int], *, is_a
     if found.scope == "session" and (word := _LIFT_WORD.search(_plain(text[slice(*span)]))):
         found = found._replace(topic=word[2])
     if found.scope == "weak":
-        return WillReading(found, text) if found.is_bare else _read_weak(sentence, text, (before, after))
+        return WillReading(found, text) if found.is_bare else WillReading(Will("weak", text), "")
     if found.scope == "last" and before:  # what "it" means is in the sentences before it
         return WillReading(found._replace(topic=before, is_bare=True), "")
     if found.forgets or found.scope == "lift":
@@ -169,14 +200,6 @@ def _place_veil(will: Will, sentence: str, around: tuple[str, str]) -> WillReadi
         return WillReading(Will("message"), "")
     is_announced = _search("next", sentence) and not _search("back", sentence)
     return WillReading(Will("next") if is_announced else Will("last", is_bare=True), "")
-
-
-def _read_weak(sentence: str, text: str, around: tuple[str, str]) -> WillReading:
-    """Return the reading of a sentence that may ask for something: a veil if it announces, else what to ask about."""
-    before, after = around
-    if _search("announce", sentence):
-        return WillReading(Will("message" if after else "next"), before)
-    return WillReading(Will("weak", text), "")
 
 
 def _is_question(sentence: str) -> bool:

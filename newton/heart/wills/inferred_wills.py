@@ -1,0 +1,70 @@
+"""The part of an English message that wants something of memory, as the reader of messages finds it. Pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple, get_args
+
+from newton.providers.speech_reader import SpeechReading, read_speech
+
+WillAct = Literal["veil", "next", "session", "lift", "last", "topic"]
+WILL_ACTS: tuple[WillAct, ...] = get_args(WillAct)
+SENTENCE_MIN, CLAUSE_MIN, QUESTION_MIN = 0.7, 0.8, 0.9  # probability that a part wants something of memory
+ACT_MIN = 0.42  # of what it wants, so that a part that is like many of them is none
+SURE_MIN = 0.95  # from which memory forgets without a question
+MIXED_MAX = 0.5  # of a clause that says something else
+MIN_CLAUSE_WORDS = 2
+
+_CLAUSE = re.compile(r"[^,;:()–—]+(?:[,;:()–—]+|$)|\s-+\s")
+_WORD = re.compile(r"[^\W_]+")
+
+
+class WillPart(NamedTuple):
+    """A part of a message that wants something of memory, what it wants, and the probability that it does."""
+
+    start: int
+    end: int
+    act: WillAct
+    probability: float
+
+
+def find_will_part(message: str, sentences: Sequence[tuple[int, int]]) -> WillPart | None:
+    """Return the part of a message in English that most surely wants something of memory: a sentence or a clause.
+
+    `sentences` are the spans of its sentences.
+    """
+    reading = read_speech(message)
+    parts = [part for span in sentences if (part := _find_in(message, span, reading))]
+    return max(parts, key=lambda part: part.probability, default=None)
+
+
+def _find_in(message: str, sentence: tuple[int, int], reading: SpeechReading) -> WillPart | None:
+    """Return the surest clause of a sentence that says other things too, else all of it, if it is a will."""
+    text = message[: sentence[1]]
+    clauses = [_rate(reading, one) for one in _list_clauses(message, sentence)]
+    if any(one is None or one.probability < MIXED_MAX for one in clauses):
+        best = max(filter(None, clauses), key=lambda one: one.probability, default=None)
+        if best and _is_will(text, best, CLAUSE_MIN):
+            return best
+    whole = _rate(reading, sentence)
+    return whole if whole and _is_will(text, whole, SENTENCE_MIN) else None
+
+
+def _is_will(text: str, part: WillPart, limit: float) -> bool:
+    """Return whether a part is surely enough a will; most questions only ask."""
+    is_asked = text[: part.end].rstrip().endswith("?")
+    return part.probability >= (QUESTION_MIN if is_asked else limit)
+
+
+def _list_clauses(message: str, span: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the clauses of a sentence that has several."""
+    found = [one.span() for one in _CLAUSE.finditer(message, *span)]
+    if len(found) > 1:
+        yield from (one for one in found if len(_WORD.findall(message[slice(*one)])) >= MIN_CLAUSE_WORDS)
+
+
+def _rate(reading: SpeechReading, span: tuple[int, int]) -> WillPart | None:
+    rates = reading.rate(*span)
+    if not rates:
+        return None
+    act = max(WILL_ACTS, key=lambda one: rates[one])
+    return WillPart(*span, act, sum(rates[one] for one in WILL_ACTS)) if rates[act] >= ACT_MIN else None
