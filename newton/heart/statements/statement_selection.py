@@ -38,7 +38,9 @@ NEVER = 2.0
 # Probability that a clause of these forms needs: they speak against a statement, and may err.
 LIMITS = {
     ClauseForm.QUESTION: 0.8,
-    **dict.fromkeys((ClauseForm.FOREIGN, ClauseForm.FRAGMENT, ClauseForm.REQUEST, ClauseForm.UNREAL), NEVER),
+    ClauseForm.UNREAL: 0.97,
+    ClauseForm.FRAGMENT: 0.85,
+    **dict.fromkeys((ClauseForm.FOREIGN, ClauseForm.REQUEST), NEVER),
 }
 ASIDE_MIN = 0.8  # that a clause of a sentence with a question needs
 SURELY_TOLD = 0.65  # from which also a very short one is
