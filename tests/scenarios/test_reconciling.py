@@ -43,7 +43,7 @@ async def test_what_a_later_line_replaces_holds_no_longer_and_what_it_says_is_th
 async def test_what_ended_is_over_and_comes_back_when_it_is_undone(mind: Mind) -> None:
     await told(mind, "Emil works at the sawmill.", "I play the cello in an orchestra.")
     mind.clock.advance(timedelta(days=2))
-    await told(mind, "The sawmill shut, so Emil has been at home since Monday.")
+    await told(mind, "The sawmill was shut on Monday, the whole valley is sad.")
     before = await facts(mind)
     await read(mind, lambda s: [s.item("end", "shut", "Emil works at the sawmill")])
     assert set(before) - set(await facts(mind)) == {"Emil works at the sawmill."}

@@ -11,11 +11,11 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 120_279,
-    "modules of newton": 658,
-    "classes that only carry data": 878,
-    "lines of tests": 85_620,
-    "lines of docs": 7_696,
+    "lines of newton": 120_377,
+    "modules of newton": 659,
+    "classes that only carry data": 879,
+    "lines of tests": 85_621,
+    "lines of docs": 7_697,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help

@@ -26,7 +26,7 @@ from newton.providers.speech_reader import read_speech
 from newton.text.languages import ENGLISH, detect_language, load_language
 from newton.text.words import COMMON_WORDS
 
-UNREAL_MIN = 0.8  # probability that the person does not mean a clause as real
+UNREAL_MIN = 0.9  # probability that the person does not mean a clause as real
 SURELY_TOLD = 0.65  # that it is told as true, from which a phrase of a doubt or report in it does not count
 LIKELY_CHANGE = 0.25  # probability of a change from which a clause that links to the known statement says it
 ANY_COSINE = 0.6  # of statements that are near: what is far shares no words either

@@ -38,9 +38,8 @@ NEVER = 2.0
 # Probability that a clause of these forms needs: they speak against a statement, and may err.
 LIMITS = {
     ClauseForm.QUESTION: 0.8,
-    ClauseForm.UNREAL: 0.97,
     ClauseForm.FRAGMENT: 0.85,
-    **dict.fromkeys((ClauseForm.FOREIGN, ClauseForm.REQUEST), NEVER),
+    **dict.fromkeys((ClauseForm.FOREIGN, ClauseForm.REQUEST, ClauseForm.UNREAL), NEVER),
 }
 ASIDE_MIN = 0.8  # that a clause of a sentence with a question needs
 SURELY_TOLD = 0.65  # from which also a very short one is
@@ -68,7 +67,10 @@ _COMMON_ENDINGS = ("s", "ing", "ion", "ment", "ness", "ity", "age", "ery", "ance
 _APOSTROPHES = ("'s ", "’s ", "' ", "’ ")
 _MOMENT = re.compile(r"\b(?:in|for) \d+ (?:min(?:ute)?|sec(?:ond)?)s?\b|\b(?:right|just) now\b", re.IGNORECASE)
 _VAGUE = re.compile(
-    r"(?:that|hello|hi|hey) (?!is\b|was\b|has\b|'s\b)\w+(?: \w+){0,3}\.?$", re.IGNORECASE
+    r"(?:(?:that|hello|hi|hey) (?!is\b|was\b|has\b|'s\b)\w+(?: \w+){0,3}"
+    r"|(?:i|we|he|she|they|it) (?:still |also |never |always )?(?:do|does|did|am|is|are|was|were|has|have|can|will))"
+    r"\.?$",
+    re.IGNORECASE,
 )  # says nothing alone
 _CLEFT = re.compile(
     r"\b(?:it|that)(?:['’]s| is| was) (?P<who>(?-i:[A-Z])[\w.'-]*(?: (?-i:[A-Z])[\w'-]*){0,2}|(?:my|our|the) \w+) "
