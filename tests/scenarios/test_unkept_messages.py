@@ -200,8 +200,18 @@ async def test_a_model_that_obeys_a_page_hides_nothing(mind: Mind) -> None:
     assert "Vincent" in await find_later(mind, ASKED)
 
 
+@pytest.mark.parametrize("case", [UNPATTERNED[1], *UNPATTERNED[3:5]])
+async def test_what_the_reader_of_messages_understands_needs_no_model(mind: Mind, case: Unpatterned) -> None:
+    # S002-24; of what several words name, the person is asked
+    for text in (*case.said, "Yes, all of it."):
+        await say(mind, text)
+    assert not [fact for fact in await mind.facts() if case.hidden in fact]
+    assert case.hidden not in await find_later(mind, f"What was it about {case.named}?")
+    assert case.kept in await find_later(mind, f"What about {case.kept}?")
+
+
 @pytest.mark.parametrize("path", ["tool", "reading"])
-@pytest.mark.parametrize("case", UNPATTERNED)
+@pytest.mark.parametrize("case", [*UNPATTERNED[:4:2], UNPATTERNED[5]])
 async def test_a_model_hides_what_is_asked_in_words_that_no_pattern_has(
     mind: Mind, path: str, case: Unpatterned
 ) -> None:
@@ -222,8 +232,8 @@ async def test_a_model_hides_what_is_asked_in_words_that_no_pattern_has(
 
 
 async def test_the_first_message_of_all_is_hidden_with_its_reply(mind: Mind) -> None:
-    said = "Let this vanish with the night: I'm going to fire our CTO Anders next week."
-    model = Handy([call("forget", id="fire our CTO Anders")], "Anders is our secret.")
+    said = "Lass es mit der Nacht vergehen: Ich werde unseren CTO Anders feuern."
+    model = Handy([call("forget", id="unseren CTO Anders feuern")], "Anders is our secret.")
     await take(able(mind, model), TurnInput(session_id=await mind.session("s"), text=said))
     assert "forget" in model.offered[0] and model.told["hidden_messages"] == [said]
     assert "Anders" not in await find_later(mind, "Who is the CTO that we fire?")

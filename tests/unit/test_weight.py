@@ -14,7 +14,7 @@ MOST = {
     "lines of newton": 120_377,
     "modules of newton": 659,
     "classes that only carry data": 879,
-    "lines of tests": 85_621,
+    "lines of tests": 85_631,
     "lines of docs": 7_697,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

@@ -1,4 +1,4 @@
-"""Whether a line asserts a change of a known statement, of its holder and of the same thing. Pure, in English.
+"""Check that a line asserts a change of a known statement, of its holder and of the same thing. Pure, in English.
 
 A model may cite a line that has the new words but says them of somebody else, of another thing, or as a thought. Such a
 line changes nothing. The reader of messages tells what the person means as real, the reader of pairs what is a change.
