@@ -41,7 +41,10 @@ _QUOTED_LINE = re.compile(rf"(?:^|\] )[^:“”\n]{{1,{MAX_NAME_CHARACTERS}}}: �
 
 
 class ChatRemark(NamedTuple):
-    """A remark of one speaker in a pasted chat. The `name` is "" for the person who pasted it, None for a program."""
+    """A remark of one speaker in a pasted chat.
+
+    The `name` is "" for the person who pasted it, None for a program, and for the "me" of somebody else's chat.
+    """
 
     name: str | None
     text: str
@@ -84,6 +87,7 @@ def divide_message(message: str) -> DividedMessage:
     owners, spoken = [False] * len(lines), list[ChatRemark]()
     above = next((n for n in range(next(iter(heads)) - 1, -1, -1) if lines[n].strip()), 0)
     owners[above] = _INTRODUCING.search(lines[above]) is not None or _is_title(lines[above])
+    is_theirs = re.search(_read_data()["theirs"], lines[above], re.IGNORECASE) is not None
     starts = [*heads, len(lines)]
     for start, following in pairwise(starts):
         end = _find_end(lines, heads[start], start, following, is_last=following == len(lines))
@@ -92,7 +96,8 @@ def divide_message(message: str) -> DividedMessage:
         if heads[start].kind == "mail":
             below = [*dropwhile(_pattern("headers").match, below)]
         said = "\n".join([heads[start].text, *below]).strip()
-        spoken += [ChatRemark(_name_speaker(heads[start].name), said)] if said else []
+        name = _name_speaker(heads[start].name)
+        spoken += [ChatRemark(name or (None if is_theirs else name), said)] if said else []
     own = "\n".join(" " * len(line) if taken else line for line, taken in zip(lines, owners, strict=True))
     return DividedMessage(own, tuple(spoken[:MAX_LINES]))
 

@@ -107,3 +107,21 @@ def test_a_role_has_one_name_in_ten_languages(text: str) -> None:
 def test_what_is_no_name_gets_no_role(text: str) -> None:
     # S001-15
     assert find_holders(text) == []
+
+
+@pytest.mark.parametrize(
+    ("above", "is_own"),
+    [
+        ("Lea sent me this chat of hers:", False),
+        ("My sister's chat with Tim:", False),
+        ("Ihr Chat mit Tim:", False),
+        ("Leur conversation :", False),
+        ("Our chat:", True),
+        ("Today's chat with Tim:", True),
+        ("The chat with my sister's doctor:", True),
+    ],
+)
+def test_me_in_the_chat_of_somebody_else_is_not_who_pastes_it(above: str, *, is_own: bool) -> None:
+    # S002-16
+    spoken = divide_message(f"{above}\nMe: I am vegan since May\nTim: wow\nMe: my bank is Finbank").spoken
+    assert [one.name for one in spoken] == (["", "Tim", ""] if is_own else [None, "Tim", None])
