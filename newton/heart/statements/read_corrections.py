@@ -22,6 +22,7 @@ MAX_TYPO = 2  # letters in which a name and its misspelling differ
 _LEADING = re.compile(
     r"(?:(?:no|not|nope|nah|wait|sorry|actually|make it|make that|i meant?)\b\W*)+", re.IGNORECASE
 )  # no part of the right words
+_CUE = re.compile(r"\b(?:no|not|nope|nah|wait|sorry|oops|typo|actually|rather|instead|make|meant?)\b", re.IGNORECASE)
 _EXCLAMATION = re.compile(r"\s*\w+!\s*")  # "Spain!" exclaims
 _OWNED = re.compile(r"\b(?:my|our|his|her|their)\s+(\w+)", re.IGNORECASE)
 _PART = re.compile(r"[^\s,;.!?–—](?:[^,;.!?\n–—]|[,.](?=\S))*")
@@ -96,9 +97,17 @@ def _find_replaced(text: str, own: str, compared: MessageComparison, rate: float
     new = _LEADING.sub("", own[right.start : right.end].strip(" ,.;:–—-"))
     new = new if "," in old else new.split(", ")[0]
     old = next((one for one in _WORD.findall(sentence) if _is_misspelled(one, new)), old)
-    is_other = not new or old.casefold() == new.casefold() or not _may_replace(old, new)
+    is_other = (
+        not new or old.casefold() == new.casefold() or not _may_replace(old, new) or _only_exclaims(own, old, new)
+    )
     is_more = _has_other_value(own, right, sentence) or (rate < SURE_MIN and _states_more(own, right, sentence))
     return None if is_other or is_more else (sentence, old, new)
+
+
+def _only_exclaims(own: str, old: str, new: str) -> bool:
+    """Return whether a message without a sign of a correction has small letters where a name would stand: "righto"."""
+    is_plain = old[:1].isupper() and new.islower() and "*" not in own and not _CUE.search(own)
+    return is_plain and not (find_values(new) and own.strip(" .,!").casefold() == new)
 
 
 def _is_misspelled(word: str, new: str) -> bool:
