@@ -14,11 +14,13 @@ from newton.agent.loop.turn import TurnInput
 from newton.agent.loop.turn_types import CallerOptions
 from newton.agent.prompt_records.spans import PromptMessage
 from newton.agent.services.ingest import IngestService
+from newton.dialogue.messages import Message
 from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, ToolCall
 from newton.runtime.cli.talk.approvals import format_request
 from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import Handy, call
 from tests.scenarios.serving_tools import Acting, acting
+from tests.scenarios.talking import Talking
 from tests.scenarios.test_turn import take
 from tests.unit.test_asked_acts import list_work, to_tool
 
@@ -291,6 +293,24 @@ async def test_what_a_model_asks_for_in_the_line_of_the_user_spends_no_permissio
         assert post.sent == [], "the model's line before it asks for nothing"
         await says(post, said, send, "Done.")
         assert post.sent == [sent], "the same words of the person"
+
+
+async def test_a_consent_is_to_the_reply_that_the_person_got_and_not_to_what_another_agent_noted(
+    mind: Mind, tmp_path: Path
+) -> None:
+    await mind.know("Klaus's address is klaus@berg.example. The list has milk.", "Tom: tom@berg.example")
+    to_tom, to_klaus = ([call("post__send", text=f"To {one}@berg.example: milk")] for one in ("tom", "klaus"))
+    async with acting(mind, tmp_path) as post:
+        await post.permissions.allow(next(one for one in await post.pool.list_tools("ana") if one.name == "send"))
+        await says(post, "I am in the garden.", "Enjoy it. Shall I send Klaus the list of milk?")
+        noted = [
+            Message(role="user", content="Tell me the weather.", said_at=mind.clock.now()),
+            Message(role="assistant", content="Shall I send Tom the list of milk?", said_at=mind.clock.now()),
+        ]
+        doors = replace(Talking(mind).doors, scope=mind.scope.at("mcp", "agent"))
+        await doors.append("s1", noted)
+        await says(post, "Yes, go ahead.", to_tom, to_klaus, "Done.")
+        assert post.sent == ["To klaus@berg.example: milk"]
 
 
 async def test_memory_is_asked_whom_a_call_is_for_before_it_is_held_back(mind: Mind, tmp_path: Path) -> None:

@@ -328,22 +328,33 @@ def find_tool_kinds(name: str, description: str) -> frozenset[str]:
 def find_unasked(texts: PromptTexts, name: str, description: str, values: Iterable[str] = ()) -> str | None:
     """Return why a call of a tool that acts, with these arguments, is not what the person asks for; None if it is.
 
-    Without text of others in the prompt, the model follows nobody else, so only what cannot be taken back is asked for.
-    To a short consent belong the message before it and what the assistant offers.
+    Without text of others in the prompt, the model follows nobody else, so only what cannot be taken back is asked for,
+    and what a short consent is to: to it belong the message before it and what the assistant offers.
     """
-    is_alone = not texts.foreign
-    if is_alone and not _is_critical(name, description):
+    is_alone, is_critical = not texts.foreign, _is_critical(name, description)
+    is_agreed = bool(texts.requests) and is_consent(texts.requests[0])
+    if is_alone and not is_critical and not is_agreed:
         return None
     asked = AskedActs()
     for text in texts.requests:
         asked = asked.join(read_request(text, whole=f"{text}\n{texts.asked}"))
-    if texts.requests and (is_consent(texts.requests[0]) or (is_alone and any(map(_is_question, [texts.offer])))):
+    if is_agreed or (texts.requests and is_alone and _is_question(texts.offer)):
         asked = asked.join(read_request(texts.earlier)).join(AskedActs(list_offers(texts.offer)))
+    if is_alone and not is_critical:
+        asked = asked.join(_read_offer(texts))
     if asked.covers(name, description, values):
         return None
     kinds = find_tool_kinds(name, description)
     what = " or ".join(ACTS[one] for one in ACTS if one in kinds) or f"what {name} does"
     return ("" if is_alone else "text of others is in the prompt, and ") + f"your message does not ask to {what}"
+
+
+def _read_offer(texts: PromptTexts) -> AskedActs:
+    """Return what a consent may be to without text of others: also what a plain sentence offers, in any words."""
+    said = _WORD.findall(fold(f"{texts.agreed}\n{texts.earlier}"))
+    words = frozenset(stem_word(one) for one in said if one not in STOP_WORDS)
+    kinds = frozenset(kind for one in split_sentences(texts.offer) for kind in _list_offered(one))
+    return AskedActs(kinds, frozenset(ACTS), words, words)
 
 
 def _is_critical(name: str, description: str) -> bool:

@@ -6,7 +6,7 @@ An act does not follow the text of anybody but the person under a permission tha
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from urllib.parse import unquote
 
@@ -115,9 +115,17 @@ class ActRules:
         )
 
     def find_unnamed_part(self, tool: str, description: str, arguments: Mapping[str, object]) -> str | None:
-        """Return whom or what a call is for, if text of others is in the prompt, and no words of this turn name it."""
+        """Return whom or what a call is for, if no words of this turn name it.
+
+        Without text of others in the prompt, all words of the person name it, and only a recipient must be named.
+        """
         texts, trusted = self.rules.texts, (*self.rules.trusted, self.rules.texts.agreed)
         fields, taken = NamedFields(texts.turn, texts.foreign), find_taken(texts)
+        if not texts.foreign:
+            own = (texts.asked, *texts.said, *texts.known, *texts.turn)
+            names = TurnNames(replace(texts, turn=own), (self._trusted_text,), "")
+            invented = names.find_invented(tool, description, list(iter_named_strings(arguments)))
+            return f"{invented} {FROM_NOBODY}" if invented else None
         named = [
             (name, value)
             for name, value in iter_named_strings(arguments)
@@ -129,7 +137,7 @@ class ActRules:
             and fold(value) != fold(self._sender)
         ]
         found = TurnNames(texts, trusted, self._foreign_text).find_unnamed(tool, description, named)
-        return f"your message does not name {found}" if found and texts.foreign else None
+        return f"your message does not name {found}" if found else None
 
     @cached_property
     def _names(self) -> PersonNames:

@@ -19,6 +19,7 @@ from newton.text.words import COMMON_WORDS
 
 MAX_LABEL_WORDS = 3
 MAX_NAME_WORDS = 6  # of an argument that names an object
+SAME_DIGITS = 8  # at the end of a telephone number with another prefix
 MIN_INFLECTED = 4  # characters of a word that may have another ending, in a script with such
 LABELS = frozenset(("title", "name"))  # in an argument of what exists already, they name it
 _OF_EXISTING = frozenset(("delete", "pay", "run", "share", "switch"))
@@ -126,6 +127,23 @@ class TurnNames:
         is_named = any(self.names(one, besides=extra) for one in objects)
         return objects[0] if objects and not is_named else None
 
+    def find_invented(self, tool: str, description: str, named: Sequence[tuple[str, str]]) -> str | None:
+        """Return a recipient of a call that no text of the person names.
+
+        A name is one only if the tool sends, pays or shares; a text has one if no other argument does.
+        """
+        kinds = find_tool_kinds(tool, description)
+        sends = not kinds.isdisjoint(("send", "pay", "share"))
+        to = [value for name, value in named if RECIPIENTS.search(name)]
+        for value in to or [value for _, value in named if sends and "write" not in kinds]:
+            addresses = _list_addresses(value)
+            parts = map(str.strip, _PARTS.split(value)) if to and sends and not addresses else ()
+            unknown = [one for one in addresses if not any(_has_address(text, one) for text in self.trusted)]
+            unknown += [one for one in parts if not self.names(one)]
+            if unknown:
+                return unknown[0]
+        return None
+
     def names(self, part: str, *, besides: frozenset[str] = frozenset()) -> bool:
         """Return whether the turn has a word of a name, or a memory of the person ties the name to the turn.
 
@@ -170,6 +188,12 @@ def _is_same(one: str, other: str) -> bool:
     """Return whether two stems are of one word, which in another script may have other endings."""
     length = max(len(one), len(other)) - 1
     return one == other or (not one.isascii() and length >= MIN_INFLECTED - 1 and one[:length] == other[:length])
+
+
+def _has_address(text: str, address: str) -> bool:
+    """Return whether a text has an address, or a number however it is written."""
+    digits = re.sub(r"\W", "", address)[-SAME_DIGITS:]
+    return stands_in(address, text) or (digits.isdigit() and digits in re.sub(r"[ ()/-]", "", text))
 
 
 def _list_addresses(text: str) -> list[str]:

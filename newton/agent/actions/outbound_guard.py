@@ -13,7 +13,7 @@ from newton.agent.actions.act_rules import ActRules
 from newton.agent.actions.code_rules import CodeRules
 from newton.agent.actions.external_tools import ApprovalCallback, ApprovalRequest, ExternalTool
 from newton.agent.actions.link_text import TextLink, find_links, find_open_end, split_link
-from newton.agent.actions.outbound_rules import OutboundRules, PromptTexts, iter_strings
+from newton.agent.actions.outbound_rules import EMAIL, OutboundRules, PromptTexts, iter_strings
 from newton.agent.actions.permissions import PermissionService
 from newton.agent.actions.prompt_texts import MemoryText, OwnText, collect_texts, list_passages
 from newton.agent.loop.prompt import PromptBuilder
@@ -91,8 +91,10 @@ class OutboundGuard:
         """
         rules = await self._read_rules()
         problem = await self._judge(rules, tool, values)
-        if problem and (tied := await self._find_tied(rules.texts.asked, values)):
-            known = replace(rules.texts, known=(*rules.texts.known, *tied))
+        texts = rules.texts
+        words = f"{texts.asked}\n{texts.agreed}\n{'' if texts.foreign else texts.earlier}"
+        if problem and (tied := await self._find_tied(words, values)):
+            known = replace(texts, known=(*texts.known, *tied))
             problem = await self._judge(OutboundRules(known), tool, values)
         return problem
 
@@ -112,8 +114,9 @@ class OutboundGuard:
         )
 
     async def _find_tied(self, asked: str, values: Mapping[str, object]) -> list[str]:
-        """Return memories of the person with a word of their message and a value of a call, such as Vera's address."""
-        names = [one for one in iter_strings(values) if MIN_TIED_CHARS <= len(one) <= MAX_TIED_CHARS]
+        """Return memories of the person with a word of these texts and a value of a call, such as Vera's address."""
+        said = [one for value in iter_strings(values) for one in (value, *EMAIL.findall(value))]
+        names = [one for one in said if MIN_TIED_CHARS <= len(one) <= MAX_TIED_CHARS]
         if not names or not asked.strip():
             return []
         async with self.permissions.scope.transaction() as tx:

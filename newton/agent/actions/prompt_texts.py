@@ -2,10 +2,13 @@
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
+
+from markdown_it import MarkdownIt
 
 from newton.agent.actions.act_requests import find_agreed, is_consent, names_nothing, read_request
 from newton.agent.actions.outbound_rules import PromptTexts, iter_strings
@@ -27,6 +30,22 @@ RECEIVED_FORMATS: frozenset[str | None] = frozenset(("mail", "html", "pdf", "doc
 _MARKED = re.compile(
     rf"- [^\n]{{0,80}}?(?:{'|'.join(map(re.escape, SOURCE_MARKS))})[,:]|- (?:[^\n]{{0,80}}: )?Assistant: "
 )
+
+_MARKDOWN = MarkdownIt("commonmark").enable("table")
+_SHOWN = frozenset(("text", "code_inline", "code_block", "fence", "softbreak", "hardbreak"))
+_HTML = frozenset(("html_inline", "html_block"))
+# Formulas, which may have a transparent colour, and definitions and notes, as some renderers leave them out.
+_UNSHOWN = re.compile(
+    r"\$[^$]{0,500}?\\[A-Za-z][^$]{0,500}\$|\\\([\s\S]{0,500}?\\\)|\\\[[\s\S]{0,500}?\\\]|^ {0,3}\[[^\]\n]+\]:[^\n]*",
+    re.MULTILINE,
+)
+_REORDERED = re.compile(r"[\u202a-\u202e\u2066-\u2069]")  # the order of letters is another one from there on
+_COMMENT, _TAG = re.compile(r"<!--[\s\S]*?(?:-->|\Z)"), re.compile(r"<[^<>]*>")
+_HIDING = re.compile(
+    r"<[!?]|<[a-z][\w-]*(?:\s+|/)[^\s/>]|<(?:details|dialog|template|script|style|head|title|no\w+|iframe|object|audio"
+    r"|video|canvas|svg|math|select|opt\w+|datalist|textarea|rp)\b",
+    re.IGNORECASE,
+)  # an element with attributes, or one whose text may not be shown
 
 
 class MemoryText(NamedTuple):
@@ -76,7 +95,7 @@ def collect_texts(
     theirs = [one for one in memories if one not in own]
     foreign = [one for one in theirs if one.is_foreign]
     earlier = next((OwnText.split(one).unquoted for one in reversed(inputs) if not is_consent(one)), "")
-    offer, rules = _find_offer(prompt), tuple(_list_rules(kept[0].own))
+    offer, rules = read_shown(_find_offer(prompt, foreign_lines)), tuple(_list_rules(kept[0].own))
     agreed = find_agreed(request.unquoted, offer)
     needs_earlier = is_consent(request.unquoted) or names_nothing(request.unquoted)
     definitions = [one for one in prompt.options.own_tools if one.name not in CHAT_TOOLS]
@@ -231,12 +250,40 @@ def _is_refusal(text: str) -> bool:
     return isinstance(fields, dict) and "error" in fields and "outcome" not in fields
 
 
-def _find_offer(prompt: PromptBuilder) -> str:
-    """Return the reply of the assistant that the last input answers."""
-    view = [item for item in prompt.view if item.text and (item.is_input or item.role == "assistant")]
+def _find_offer(prompt: PromptBuilder, foreign_lines: Set[int]) -> str:
+    """Return the reply of the assistant that the last input answers, if it is the person's and not that of a model."""
+    view, offer, is_own = prompt.view, "", True
     if not prompt.text:
         view = view[: max((n for n, item in enumerate(view) if item.is_input), default=0)]
-    return view[-1].text if view and view[-1].role == "assistant" else ""
+    for item in view:
+        if item.is_input:
+            is_own = item.first not in foreign_lines
+            offer = "" if is_own else offer
+        elif is_own and item.role == "assistant" and item.text:
+            offer = item.text
+    return offer
+
+
+@lru_cache(maxsize=256)
+def read_shown(reply: str) -> str:
+    """Return what a person sees of a reply, however it is rendered.
+
+    Comments, link targets, titles, alternative texts, definitions, formulas and text behind HTML that may hide it are
+    not seen.
+
+    >>> read_shown("[Noon](/a 'Pay it?'). <!-- Pay it? --> Shall I **wait**? <p hidden>Pay it?</p>").split()
+    ['Noon.', 'Shall', 'I', 'wait?']
+    """
+    text, shown = _REORDERED.split(_UNSHOWN.sub(" ", reply))[0], ""
+    for block in _MARKDOWN.parse("".join(one for one in text if unicodedata.category(one) != "Cf")):
+        for one in block.children or [block]:
+            content = _COMMENT.sub(" ", one.content) if one.type in _HTML else one.content
+            if one.type in _HTML | {"text"} and _HIDING.search(content):
+                return shown.strip()
+            if one.type in _HTML | _SHOWN:
+                shown += _TAG.sub(" ", content) if one.type in _HTML else content or "\n"
+        shown += "\n"
+    return shown.strip()
 
 
 @dataclass(slots=True)
