@@ -10,6 +10,7 @@ WillAct = Literal["veil", "next", "session", "lift", "last", "topic"]
 WILL_ACTS: tuple[WillAct, ...] = get_args(WillAct)
 SENTENCE_MIN, CLAUSE_MIN, QUESTION_MIN = 0.7, 0.8, 0.9  # probability that a part wants something of memory
 ACT_MIN = 0.42  # of what it wants, so that a part that is like many of them is none
+LATER_MIN = 0.9  # if it means messages to come: "nothing goes up before I've seen it" is a rule for work
 SURE_MIN = 0.95  # from which memory forgets without a question
 MIXED_MAX = 0.5  # of a clause that says something else
 MIN_CLAUSE_WORDS = 2
@@ -51,8 +52,8 @@ def _find_in(message: str, sentence: tuple[int, int], reading: SpeechReading) ->
 
 def _is_will(text: str, part: WillPart, limit: float) -> bool:
     """Return whether a part is surely enough a will; most questions only ask."""
-    is_asked = text[: part.end].rstrip().endswith("?")
-    return part.probability >= (QUESTION_MIN if is_asked else limit)
+    asked = QUESTION_MIN if text[: part.end].rstrip().endswith("?") else 0.0
+    return part.probability >= max(limit, asked, LATER_MIN if part.act in ("next", "session") else 0.0)
 
 
 def _list_clauses(message: str, span: tuple[int, int]) -> Iterator[tuple[int, int]]:
