@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from newton.heart.identity.standing_wishes import mask_foreign_text
+from newton.heart.identity.user_names import find_names as list_introduced
 from newton.heart.statements.answers import complete_answer
 from newton.heart.statements.assertion import MessagePart, list_features, score_assertion
 from newton.heart.statements.commitment import find_reading, is_addressed, list_unasserted
@@ -199,11 +200,11 @@ def rate_told(message: str, candidates: Sequence[StatementCandidate], context: M
 
 
 def _rate(one: StatementCandidate, reading: SpeechReading, *, is_only: bool) -> float:
-    """Return the probability that a clause is told; a whole message with a name and a number is no talk."""
+    """Return the probability that a clause is told; who the person is, or a name with a number, is no talk."""
     rates = reading.rate(one.start, one.end)
     names = any(word.is_capitalized for word in one.words[1:])
     counts = any(word.text.startswith((NUMBER_PREFIX, TIME_PREFIX)) for word in one.words)
-    is_plain = is_only and names and counts and not TECHNICAL.search(one.text)
+    is_plain = (is_only and names and counts and not TECHNICAL.search(one.text)) or list_introduced([one.text]) != []
     # A correction that is a statement of its own tells what it corrects, unless it says what the assistant got wrong.
     is_whole = one.verb > 0 and one.words[0].text != "you"
     beside = rates.get("talk", 0.0) * is_plain + rates.get("correct", 0.0) * is_whole
@@ -243,7 +244,7 @@ def _is_substantial(one: StatementCandidate, probability: float) -> bool:
     """Return whether a clause says enough to be remembered although it looks like nothing that lasts."""
     is_short = len(one.words) < MIN_TOLD_WORDS and (_REFERRING_OBJECT.search(one.text) or not _names_something(one))
     is_vague = bool(_VAGUE.match(one.text)) or (is_short and (len(one.words) < 2 or probability < SURELY_TOLD))
-    return not is_vague and not _MOMENT.search(one.text)
+    return bool(list_introduced([one.text])) or (not is_vague and not _MOMENT.search(one.text))
 
 
 def _straighten(message: str) -> str:
