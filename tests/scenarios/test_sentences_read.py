@@ -84,7 +84,7 @@ async def test_a_sentence_of_which_a_detail_is_missing_in_the_clear_facts_stays(
 async def test_a_sentence_that_is_not_meant_is_no_fact_and_others_stay(mind: Mind) -> None:
     await told(mind, "My sister Anna lives in Graz.")
     mind.clock.advance(timedelta(days=1))
-    await told(mind, "My brother Felix bought a house in Kazimierz, and paid with honey.")
+    await told(mind, "He bought a house in Kazimierz, and paid with honey.")
     assert any("Kazimierz" in one for one in await facts(mind))
     await read(mind, lambda s: [s.item("not_asserted", "honey", "Kazimierz", "Anna")])
     assert await facts(mind) == ["My sister Anna lives in Graz."]

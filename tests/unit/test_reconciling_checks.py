@@ -100,6 +100,42 @@ def test_a_line_that_does_not_say_a_change_makes_none(case: dict[str, Any]) -> N
     assert all(one.contests or one.needs_approval for one in answer.kept), answer.kept
 
 
+@pytest.mark.parametrize("op", ["retract", "end"])
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_fact_ends_only_by_a_clause_that_says_so_of_it(op: str, *, is_over: bool) -> None:
+    """A question does not, with whatever remark behind it, nor the end of something else."""
+    for known, line in CASES["OVER" if is_over else "STILL_SO"]:
+        batch = make_batch([f"Nora: {line}"], [f"F 2026-06-10 {known}"])
+        contests = [one.contests for one in check(batch, f"1 {op} F1").kept]
+        assert contests in ([[False]] if is_over else [[True], []]), line
+
+
+@pytest.mark.parametrize("case", CASES["RULES"], ids=lambda case: case["line"])
+def test_a_rule_of_the_person_is_in_force_in_many_words(case: dict[str, Any]) -> None:
+    assert not keep(scene(f"Nora: {case['line']}"), f"1 {case['item']}").needs_approval
+
+
+@pytest.mark.parametrize(
+    ("line", "draft", "is_dropped"),
+    [
+        ("The boiler was serviced on Monday by Hargreaves.", "", False),
+        ("My dog died today.", "", False),
+        ("Der Kessel wurde am Montag gewartet.", "", False),
+        ("I dreamt that I am allergic to penicillin.", "I am allergic to penicillin.", False),
+        ("I dreamt that I live in Rome.", "I live in Rome.", True),
+        ("If I were rich, I would buy a boat.", "I would buy a boat.", True),
+        ("In the novel the king lives in Graz.", "The king lives in Graz.", True),
+        ("Just kidding, I own a castle.", "I own a castle.", True),
+        ("He starts at nine.", "", True),
+        ("Thanks, great.", "", True),
+    ],
+)
+def test_a_model_drops_of_a_line_only_what_it_does_not_tell_plainly(line: str, draft: str, is_dropped: bool) -> None:
+    """What is about safety stays in any case."""
+    batch = make_batch([f"Nora: {line}"], [f"S1 {draft or line}"])
+    assert [one.op for one in check(batch, "1 drop S1").kept] == ["not_asserted"] * is_dropped
+
+
 @pytest.mark.parametrize("item", ["update F1: {}", "retract F1", "end F1"])
 @pytest.mark.parametrize(("known", "claim", "line"), CASES["OF_ANOTHER"])
 def test_what_is_so_of_another_or_only_thought_replaces_nothing(known: str, claim: str, line: str, item: str) -> None:

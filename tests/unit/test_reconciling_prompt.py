@@ -114,14 +114,14 @@ def test_a_reply_to_which_a_short_line_says_more_than_a_question_is_whole(answer
 
 
 def test_the_sentences_of_a_line_are_marked_in_it_apart_from_what_is_known() -> None:
-    lines = ["Nora: I am a potter. No lists, please. I am 62.", "Nora: So ann left, in May."]
-    known = ["S2 Ann left in May.", "S1 I am a potter.", "F 2026-01-02 Nora has a cat.", "S1 No lists, please."]
+    lines = ["Nora: I am a potter. No lists, please. I am 62.", "Nora: So she left, in May."]
+    known = ["S2 She left in May.", "S1 I am a potter.", "F 2026-01-02 Nora has a cat.", "S1 No lists, please."]
     known += ["S1 I am 62."]
     batch = make_batch(lines, [*known, "R 2026-01-01 No lists."])
     user = render_prompt(batch).user
     assert user.partition("<lines>")[2].splitlines()[2:4] == [
         "1 Nora: <S1 I am a potter.> No lists, please. <S2 I am 62.>",
-        "2 Nora: So <S3 ann left, in May.>",
+        "2 Nora: So <S3 she left, in May.>",
     ]
     assert re.findall(r"^[FRS]\d.*", user, re.MULTILINE) == ["F1 Nora has a cat.", "R1 No lists."]
     items = ["1 update S1: Nora is a potter.", "1 add S2: Nora is 62.", "0 drop S3"]

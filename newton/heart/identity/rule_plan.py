@@ -22,6 +22,7 @@ from newton.heart.identity.standing_wishes import (
     concerns_manner,
     concerns_one_case,
     detect_instructions,
+    find_standing_type,
     load_passing_patterns,
 )
 from newton.heart.identity.tenets import IdentityTenet, compare_lines, normalize_line
@@ -284,6 +285,30 @@ def may_lift(text: str) -> bool:
     [True, False, False]
     """
     return detect_language(text) != ENGLISH or any(map(_asks_to_lift, mask_sentences(text)))
+
+
+def list_rulings(text: str) -> list[str]:
+    """Return the sentences of a message that may tell the agent a lasting rule or wish, whatever their words.
+
+    >>> list_rulings("I want short answers. My son learns Latin. Do not call before nine.")
+    ['I want short answers.', 'Do not call before nine.']
+    """
+    if detect_language(text) != ENGLISH:
+        return [text] if find_standing_type(text) else []
+    return [one.text for one in mask_sentences(text) if _tells_rule(one, text)]
+
+
+def _tells_rule(sentence: MaskedSentence, message: str) -> bool:
+    features = {*list_rule_features(sentence)}
+    if features & {"other_subject", "interrogative"}:
+        return find_passing_wish(sentence, message) is not None
+    if re.match(r"\W*(?:when|whenever|if)\b", sentence.masked, re.IGNORECASE):  # "When I cook, leave out the nuts"
+        clauses = (MaskedSentence(sentence.text[a:b], sentence.masked[a:b]) for a, b in _list_clauses(sentence.masked))
+        features |= {"condition"}.union(*map(list_rule_features, clauses))
+    is_lasting = bool(features & {"lasting", "reply", "language", "unit", "address", "approval", "condition"})
+    is_wanted = bool(features & (_ADDRESSED | {"own_wish"})) and is_lasting
+    is_negative = bool(features & {"negative_order", "negative_start"})
+    return is_wanted or is_negative or find_standing_type(sentence.text) is not None
 
 
 def _asks_to_lift(sentence: MaskedSentence) -> bool:

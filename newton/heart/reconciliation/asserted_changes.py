@@ -11,24 +11,29 @@ from functools import lru_cache
 
 from newton.heart.identity.rule_plan import may_lift
 from newton.heart.reconciliation import citations
-from newton.heart.reconciliation.known_checks import says_all
+from newton.heart.reconciliation.known_checks import REFERENCE, is_denied, is_fragment, says_all
 from newton.heart.reconciliation.line_sources import affirms
 from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.reconciling_types import KnownItem, NewLine
 from newton.heart.reconciliation.text_evidence import list_own_names, list_stems, share_stems
 from newton.heart.statements.change_cues import load_cues
 from newton.heart.statements.change_detection import detect_change
-from newton.heart.statements.commitment import Commitment, find_plan, find_reading, list_unasserted
+from newton.heart.statements.commitment import Commitment, find_plan, find_reading, is_unreal, list_unasserted
 from newton.heart.statements.slots import concerns_another, list_holders
 from newton.heart.statements.statement_candidates import split_message
+from newton.heart.wills.will_reader import asks_to_forget
 from newton.providers.minilm import load_reader
 from newton.providers.speech_reader import read_speech
 from newton.text.languages import ENGLISH, detect_language, load_language
+from newton.text.patterns import asks
+from newton.text.questions import is_only_question, opens_question
+from newton.text.sentences import split_sentences
 from newton.text.words import COMMON_WORDS
 
 UNREAL_MIN = 0.9  # probability that the person does not mean a clause as real
 SURELY_TOLD = 0.65  # that it is told as true, from which a phrase of a doubt or report in it does not count
 LIKELY_CHANGE = 0.25  # probability of a change from which a clause that links to the known statement says it
+MIN_ENDING = 3.0  # reading of a known statement and a clause on it that surely leaves it no more as it is
 ANY_COSINE = 0.6  # of statements that are near: what is far shares no words either
 _CHANGING = ("replacement", "cessation", "milestone", "present", "correction", "amount")
 _SELF = re.compile(r"\b(?:i|me|my|mine|we|us|our|ours)\b", re.IGNORECASE)
@@ -56,6 +61,14 @@ _DOING = re.compile(
     r"|spoke|talked|believe|guess|drove|took|brought|recommended|like|love|wish|remember)\b)",
     re.IGNORECASE,
 )
+_CEASING = re.compile(
+    r"\b(?:over|done|shut|finished|cancel+ed|gone|deleted|mistake|alone again|signed \w+ off|g[ai]ve notice"
+    r"|pack\w* (?:it )?in|(?:gave|given|handed)\b.*\bback|put\b.*\bdown"
+    r"|(?:last|final)(?! (?:night|week|weekend|month|year|summer|winter)\b))\b",
+    re.IGNORECASE,
+)
+_REQUEST = re.compile(r"\W*(?:can|could|will|would) (?:you|u)\b", re.IGNORECASE)
+_CEASES_IT = re.compile(r"\w.*\b(?:him|her|it|them|there|that|those)\b", re.IGNORECASE)  # not "it stopped raining"
 _CORRECTING = re.compile(
     r"^\W*(?:(?:och|oh|ah|hm+|well|ok)\W+)?(?:no|nope|wait|sorry|oops|correction|actually|\d)", re.IGNORECASE
 )
@@ -109,19 +122,42 @@ def asserts_change(line: str, text: str, known: Sequence[str], *, user_names: Se
     >>> [asserts_change(line, "My dentist is Dr Novak.", known) for line in lines]
     [True, False]
     """
-    if detect_language(line) != ENGLISH or not line.strip():
+    if not line.strip() or not (text or _tells_of(line, known)):
+        return not line.strip()
+    if detect_language(line) != ENGLISH:
         return True
     olds, stated = [_speak_as_self(one, user_names) for one in known], _speak_as_self(text, user_names)
     news = list_stems(stated) - frozenset[str]().union(*map(list_stems, olds))
     parts = list(_list_asserted(line))
     clauses = [part for part, _ in parts]
-    is_linked = all(any(_is_linked(one, old) for one in clauses) for old in olds)
+    if text:
+        is_linked = all(any(_is_linked(one, old) for one in clauses) for old in olds)
+    else:
+        is_linked = all(_says_end(parts, old) for old in olds)
     if not parts or not (is_linked or (text and not news) or _CORRECTING.match(line)):
         return not parts
     telling = [n for n, one in enumerate(clauses) if share_stems(news, list_stems(one))] or [*range(len(parts))]
     telling += [n + 1 for n in telling if n + 1 < len(parts) and _GOING_ON.search(clauses[n + 1])]
     meant = [n for n in telling if parts[n][1]]
     return any(not any(_is_of_another(clauses[n], old, stated, clauses[:n]) for old in olds) for n in meant)
+
+
+def tells_plainly(line: str, fact: str) -> bool:
+    """Return whether a line tells a fact as true and lasting: in clear words of its own, and without asking to drop it.
+
+    >>> fact = "The boiler is new."
+    >>> lines = (fact, "I dreamt that the boiler is new.", "Surely the boiler is new?", "Forget it: the boiler is new.")
+    >>> [tells_plainly(one, fact) for one in lines]
+    [True, False, False, False]
+    """
+    own, code = split_own_words(line).own, detect_language(line)
+    says_nothing = REFERENCE.match(fact) or (is_fragment(fact) and not _ceases(fact))
+    if says_nothing or asks_to_forget(own):
+        return False
+    if code != ENGLISH:
+        return bool(share_stems(list_stems(fact), list_stems(own))) and not (is_unreal(own) or is_only_question(own))
+    stems, parts = list_stems(fact), _list_asserted(own)
+    return any(is_meant and share_stems(stems, list_stems(one)) for one, is_meant in parts)
 
 
 def _speak_as_self(text: str, user_names: Sequence[str]) -> str:
@@ -146,7 +182,8 @@ def _list_asserted(line: str) -> Iterator[tuple[str, bool]]:
         )
         is_doubted = found and (is_said or not is_hinted)
         is_thought = rates.get("unreal", 0.0) >= UNREAL_MIN or is_doubted or find_plan(one.text)
-        is_asked = one.text.endswith("?") and not _SELF.search(one.text)
+        is_tagged = _SELF.search(one.text) and (_REQUEST.match(one.text) or not opens_question(one.text))
+        is_asked = one.text.endswith("?") and not is_tagged
         yield f"{one.opening} {one.text}".strip(), not (is_thought or is_asked)
 
 
@@ -193,6 +230,44 @@ def _is_linked(clause: str, old: str) -> bool:
         return True
     verdict = detect_change(old, clause, cosine=ANY_COSINE, reading=_read_pair(old, clause))
     return verdict.kind != "compatible" or verdict.probability >= LIKELY_CHANGE
+
+
+def _tells_of(line: str, known: Sequence[str]) -> bool:
+    """Return whether a line does not only ask about known statements, beside a remark on something else.
+
+    >>> _tells_of("Bin ich noch bei Brandt? Was für eine Woche.", ["Ich bin bei Brandt."])
+    False
+    """
+    stems, sentences = list_stems(" . ".join(known)), split_sentences(line)
+    asked = [asks(one, detect_language(one)) for one in sentences]
+    about = [bool(share_stems(stems, list_stems(one))) for one in sentences]
+    is_asked = any(one and other for one, other in zip(asked, about, strict=True))
+    told = [n for n, one in enumerate(sentences) if not asked[n] or _REQUEST.match(one)]
+    return not is_asked or any(about[n] or citations.PRONOUN.search(sentences[n]) for n in told)
+
+
+def _says_end(parts: Sequence[tuple[str, bool]], old: str) -> bool:
+    """Return whether a clause that is meant as real says that a statement no longer holds, or never did.
+
+    >>> lines = ("I sold the boat.", "I cleaned my boat.", "The film is over.")
+    >>> [_says_end([(line, True)], "I own a boat.") for line in lines]
+    [True, False, False]
+    """
+    clauses, stems = [one for one, is_meant in parts if is_meant], list_stems(old)
+    about = [one for one in clauses if share_stems(stems, list_stems(one))]
+    is_named = any(share_stems(stems, list_stems(one)) for one, _ in parts)
+    if any(_ceases(one) or is_denied(one) for one in about):
+        return True
+    if is_named and any(_ceases(one) and _CEASES_IT.search(one) for one in clauses if one not in about):
+        return True
+    verdicts = [detect_change(old, one, cosine=ANY_COSINE, reading=_read_pair(old, one)) for one in clauses]
+    if any(one.kind != "compatible" or (not about and one.probability >= LIKELY_CHANGE) for one in verdicts):
+        return True
+    return any(_read_pair(old, one) >= MIN_ENDING for one in about)
+
+
+def _ceases(clause: str) -> bool:
+    return bool(load_cues().cues["cessation"].search(clause) or _CEASING.search(clause))
 
 
 @lru_cache(maxsize=512)

@@ -26,7 +26,7 @@ from newton.text.questions import is_only_question
 from newton.text.sentences import split_sentences
 
 _CLAUSE = re.compile(r"[,;:]\s+|\s[–—-]\s|\s(?:and|but|und|aber|y|pero|et|mais|e|ma|en|maar|mas|и|но)\s")
-_PRONOUN = re.compile(
+PRONOUN = re.compile(
     r"\b(?:he|she|it|they|that|er|sie|es|das|él|ella|il|elle|lui|lei|hij|zij|ze|ele|ela|он|она)\b", re.IGNORECASE
 )
 MAX_REPORTER = 5  # words of who says something and of the verb
@@ -338,7 +338,7 @@ def supports_change(line: str, text: str, known: Sequence[str], *, user_names: S
         clauses = _CLAUSE.split(sentence)
         if not text and not any(says_statement(part, one, user_names=user_names) for part in clauses for one in known):
             return True
-        is_meant = _has_all(sentence, new, ()) and any(map(_PRONOUN.search, clauses))
+        is_meant = _has_all(sentence, new, ()) and any(map(PRONOUN.search, clauses))
         if text and (is_meant or any(_has_all(part, new, names) for part in clauses)):
             return True
     return False

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from newton.heart.facts.conflicts import concerns_safety
+from newton.heart.identity.rule_plan import list_rulings
 from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.identity.user_names import find_names
 from newton.heart.reconciliation import citations
-from newton.heart.reconciliation.asserted_changes import may_add, may_say_change
+from newton.heart.reconciliation.asserted_changes import may_add, may_say_change, tells_plainly
 from newton.heart.reconciliation.authority import check_hidden, find_off_record, lifts_wish, says_change
 from newton.heart.reconciliation.derived_days import parse_when
-from newton.heart.reconciliation.known_checks import CHANGES, UPKEEP, check_known, find_repeated, is_denied
-from newton.heart.reconciliation.line_sources import MAX_NOVELTY, LineSources
+from newton.heart.reconciliation.known_checks import CHANGES, UPKEEP, check_known, find_repeated, is_denied, says_all
+from newton.heart.reconciliation.line_sources import MAX_NOVELTY, LineSources, affirms
 from newton.heart.reconciliation.quoted_text import is_quoted, split_own_words
 from newton.heart.reconciliation.reconciling_types import (
     OPERATIONS,
@@ -177,7 +178,10 @@ class _ItemChecker:
             raise _DroppedError("unknown line" if line is None else "not a line of a person")
         if not known or any(one.kind != "fact" for one in known):
             raise _DroppedError("wrong kind of known item" if known else "no known item")
-        return CheckedItem(op="not_asserted", line=line, known=known)
+        about = tuple(one for one in known if not (concerns_safety(one.text) or tells_plainly(line.text, one.text)))
+        if not about:
+            raise _DroppedError("not supported by the line")
+        return CheckedItem(op="not_asserted", line=line, known=about)
 
     def _check_hiding(self, item: ProposedItem) -> CheckedItem:
         """Check that a line, and the facts that it is about, may be taken out of memory."""
@@ -221,7 +225,7 @@ class _ItemChecker:
         subject = item.subject
         if subject and self.sources.find_unsupported(subject, line, known):
             subject = ""
-        return CheckedItem(
+        checked = CheckedItem(
             op=op,
             line=line,
             known=known,
@@ -230,11 +234,10 @@ class _ItemChecker:
             subject=subject[:MAX_TEXT],
             when=when,
             contests=contests or op == "unsure",
-            needs_approval=is_wish
-            and op != "confirm"
-            and not _speaks_for_user(line, [text, item.text], self.batch.user_names),
             weakened=tuple(weakened),
         )
+        is_free = not is_wish or op == "confirm" or _speaks_for_user(checked, item.text, self.batch.user_names)
+        return replace(checked, needs_approval=not is_free)
 
     def _check_text(
         self, op: Operation, item: ProposedItem, line: NewLine, known: Sequence[KnownItem], weakened: list[Weakening]
@@ -337,13 +340,25 @@ class _ItemChecker:
         return not _CONTESTING.isdisjoint(weakened)
 
 
-def _speaks_for_user(line: NewLine, texts: Sequence[str], names: Sequence[str]) -> bool:
-    """Return whether the user states a rule or wish in this conversation: no question, quotation or report."""
+def _speaks_for_user(item: CheckedItem, told: str, names: Sequence[str]) -> bool:
+    """Return whether the user states a rule or wish, or changes one, in this conversation.
+
+    What is only asked, quoted or reported, or a line without a rule, does not. `told` is the text of the model.
+    """
+    assert item.line
+    line, texts = item.line, [item.text, told]
     own = split_own_words(line.text).own
     if not line.is_user or line.is_imported or is_quoted(texts[0], line.text):
         return False
     is_request = bool(detect_instructions(own)) or not is_only_question(own)
-    return is_request and not any(citations.only_reports(own, one, user_names=names) for one in texts)
+    if not is_request or any(citations.only_reports(own, one, user_names=names) for one in texts):
+        return False
+    called = find_names([told])
+    is_known = any(one.kind in _USER_KINDS for one in item.known) or (called and all(one in own for one in called))
+    stems = list_stems(" . ".join(texts))
+    is_told = any(share_stems(stems, list_stems(one)) for one in list_rulings(own))
+    is_told |= says_all(own, told, user_names=names) or (affirms(own) and not select_statements(own))
+    return bool(is_known or is_told)
 
 
 def _find_named(proposed: Sequence[ProposedItem], batch: ReconcilingInput) -> Mapping[int, Sequence[KnownItem]]:
