@@ -35,7 +35,7 @@ class PatternStatement(NamedTuple):
 def find_statements(message: str, code: str) -> list[PatternStatement]:
     """Return the statements of a message in the language `code`, in order.
 
-    Questions, instructions, quotations, and sentences with too few words of content are left out. What has ended has no
+    Questions, instructions, quotations, and sentences with too few words of content are left out. What is not so has no
     attribute, so that it replaces no other value.
 
     >>> find_statements("Hallo! Ich wohne in Bergen. Wo kann ich ein Rad kaufen?", "de")
@@ -62,7 +62,8 @@ def _iter_statements(message: str, code: str) -> Iterator[PatternStatement]:
         attribute = find_attribute(text, code)
         if attribute is not None or _tells(text, code):
             start = message.index(text, sentence.start())
-            yield PatternStatement(start, start + len(text), "" if has_ended(text, code) else attribute or "")
+            is_not = has_ended(text, code) or is_negated(text, code)
+            yield PatternStatement(start, start + len(text), "" if is_not else attribute or "")
 
 
 def _tells(text: str, code: str) -> bool:

@@ -41,6 +41,25 @@ async def test_a_correction_replaces_the_fact_and_marks_the_message(mind: Mind, 
     assert await current(mind) == ["My aunt Milan lives in Brno."]
 
 
+@pytest.mark.parametrize(
+    ("held", "denied"),
+    [
+        ("My car is red.", "My car is not blue."),
+        ("Ich wohne in Graz.", "Nein, ich bin nicht nach Linz gezogen, das war mein Bruder."),
+        ("Ich wohne in Graz.", "Ich wohne nicht in Linz."),
+        ("Vivo en Sevilla.", "No vivo en Cádiz."),
+    ],
+)
+async def test_a_denial_of_another_value_leaves_the_true_one(mind: Mind, held: str, denied: str) -> None:
+    # S002-16
+    await mind.hear(held, session="s")
+    await maintenance(mind).learn_statements()
+    await mind.hear(denied, session="t")
+    await maintenance(mind).learn_statements()
+    assert held in await current(mind)
+    assert not {"Vivo en Cádiz.", "My car is blue."} & {*await current(mind)}
+
+
 async def test_what_was_no_fact_is_written_whole_and_what_is_taken_back_ends(mind: Mind) -> None:
     # S002-16
     await mind.hear("alarm is at eight", "scrap that, twenty past seven", session="s")

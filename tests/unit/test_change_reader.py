@@ -164,6 +164,20 @@ def test_the_parts_of_a_message_that_may_state_a_change_are_statements() -> None
         ("Я принимаю Эликвис.", "Мой сосед больше не принимает Эликвис."),
         ("My dentist is Dr Klein.", "My dentist is on holiday."),
         ("Mein Zahnarzt ist Dr. Klein.", "Mein Zahnarzt ist gerade krank."),
+        ("Mein Zahnarzt ist Dr. Klein.", "Der Zahnarzt meiner Schwester ist Dr. Weber."),
+        # a denial of another value leaves the true one
+        ("My landlord is Mr. Petrov.", "My landlord is not Mr. Iliev, whatever the letter says."),
+        ("My dentist is Dr Klein.", "My dentist isn’t Dr Weber."),
+        ("My car is red.", "My car's definitely not blue."),
+        ("My dog is called Rufus.", "My dog is not called Bolt."),
+        ("The standup is on Tuesday.", "The standup isn't on Wednesday."),
+        ("Ich wohne in Graz.", "Nein, ich bin nicht nach Linz gezogen, das war mein Bruder."),
+        ("Mein Auto ist rot.", "Mein Auto ist nicht blau."),
+        ("Mi medico es el doctor Ruiz.", "Mi medico no es el doctor Vega."),
+        ("Mon médecin est le docteur Moreau.", "Mon médecin n'est pas le docteur Garnier."),
+        ("Mijn tandarts is De Wit.", "Mijn tandarts is niet Bakker."),
+        ("我的牙医是王医生。", "我的牙医不是李医生。"),
+        ("私は東京に住んでいます。", "私は大阪に住んでいません。"),
     ],
 )
 def test_what_is_so_of_another_person_or_for_a_while_replaces_nothing(older: str, newer: str) -> None:
@@ -181,6 +195,15 @@ def test_what_is_so_of_another_person_or_for_a_while_replaces_nothing(older: str
         ("Mein Bruder wohnt in Linz.", "Mein Bruder wohnt nicht mehr in Linz."),
         ("My dentist is Dr Klein.", "My dentist is Dr Weber now."),
         ("My mother takes Eliquis.", "My mum no longer takes Eliquis."),
+        ("My landlord is Mr. Petrov.", "My landlord is no longer Mr. Petrov."),
+        ("My landlord is Mr. Petrov.", "My landlord is not Mr. Petrov but Mr. Iliev."),
+        ("My landlord is Mr. Petrov.", "My landlord is Mr. Iliev, not Mr. Adams."),
+        ("My dentist is Dr Klein.", "I don't know why but my dentist is Dr Weber now."),
+        ("I live in Graz.", "I don't live in Graz any more."),
+        ("I live in Graz.", "I moved to Linz, not to Wels."),
+        ("Ich wohne in Graz.", "Ich wohne nicht in Graz, sondern in Linz."),
+        ("Mi médico es el doctor Ruiz.", "Mi médico no es el doctor Ruiz."),
+        ("我住在北京。", "我不再住在北京。"),
     ],
 )
 def test_what_changes_for_the_same_person_replaces(older: str, newer: str) -> None:

@@ -11,10 +11,10 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 120_599,
+    "lines of newton": 120_677,
     "modules of newton": 659,
     "classes that only carry data": 879,
-    "lines of tests": 85_725,
+    "lines of tests": 85_767,
     "lines of docs": 7_701,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

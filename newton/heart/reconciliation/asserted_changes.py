@@ -19,7 +19,7 @@ from newton.heart.reconciliation.text_evidence import list_own_names, list_stems
 from newton.heart.statements.change_cues import load_cues
 from newton.heart.statements.change_detection import detect_change
 from newton.heart.statements.commitment import Commitment, find_plan, find_reading, is_unreal, list_unasserted
-from newton.heart.statements.slots import concerns_another, list_holders
+from newton.heart.statements.slots import concerns_another, explain_slot_change, list_holders
 from newton.heart.statements.statement_candidates import split_message
 from newton.heart.wills.will_reader import asks_to_forget
 from newton.providers.minilm import load_reader
@@ -74,6 +74,14 @@ _CORRECTING = re.compile(
 )
 _ELSEWHERE = re.compile(
     r"\b(?:next door|upstairs|downstairs|across the (?:street|road)|down the (?:street|road))\b", re.I
+)
+_THING = re.compile(
+    r"^\W*(?:the|our|my|this) (?P<thing>(?!new\b)[\w'’ -]{2,40}?) "
+    r"(?P<verb>is|are|starts?|begins?|ends?|costs?|opens?|closes?|takes place)\b",
+    re.IGNORECASE,
+)
+_OPEN = re.compile(
+    r"\b(?:date|day|time|plan|place|deal|answer|price|amount|total|number|name|idea|rule)s?$", re.IGNORECASE
 )
 _ACTS = re.compile(r"^\W*(?P<name>(?:Dr|Mrs?|Ms)?\.?\s?[A-Z][\w-]+)\s+(?:and \w+\s+)?[a-z]")
 
@@ -134,10 +142,12 @@ def asserts_change(line: str, text: str, known: Sequence[str], *, user_names: Se
         is_linked = all(any(_is_linked(one, old) for one in clauses) for old in olds)
     else:
         is_linked = all(_says_end(parts, old) for old in olds)
-    if not parts or not (is_linked or (text and not news) or _CORRECTING.match(line)):
+    is_value = text and not news and not any(_has_other_thing(one, old, stated) for one in clauses for old in olds)
+    if not parts or not (is_linked or is_value or _CORRECTING.match(line)):
         return not parts
     telling = [n for n, one in enumerate(clauses) if share_stems(news, list_stems(one))] or [*range(len(parts))]
-    telling += [n + 1 for n in telling if n + 1 < len(parts) and _GOING_ON.search(clauses[n + 1])]
+    going_on = {n for n, one in enumerate(clauses) if _GOING_ON.search(one) and _DOING.search(one)}
+    telling += [n + 1 for n in telling if n + 1 in going_on]
     meant = [n for n in telling if parts[n][1]]
     return any(not any(_is_of_another(clauses[n], old, stated, clauses[:n]) for old in olds) for n in meant)
 
@@ -195,6 +205,8 @@ def _is_of_another(clause: str, old: str, text: str, before: Sequence[str]) -> b
     is_own, owners = bool(_OWN.match(old)), [*list_holders(old, ENGLISH), *_OWNER.findall(old)]
     named, others = f"{old} {text}", [*list_holders(clause, ENGLISH), *_OWNER.findall(clause)]
     has_same = any(share_stems(list_stems(old), list_stems(clause[one.end() - 1 :])) for one in _OWNER.finditer(clause))
+    if _has_other_thing(clause, old, named):
+        return True
     if not (is_own or owners) or (_DOING.search(clause) and not has_same):  # "I met my son's dentist"
         return False
     if any(not _has_word(named, one) for one in others) or concerns_another(old, clause, ENGLISH):
@@ -216,6 +228,22 @@ def _has_other_subject(clause: str, named: str) -> bool:
     is_name = acting and acting["name"].casefold() not in load_language(ENGLISH).words | COMMON_WORDS
     is_other = acting and not any(_has_word(named, part) for part in acting["name"].split())
     return bool(is_other and (is_name or acting.re is _KIN))
+
+
+def _has_other_thing(clause: str, old: str, named: str) -> bool:
+    """Return whether a clause says of another thing what a statement says of its own, without a word of a change.
+
+    >>> old = "The meeting is on Tuesday at 10."
+    >>> [_has_other_thing(f"The {one} is on Friday at 7.", old, old) for one in ("dinner", "team meeting", "new date")]
+    [True, False, False]
+    """
+    thing, other = _THING.match(old), _THING.match(clause)
+    if not thing or not other or thing["verb"].lower() != other["verb"].lower() or _OPEN.search(other["thing"]):
+        return False
+    is_changed = any(load_cues().cues[name].search(clause) for name in _CHANGING)
+    stems = list_stems(named), list_stems(thing["thing"])
+    is_same = share_stems(list_stems(other["thing"]), stems[0]) or share_stems(stems[1], list_stems(clause))
+    return not (is_changed or is_same or explain_slot_change(old, clause, ENGLISH))
 
 
 def _has_word(text: str, word: str) -> bool:

@@ -219,8 +219,7 @@ def ends_another(line: str, known: str) -> bool:
 def is_beside(line: str, text: str, known: Sequence[str], *, user_names: Sequence[str] = ()) -> bool:
     """Return whether a line speaks beside known statements: of one day, of another's, or of more than they say.
 
-    It also does if all its sentences with what is new in the text report what others say, are about somebody else, or
-    state another thing in the form of a known statement, as "We keep bees" beside "We keep hens".
+    It also does if all its sentences with what is new report others' words, are of others, or state another such thing.
 
     >>> lines = ("I won't swim this Tuesday.", "My neighbour no longer swims on Tuesdays.", "I do not only swim.")
     >>> stated = ("I swim.", "My aunt swims on Tuesdays.", "I swim.")
@@ -230,9 +229,10 @@ def is_beside(line: str, text: str, known: Sequence[str], *, user_names: Sequenc
     False
     """
     stated, plain = " . ".join([text, *known]), _TITLE.sub(r"\1", line.replace("’", "'"))
-    news = list_stems(text) - list_stems(" . ".join(known)) if known else frozenset[str]()
+    olds = list_stems(" . ".join(known))
+    news = list_stems(text) - olds if text and known else olds
     telling = [one for one in split_sentences(plain) if share_stems(news, list_stems(one))]
-    if telling and all(_is_of_others(one, known, user_names) or _adds(one, line, text, known) for one in telling):
+    if telling and all(_is_of_others(one, text, known, user_names) or _adds(one, line, text, known) for one in telling):
         return True
     for sentence in split_sentences(plain):
         code = detect_language(sentence)
@@ -246,11 +246,14 @@ def is_beside(line: str, text: str, known: Sequence[str], *, user_names: Sequenc
     return False
 
 
-def _is_of_others(sentence: str, known: Sequence[str], user_names: Sequence[str]) -> bool:
-    """Return whether a sentence reports what somebody says of known statements, or is about another person."""
+def _is_of_others(sentence: str, text: str, known: Sequence[str], user_names: Sequence[str]) -> bool:
+    """Return whether a sentence reports what somebody says of known statements, or is of another person or place."""
     code, stems = detect_language(sentence), list_stems(" . ".join(known))
-    head = _find_reporter(sentence, code)
+    head, place = _find_reporter(sentence, code), _pattern("elsewhere", code).match(sentence)
     if (head and not share_stems(list_stems(head), stems)) or _pattern("other", code).search(sentence):
+        return True
+    is_named = place and share_stems(list_stems(place[0].split()[-1]), stems | list_stems(text))
+    if place and not is_named and _SELF not in _list_words(sentence[place.end() :], code, user_names):
         return True
     speaker, is_own = _load()["self"].get(code, "i").split()[0], _is_of_self(sentence, user_names)
     named = [f"{speaker} {one.partition(' ')[2]}" if _is_of_self(one, user_names) else one for one in known]
@@ -328,8 +331,7 @@ def supports_change(line: str, text: str, known: Sequence[str], *, user_names: S
     new, names = list_stems(text) - old - selves, [one.text for one in find_names(text)[:1] if not one.start and old]
     for sentence in split_sentences(_TITLE.sub(r"\1", line.replace("’", "'"))):
         code = detect_language(sentence)
-        request = _pattern("request", code).match(sentence)
-        plain = sentence[request.end() :] if request else sentence
+        plain = sentence[request.end() :] if (request := _pattern("request", code).match(sentence)) else sentence
         limits = {one[0].casefold() for one in _pattern("limit", code).finditer(plain)}
         if _pattern("doubt", code).search(plain) or (asks(sentence, code) and not request):
             continue
@@ -345,9 +347,8 @@ def supports_change(line: str, text: str, known: Sequence[str], *, user_names: S
 
 
 def _has_all(text: str, stems: frozenset[str], names: Sequence[str]) -> bool:
-    found = list_stems(text)
     is_named = all(fold(part) in fold(text) for name in names for part in name.split())
-    return is_named and len(share_stems(stems, found)) == len(stems)
+    return is_named and len(share_stems(stems, list_stems(text))) == len(stems)
 
 
 def _list_sentences(line: str) -> Iterator[tuple[str, str]]:
@@ -378,9 +379,8 @@ def _list_words(text: str, code: str, user_names: Sequence[str]) -> list[str]:
 def _strip_ending(word: str, code: str) -> str:
     if word in _FORMS.values() or not word.isalpha():
         return word
-    if code != ENGLISH:
-        return _ENDING_ELSEWHERE.sub("", word)
-    return _ENDING.sub(lambda found: "y" if found[0] == "ies" else "", word)
+    stem = _ENDING.sub(lambda found: "y" if found[0] == "ies" else "", word)
+    return stem if code == ENGLISH else _ENDING_ELSEWHERE.sub("", word)
 
 
 @cache

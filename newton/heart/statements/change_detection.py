@@ -22,6 +22,7 @@ from newton.heart.statements.commitment import find_plan
 from newton.heart.statements.similarity import MAX_CHARACTERS
 from newton.heart.statements.slots import (
     concerns_another,
+    denies_another_value,
     explain_slot_change,
     names_kin,
     says_passing_state,
@@ -344,8 +345,9 @@ def _judge_by_rules(older: str, newer: str, languages: set[str], *, cosine: floa
     if reason := explain_slot_change(older, newer, detect_language(newer)):
         kind: ChangeKind = "unsure" if languages == {ENGLISH} and _says_more(older, newer) else "update"
         return ChangeVerdict(kind, PATTERN_PROBABILITY, reason)
-    if cosine < MIN_COSINE or names_kin(older, newer, detect_language(newer)):
-        return ChangeVerdict("compatible", 0.0, "their meaning is not close")
+    is_beside = names_kin(older, newer, detect_language(newer))
+    if cosine < MIN_COSINE or is_beside or denies_another_value(older, newer, detect_language(newer)):
+        return ChangeVerdict("compatible", 0.0, "their meaning is not close, or another value is denied")
     return None if languages == {ENGLISH} else _detect_pattern_change(older, newer, languages)
 
 

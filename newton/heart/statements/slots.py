@@ -15,7 +15,7 @@ from newton.heart.statements.change_cues import load_cues
 from newton.text.english import VERB_LEMMAS, lemmatize
 from newton.text.languages import ENGLISH, detect_language, load_language
 from newton.text.numerals import CARDINALS
-from newton.text.patterns import has_ended
+from newton.text.patterns import compile_any, has_ended
 from newton.text.stems import stem_word
 from newton.text.words import list_terms, split_words
 
@@ -28,6 +28,8 @@ _SPEAKERS = split_words("i we my our ich wir yo nosotros je nous on io noi eu n�
 _UNKNOWN = split_words("he she it they you er sie es du él ella il elle lui lei ele ela hij ze он она 他 她 and")
 _OWNER = re.compile(r"\w+['’]s\b")  # "my brother's wife" is not about the brother
 _ACTING_NAME = re.compile(r"(?P<name>[A-Z]\w+) (?:no longer|never|now|\w+(?:s|ed|n't)(?<!\bis)(?<!\bwas))(?!\w)")
+_CLAUSE_END = re.compile(r"[,;:!?\n，。；：！？]|\.(?=\s|$)(?<!\b[DM]r\.)(?<!\bMrs\.)")
+_WORD = re.compile(r"[^\W_]+")
 _POSSESSIVES = split_words("my our mein meine unser unsere mi mon ma mio mia meu minha mijn ons onze мой моя")
 
 
@@ -45,7 +47,7 @@ def find_slots(text: str, code: str) -> list[Slot]:
     >>> find_slots("My new dentist is Dr. Peeters.", "en"), find_slots("I moved to Linz.", "en")
     ([Slot(owner='speaker', name='dentist', value='Dr. Peeters')], [Slot(owner='speaker', name='lives', value='Linz')])
     """
-    return list(dict.fromkeys(_iter_slots(text, code)))
+    return list(dict.fromkeys(slot for slot, is_denied in _iter_slots(text, code) if not is_denied))
 
 
 def explain_slot_change(older: str, newer: str, code: str) -> str:
@@ -70,6 +72,24 @@ def explain_slot_change(older: str, newer: str, code: str) -> str:
             if is_owned and is_other and (is_now or old.name != PLACE):
                 return f"both name the one {old.name!r}"
     return _explain_event(older, newer, code) or _explain_ended_name(older, newer, code)
+
+
+def denies_another_value(older: str, newer: str, code: str) -> bool:
+    """Return whether the newer statement denies another value than the one which the older one states.
+
+    >>> older, denied = "My boss is Mr. Wood.", ("not Mr. Hill", "not Mr. Wood", "no longer Mr. Wood")
+    >>> [denies_another_value(older, f"My boss is {one}.", "en") for one in denied]
+    [True, False, False]
+    """
+    if _negation(code).search(older):
+        return False
+    held = find_slots(older, code)
+    for new in (slot for slot, is_denied in _iter_slots(newer, code) if is_denied):
+        if any(old.name == new.name and not _is_named(old.value, newer, code) for old in held):
+            return True
+    clauses = (one for one in _CLAUSE_END.split(newer) if _negation(code).search(one))
+    others = {before for one in clauses for before, name in _list_named(one) if name not in older}
+    return any(before in others and name not in newer for before, name in _list_named(older))
 
 
 def says_present(text: str, code: str) -> bool:
@@ -113,7 +133,7 @@ def concerns_another(older: str, newer: str, code: str) -> bool:
         common = load_language(code).words | _UNKNOWN
         return bool(acts) and acts["name"] not in older and acts["name"].casefold() not in common
     owns = newer[new.end() :].startswith(("'s", "’s"))
-    is_known = old or is_speaker or (owns and patterns.own.match(older))
+    is_known = old or is_speaker or ((owns or new["thing"]) and patterns.own.match(older))
     if not is_known or (not owns and patterns.me.search(newer, new.end())):
         return False
     own = next(one for one in patterns.persons if one.search(new["person"]))
@@ -210,20 +230,47 @@ class _Patterns(NamedTuple):
     me: re.Pattern[str]
 
 
-def _iter_slots(text: str, code: str) -> Iterator[Slot]:
-    patterns = _load_patterns(code)
+def _iter_slots(text: str, code: str) -> Iterator[tuple[Slot, bool]]:
+    """Yield the slots that a statement names, each with whether it denies the value."""
+    patterns, text = _load_patterns(code), text.replace("’", "'")
     for pattern in patterns.role:
         for match in pattern.finditer(text):
             groups = match.groupdict()
             owner = _to_owner(groups.get("owner") or "", groups.get("own"))
             value = match["value"].strip()
             is_state = patterns.passing.fullmatch(value) is not None
-            yield Slot(owner, patterns.roles[match["role"].casefold()], PASSING if is_state else value)
+            slot = Slot(owner, patterns.roles[match["role"].casefold()], PASSING if is_state else value)
+            yield slot, not is_state and _is_denied(match, code)
     for name, pattern in patterns.values.items():
         if match := pattern.search(text):
             who = (match["who"] or "").casefold()
             if who not in _UNKNOWN:
-                yield Slot(SPEAKER if not who or who in _SPEAKERS else who, name, match["value"])
+                slot = Slot(SPEAKER if not who or who in _SPEAKERS else who, name, match["value"])
+                yield slot, _is_denied(match, code)
+
+
+def _is_denied(match: re.Match[str], code: str) -> bool:
+    """Return whether a negation stands before the value, or anywhere in the clause in a language without spaces."""
+    text, start = match.string, match.start("value")
+    if load_language(code).is_spaced:
+        found = _negation(code).search(text, match.start(), match.end())
+        return found is not None and not any(one[0].isupper() for one in text[start : found.start()].split())
+    clause = _CLAUSE_END.split(text[:start])[-1] + _CLAUSE_END.split(text[start:])[0]
+    return _negation(code).search(clause) is not None
+
+
+@cache
+def _negation(code: str) -> re.Pattern[str]:
+    return load_cues().cues["negation"] if code == ENGLISH else compile_any([load_language(code).negated])
+
+
+def _list_named(text: str) -> list[tuple[str, str]]:
+    """Return the capitalized words of a text, each behind the word before it."""
+    return [(before.casefold(), word) for before, word in pairwise(_WORD.findall(text)) if word[:1].isupper()]
+
+
+def _is_named(value: str, text: str, code: str) -> bool:
+    return value.casefold() in text.casefold() or bool(_list_stems(value, code) & _list_stems(text, code))
 
 
 def _to_owner(name: str, own: str | None) -> str:
@@ -232,8 +279,7 @@ def _to_owner(name: str, own: str | None) -> str:
 
 @cache
 def _load_patterns(code: str) -> _Patterns:
-    data = _read_data()[code]
-    is_spaced = load_language(code).is_spaced
+    data, is_spaced = _read_data()[code], load_language(code).is_spaced
     groups: list[list[str]] = [group.split("=") for group in str(data["roles"]).split("; ")]
     roles = {word.casefold(): group[0] for group in groups for word in group}
     words = "|".join(re.escape(role) for role in sorted(roles, key=len, reverse=True))
@@ -258,7 +304,8 @@ def _load_patterns(code: str) -> _Patterns:
     persons = str(data["persons"]).split("; ")
     any_person = "|".join(one.replace("=", "|") for one in persons)
     adjective = rf"(?:\w+{gap})?" if is_spaced else ""
-    subject = rf"(?:{data['own']}){gap}{adjective}(?P<person>{any_person}){end}"
+    thing, ending = (f"(?P<thing>{data['of']})?", r"\w{0,2}") if "of" in data else ("(?P<thing>(?!))?", "")
+    subject = rf"{thing}(?:{data['own']}){gap}{adjective}(?P<person>{any_person}){ending}{end}"
     return _Patterns(
         roles,
         compiled,
