@@ -11,7 +11,7 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 120_677,
+    "lines of newton": 120_679,
     "modules of newton": 659,
     "classes that only carry data": 879,
     "lines of tests": 85_767,

@@ -53,6 +53,7 @@ _SENTENCE = re.compile(
     r"|(?<=\bno)\.(?= ?\d)|(?<=\d)\.(?= ?(?:[^\W\d_A-Z]|Jan|Feb|M[aä]r|Apr|Mai|Ju[nl]|Aug|Sep|Okt|Nov|Dez)))*"
 )
 _STAR = re.compile(r"^\s*\*+(?!\*)\s*(?=\S)|(?<=\w)\*(?=\s|$)")
+_TITLES = frozenset({"mr", "mrs", "ms", "miss", "dr", "prof", "herr", "frau", "mme", "señor", "señora"})
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)$")
 _HINTED = re.compile(r"\bit is\b\W*$", re.IGNORECASE)  # behind the right value
 _STARRED = re.compile(r"(?<!\S)(\w[\w'’:.-]*)\*(?=\s|$)")
@@ -307,7 +308,7 @@ def _find_shared(part: str, sentence: str) -> tuple[int, int] | None:
     for n, m in sorted(runs, key=lambda run: run[0] - run[1]):
         for at in range(len(folded) - (m - n) + 1):
             is_same = folded[at : at + m - n] == mine[n:m]
-            if is_same and not any(is_function(mine[end], sentence) for end in (n, m - 1)):
+            if is_same and not any(mine[end] in _TITLES or is_function(mine[end], sentence) for end in (n, m - 1)):
                 return theirs[at].start(), theirs[at + m - n - 1].end()
     return None
 

@@ -22,6 +22,7 @@ MAX_TYPO = 2  # letters in which a name and its misspelling differ
 _LEADING = re.compile(
     r"(?:(?:no|not|nope|nah|wait|sorry|actually|make it|make that|i meant?)\b\W*)+", re.IGNORECASE
 )  # no part of the right words
+_DENIED = re.compile(r"(?:\b(?:not|never)|n['’]t)\W+(?:\w+\W+)?$", re.IGNORECASE)  # "it is not Mr. Iliev"
 _CUE = re.compile(r"\b(?:no|not|nope|nah|wait|sorry|oops|typo|actually|rather|instead|make|meant?)\b", re.IGNORECASE)
 _EXCLAMATION = re.compile(r"\s*\w+!\s*")  # "Spain!" exclaims
 _OWNED = re.compile(r"\b(?:my|our|his|her|their)\s+(\w+)", re.IGNORECASE)
@@ -88,7 +89,7 @@ def _find_replaced(text: str, own: str, compared: MessageComparison, rate: float
     """
     wrong, right = compared.wrong, compared.right
     starts = (one for one in _SENTENCE.finditer(text) if wrong and one.start() <= wrong.start < one.end())
-    if wrong is None or right is None or (found := next(starts, None)) is None:
+    if wrong is None or right is None or (found := next(starts, None)) is None or _DENIED.search(own[: right.start]):
         return None
     sentence = found[0]
     if wrong.end - wrong.start >= MIN_WHOLE * len(sentence):  # all of it is replaced, so by a whole clause
