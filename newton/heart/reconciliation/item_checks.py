@@ -340,24 +340,24 @@ class _ItemChecker:
         return not _CONTESTING.isdisjoint(weakened)
 
 
-def _speaks_for_user(item: CheckedItem, told: str, names: Sequence[str]) -> bool:
+def _speaks_for_user(item: CheckedItem, text: str, names: Sequence[str]) -> bool:
     """Return whether the user states a rule or wish, or changes one, in this conversation.
 
-    What is only asked, quoted or reported, or a line without a rule, does not. `told` is the text of the model.
+    What is only asked, quoted or reported, or a line without a rule, does not. `text` is the text of the model.
     """
     assert item.line
-    line, texts = item.line, [item.text, told]
+    line, texts = item.line, [item.text, text]
     own = split_own_words(line.text).own
     if not line.is_user or line.is_imported or is_quoted(texts[0], line.text):
         return False
     is_request = bool(detect_instructions(own)) or not is_only_question(own)
     if not is_request or any(citations.only_reports(own, one, user_names=names) for one in texts):
         return False
-    called = find_names([told])
+    called = find_names([text])
     is_known = any(one.kind in _USER_KINDS for one in item.known) or (called and all(one in own for one in called))
     stems = list_stems(" . ".join(texts))
     is_told = any(share_stems(stems, list_stems(one)) for one in list_rulings(own))
-    is_told |= says_all(own, told, user_names=names) or (affirms(own) and not select_statements(own))
+    is_told |= says_all(own, text, user_names=names) or (affirms(own) and not select_statements(own))
     return bool(is_known or is_told)
 
 
