@@ -34,8 +34,8 @@ async def fill(api: Api) -> dict[str, str]:
         other = {"content": "Noor lives in Turku.", "subject": "Noor", "attribute": "lives in", "source": "own"}
         await agent.call_tool("remember", other)
     async with api.http() as client:
-        (conflict,) = (await client.get("/v1/conflicts")).json()["items"]
-        ids["contested_id"] = conflict["newer"]["memory_id"]
+        found = [one["newer"] for one in (await client.get("/v1/conflicts")).json()["items"]]
+        ids["contested_id"] = next(one["memory_id"] for one in found if "Turku" in str(one))
     return ids | await _use_tools(api)
 
 
@@ -70,7 +70,7 @@ async def _decide(client: httpx2.AsyncClient) -> dict[str, str]:
 
 
 async def _talk(client: httpx2.AsyncClient) -> dict[str, str]:
-    messages = [{"role": "user", "content": f"{n} {SCRIPT} " + f"The river rose by {n} cm. " * 20} for n in range(40)]
+    messages = [{"role": "user", "content": f"The river rose by {n} cm. " * 20 + SCRIPT} for n in range(40)]
     messages.append({"role": "user", "content": "The report is due on Friday. Never delete the archive."})
     await client.post("/v1/sessions", json={"session": SESSION})
     path = f"/v1/sessions/{SESSION}"

@@ -47,6 +47,8 @@ WITHOUT_PLAN = {
 NEVER_NULL = {
     ("brain/queries.sql:list_decisions", "now"),
     *(("dialogue/sessions.sql:find_messages", name) for name in ("session_id", "refs")),
+    ("dialogue/veils.sql:read", "session_id"),
+    ("heart/entities/role_store.sql:add_role", "entity_id"),
 }
 
 
