@@ -18,6 +18,10 @@ COMMANDS = {
         "bench.everyday:run_benchmark",
         "Measure whether everyday statements are found in other words, and superseded rightly.",
     ),
+    "told": (
+        "bench.told:run_benchmark",
+        "Measure whether what people type is understood as they mean it: facts, corrections, changes, wills.",
+    ),
     "languages": (
         "bench.languages:run_benchmark",
         "Measure whether the same questions find their evidence in ten languages.",

@@ -92,6 +92,50 @@ def test_recall_refuses_a_folder_without_questions(tmp_path: Path) -> None:
     assert "contains no" in done.stderr
 
 
+def test_told_counts_what_is_understood(tmp_path: Path, server: str) -> None:
+    """One case of each kind that is right, and one that cannot be: its file says the contrary of what is so."""
+    van, biopsy, graz = "We need new tyres for the van.", "My biopsy was at Saint Vincent.", "I live in Graz."
+    cases: dict[str, list[dict[str, Any]]] = {
+        "commitment": [{"text": graz, "asserted": ["live in Graz"]}, {"text": graz, "unasserted": ["live in Graz"]}],
+        "corrections": [
+            {"first": "My aunt Milan lives in Brno.", "correction": "sorry, Milena, not Milan", "old": old, "new": new}
+            for old, new in (("Milan", "Milena"), ("Milena", "Milan"))
+        ],
+        "changes": [
+            {"older": graz, "newer": newer, "kind": "announced", "gone": "Graz"}
+            for newer in ("I moved to Linz.", "My sister lives in Linz.")
+        ],
+        "lookalikes": [{"older": graz, "newer": newer} for newer in ("My sister lives in Linz.", "I moved to Linz.")],
+        "wills": [
+            {"before": [van, biopsy], "will": "Forget what I said about the biopsy.", "gone": [gone], "stays": [stays]}
+            for gone, stays in (("Vincent", "tyres"), ("tyres", "van"), ("Saint", "Vincent"))
+        ],
+        "not_wills": [{"text": "I always forget my keys."}, {"text": f"Off the record: {biopsy}"}],
+        "talk": [
+            {"statement": graz, "message": text} for text in ("Ha, thanks!", "I have a red car.", "I moved to Linz.")
+        ],
+        "notes": [{"notes": [graz, "The van takes 5W30 oil."]}, {"notes": [graz, "I live in Linz now."]}],
+    }
+    for kind, told in cases.items():
+        (tmp_path / f"{kind}.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in told))
+    done = measured(tmp_path, "told", str(tmp_path), "--json", str(tmp_path / "out.json"), DATABASE_URL=server)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads((tmp_path / "out.json").read_text())
+    assert {name: found["outcomes"] for name, found in answer["figures"][tmp_path.name].items()} == {
+        "asserted": {"kept": 1},
+        "unasserted": {"kept as fact": 1},
+        **dict.fromkeys(("corrections", "corrections, fragments"), {"right": 1, "the old is current": 1}),
+        **dict.fromkeys(("changes", "changes, announced"), {"right": 1, "the older is current": 1}),
+        "lookalikes": {"both current": 1, "replaced": 1},
+        "wills": {"done": 1, "words are left": 1, "other words are lost": 1},
+        "not_wills": {"kept": 1, "taken for a will": 1},
+        "talk": {"nothing": 1, "became a fact": 1, "changed a fact": 1},
+        "notes": {"kept": 3, "replaced": 1},
+        "notes, stores": {"no conflict": 2},
+    }
+    assert any(one["held"] == ["I live in Graz."] for one in answer["misses"])
+
+
 @pytest.mark.slow
 def test_context_is_measured_beside_the_bare_searches(tmp_path: Path) -> None:
     done = measured(tmp_path, "context", "--memories", "60", "--rounds", "4", "--vectors", "random", "--json")
