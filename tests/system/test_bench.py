@@ -124,8 +124,8 @@ def test_told_counts_what_is_understood(tmp_path: Path, server: str) -> None:
     assert {name: found["outcomes"] for name, found in answer["figures"][tmp_path.name].items()} == {
         "asserted": {"kept": 1},
         "unasserted": {"kept as fact": 1},
-        **dict.fromkeys(("corrections", "corrections, fragments"), {"right": 1, "the old is current": 1}),
-        **dict.fromkeys(("changes", "changes, announced"), {"right": 1, "the older is current": 1}),
+        **{key: {"right": 1, "the old is current": 1} for key in ("corrections", "corrections, fragments")},
+        **{key: {"right": 1, "the older is current": 1} for key in ("changes", "changes, announced")},
         "lookalikes": {"both current": 1, "replaced": 1},
         "wills": {"done": 1, "words are left": 1, "other words are lost": 1},
         "not_wills": {"kept": 1, "taken for a will": 1},
