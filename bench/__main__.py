@@ -22,6 +22,10 @@ COMMANDS = {
         "bench.told:run_benchmark",
         "Measure whether what people type is understood as they mean it: facts, corrections, changes, wills.",
     ),
+    "lives": (
+        "bench.lives:run_benchmark",
+        "Measure what is known and shown of people who tell of their life for weeks.",
+    ),
     "languages": (
         "bench.languages:run_benchmark",
         "Measure whether the same questions find their evidence in ten languages.",

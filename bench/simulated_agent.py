@@ -2,18 +2,24 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.agent.loop.turn_types import TurnInput, TurnResult
 from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.memories import FactDraft
 from newton.agent.services.sessions import SessionService
 from newton.clock import ManualClock
+from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.request import ContextBuildRequest
 from newton.dialogue.messages import Message, Role, StoredMessage
 from newton.errors import NewtonError
+from newton.heart.identity import user_rules
 from newton.memory import agents
+from newton.providers.fakes import ScriptedChat
 from newton.runtime.jobs.schedule import JOBS
 from newton.runtime.wiring import AgentServices
 from newton.text.words import extract_content_words
@@ -68,14 +74,33 @@ class SimulatedAgent:
         for text in texts:
             self.clock.advance(MESSAGE_GAP)
             stored += await self.sessions.append(session, [Message(role=role, content=text, said_at=self.clock.now())])
-            await self.services.process_written(ORIGIN)
+            await self._learn()
         return stored
+
+    async def converse(self, session: str, text: str, reply: str) -> tuple[str, str]:
+        """Take a turn that a model, if any, answers with `reply`; return how and why its context came about."""
+        self.clock.advance(MESSAGE_GAP)
+        turn, method = TurnInput(session_id=await self.sessions.begin(session), text=text), ("", "no context")
+        runner = self.services.turn_runner(ScriptedChat(reply) if reply else None, origin=ORIGIN)
+        async with aclosing(runner.run(turn)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, TurnResult) and piece.context:
+                    method = piece.context.method, piece.context.reason
+        await self._learn()
+        return method
 
     async def remember(self, text: str) -> None:
         """Store a note as a fact, as the command `remember` does."""
         self.clock.advance(MESSAGE_GAP)
         await self.services.memories(ORIGIN).remember(FactDraft(content=text))
-        await self.services.process_written(ORIGIN)
+        await self._learn()
+
+    async def _learn(self) -> None:
+        """Learn from what was written, as the daemon does, without its time limit. Raises RuntimeError on a failure."""
+        failed = dict[str, str]()
+        await self.services.maintenance(ORIGIN).process_recent(failed=failed)
+        if failed:
+            raise RuntimeError(f"Learning failed: {failed}.")
 
     async def rest(self, until: datetime | None = None, *, nightly: bool = False) -> None:
         """Let the sessions end and learn from them, with the jobs of the night if so; then set the clock to `until`."""
@@ -99,6 +124,29 @@ class SimulatedAgent:
         """Return the pairs of facts that are unsettled."""
         pairs = await ConflictService(scope=self.services.scope).list_conflicts()
         return [frozenset((pair.newer.memory_id, pair.older.memory_id)) for pair in pairs]
+
+    async def count_confirmed(self) -> tuple[int, int]:
+        """Return the number of facts that were told once, and of those that were confirmed."""
+        report = await self.services.metrics().report()
+        metric = next(one for one in report.metrics if one.name == "facts confirmed")
+        confirmed = round(metric.sample_size * (metric.value or 0))
+        return metric.sample_size - confirmed, confirmed
+
+    async def read_rules(self) -> list[str]:
+        """Return the rules of the user that are in force."""
+        async with self.services.scope.transaction() as tx:
+            return [one.text for one in await user_rules.list_rules(tx, agent_id=self.services.scope.agent_id)]
+
+    async def build_context(self, text: str) -> Bundle:
+        """Return the context for an input outside of a session."""
+        settings = self.services.settings
+        request = ContextBuildRequest(
+            agent_id=self.services.scope.agent_id, input=text, tokens=settings.context_tokens, profile=settings.profile
+        )
+        bundle = await self.services.context_builder.build(request)
+        if bundle.missing:
+            raise RuntimeError(f"The context lacks sources: {bundle.missing}.")
+        return bundle
 
     async def read_rows(self) -> dict[str, list[str]]:
         """Return the rows of all tables as texts, by the name of the table."""

@@ -1,10 +1,11 @@
 """The kinds of cases of `python -m bench told`: how each is told to an agent, and what became of it."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
+from bench.case_report import Case, CaseJudge, Finding
 from bench.simulated_agent import SimulatedAgent, StoredFact, has_words, states
 from newton.agent.wills.carried_wills import ASK
 from newton.dialogue import veils
@@ -13,29 +14,6 @@ from newton.text.words import extract_content_words
 WEEKS = timedelta(days=21)  # between the older and the newer of two statements
 FRAGMENT_WORDS = 4  # of the longest correction that is a fragment
 REPORTED = ": “"  # in a fact that names who said it, and so does not assert it
-RIGHT = frozenset(
-    {
-        *("kept", "left out"),
-        *("right", "right, the older was no fact"),
-        *("both current", "only the older is a fact", "the older was no fact"),
-        *("done", "done, asked first"),
-        *("nothing", "no conflict"),
-    }
-)
-
-Case = Mapping[str, Any]
-
-
-class Finding(NamedTuple):
-    """What became of a case, or of a part of it, in one of the measures, and the part itself."""
-
-    measure: str
-    outcome: str
-    part: str = ""
-
-    @property
-    def is_right(self) -> bool:
-        return self.outcome in RIGHT
 
 
 async def _judge_commitment(agent: SimulatedAgent, case: Case) -> AsyncGenerator[Finding]:
@@ -167,7 +145,7 @@ def _holds(fact: StoredFact) -> bool:
     return fact.is_current or fact.is_merged
 
 
-JUDGES: Mapping[str, Callable[[SimulatedAgent, Case], AsyncGenerator[Finding]]] = {
+JUDGES: Mapping[str, CaseJudge] = {
     "commitment": _judge_commitment,
     "corrections": _judge_corrections,
     "changes": _judge_changes,

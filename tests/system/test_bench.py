@@ -136,6 +136,50 @@ def test_told_counts_what_is_understood(tmp_path: Path, server: str) -> None:
     assert any(one["held"] == ["I live in Graz."] for one in answer["misses"])
 
 
+def test_lives_counts_what_is_known_at_the_end(tmp_path: Path, server: str) -> None:
+    said = (
+        (0, "Hi, I'm Greta. I live in Graz.", "Nice to meet you, Greta from Graz!"),
+        (0, "My son Tom plays the trumpet.", "How nice that Tom plays the trumpet."),
+        (1, "My dentist is Dr Vogel.", "Noted, Dr Vogel."),
+        (22, "I moved to Linz.", "Linz it is."),
+        (22, "My sister lives in Hull.", "I see, Hull."),
+        (22, "As I said, my son Tom plays the trumpet.", "Yes, the trumpet."),
+    )
+    told = [{"id": f"t{n}", "day": day, "text": text, "reply": reply} for n, (day, text, reply) in enumerate(said)]
+    words = {"t0": ["graz"], "t1": ["tom", "trumpet"], "t2": ["vogel"], "t3": ["linz"]}
+    life = {
+        "name": "Greta",
+        "told": told,
+        "facts": [{"id": f"of {line}", "from": line, "words": of, "about": "user"} for line, of in words.items()],
+        "changed": [
+            {"old": "of t0", "by": "t3", "kind": "announced", "gone": ["graz"], "new": ["linz"]},
+            {"old": "of t2", "by": "t4", "kind": "plain", "gone": ["vogel"], "new": ["hull"]},
+        ],
+        "questions": [
+            {"day": 42, "ask": "Which town is my home?", "want": ["linz"], "not": ["graz"]},
+            {"day": 42, "ask": "Who looks after my teeth?", "want": ["vogel"], "not": []},
+            {"day": 42, "ask": "Who looks after my teeth?", "want": ["kranz"], "not": ["vogel"]},
+        ],
+    }
+    (tmp_path / "greta.json").write_text(json.dumps(life))
+    done = measured(tmp_path, "lives", str(tmp_path), "--json", str(tmp_path / "out.json"), DATABASE_URL=server)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads((tmp_path / "out.json").read_text())["figures"]["greta"]
+    found = {name: one["outcomes"] for name, one in figures.items()}
+    assert {name: found[name] for name in ("about me", "answers", "changes", "contexts", "name")} == {
+        "about me": {"shown": 2},
+        "answers": {"shown": 2, "not shown": 1},
+        "changes": {"right": 1, "the old is current": 1},
+        "contexts": {"not stale": 1, "stale": 1},
+        "name": {"shown": 1},
+    }
+    assert found["facts"]["confirmed"] == 1
+    assert sum(found["turns"].values()) == len(said) and found["turns"]["rebuilt"] >= 3, "each day begins a session"
+    assert found["precision, before"]["relevant"] > 0
+    assert found["unchanged facts"].keys() == {"kept"}
+    assert 0 < found["tokens"]["restated by the assistant"] < found["tokens"]["other tokens"]
+
+
 @pytest.mark.slow
 def test_context_is_measured_beside_the_bare_searches(tmp_path: Path) -> None:
     done = measured(tmp_path, "context", "--memories", "60", "--rounds", "4", "--vectors", "random", "--json")

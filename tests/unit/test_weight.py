@@ -14,7 +14,7 @@ MOST = {
     "lines of newton": 120_679,
     "modules of newton": 659,
     "classes that only carry data": 879,
-    "lines of tests": 85_813,
+    "lines of tests": 85_857,
     "lines of docs": 7_701,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
