@@ -11,7 +11,7 @@ from newton.agent.loop.turn import TurnInput
 from newton.agent.reconciliation import proposal_log
 from newton.agent.reconciliation.line_changes import undo_since
 from newton.dialogue.messages import Message, Role
-from newton.heart.wills.will_reader import asks_to_forget, find_request
+from newton.heart.wills.will_reader import asks_to_forget, read_will
 from newton.providers.fakes import HashEmbedder
 from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.handy import Handy, able, call
@@ -215,7 +215,7 @@ async def test_what_the_reader_of_messages_understands_needs_no_model(mind: Mind
 async def test_a_model_hides_what_is_asked_in_words_that_no_pattern_has(
     mind: Mind, path: str, case: Unpatterned
 ) -> None:
-    assert not any(find_request(text) or asks_to_forget(text) for text in case.said)
+    assert not any(read_will(text).will or asks_to_forget(text) for text in case.said)
     *before, last = case.said
     for text in before:
         await say(mind, text)

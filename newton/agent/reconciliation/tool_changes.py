@@ -53,7 +53,7 @@ from newton.heart.reconciliation.reconciling_types import (
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
 from newton.heart.speakers import concerns_safety
 from newton.heart.statements.statement_selection import select_statements
-from newton.heart.wills.will_reader import asks_to_forget, find_request, is_about, read_will
+from newton.heart.wills.will_reader import asks_to_forget, is_about, read_will
 from newton.ids import new_id
 from newton.memory.lookup import find_by_suffix, read_memory
 from newton.memory.memory import PERSON_TIERS
@@ -156,7 +156,7 @@ class ToolChanger:
         own, foreign = split_own_words(line.text)
         if wants_forgotten(own, said):
             return True
-        has_words = asks_to_forget(own) or find_request(own) is not None or read_will(own).will is not None
+        has_words = asks_to_forget(own) or read_will(own).will is not None
         is_plain = not (has_words or self.has_read_others or foreign or is_limited(own) or is_only_question(own))
         return is_plain and refers_to(own, name)
 

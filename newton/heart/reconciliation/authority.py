@@ -13,7 +13,7 @@ from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.reconciling_types import DropReason, KnownItem, NewLine, ProposedItem, ReconcilingInput
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
 from newton.heart.statements.statement_selection import select_statements
-from newton.heart.wills.will_reader import asks_to_forget, find_request, find_topic, refers_to_earlier, says_little
+from newton.heart.wills.will_reader import asks_to_forget, read_will, refers_to_earlier
 from newton.memory.memory import PERSON_TIERS, Trust
 from newton.text.languages import detect_language
 from newton.text.patterns import has_ended, is_negated
@@ -37,18 +37,18 @@ class SpokenLine(Protocol):
 def find_off_record(lines: Sequence[SpokenLine]) -> set[int]:
     """Return the numbers of the lines that must not be kept in memory.
 
-    These are the lines in which a person asks for this; for a request without content of its own, also the speaker's
-    next line if the request announces it, else the previous line (or the next one); and the replies to all these.
+    These are the lines in which a person asks for this; for one that speaks of another line, also the speaker's next
+    line if the request announces it, else the previous line (or the next one); and the replies to all these.
     """
     numbers = {line.number for line in lines if line.is_hidden}
     for position, line in enumerate(lines):
-        request = find_request(line.text) if line.source == "person" else None
-        if request is None:
+        will = read_will(line.text).will if line.source == "person" else None
+        if will is None or will.scope in ("lift", "weak"):
             continue
         numbers.add(line.number)
-        if says_little(line.text) and find_topic(line.text) is None:
+        if will.scope in ("next", "session", "last") and not will.topic:
             earlier, later = lines[:position][::-1], lines[position + 1 :]
-            others = later if request == "next" else [*earlier, *later]
+            others = [*earlier, *later] if will.scope == "last" else later
             own = (one for one in others if one.source == "person" and one.speaker == line.speaker)
             numbers |= {one.number for one in (next(own, None),) if one}
     is_hidden = False
@@ -165,5 +165,5 @@ def _find_objection(line: NewLine | None, batch: ReconcilingInput) -> DropReason
     has_others = any(one.source != "assistant" and one not in own for one in batch.lines)
     if not has_others and not any(part.foreign for part in parts):
         return None
-    is_asked = any(find_request(part.own) is not None or asks_to_forget(part.own) for part in parts)
+    is_asked = any(read_will(part.own).will or asks_to_forget(part.own) for part in parts)
     return None if is_asked else "not supported by the line"

@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, get_args
 
-from newton.providers.speech_reader import SpeechReading, read_speech
+import numpy as np
+
+from newton.providers.speech_reader import ACTS, SpeechReading, read_speech
 
 WillAct = Literal["veil", "next", "session", "lift", "last", "topic"]
 WILL_ACTS: tuple[WillAct, ...] = get_args(WillAct)
@@ -14,6 +16,7 @@ LATER_MIN = 0.9  # if it means messages to come: "nothing goes up before I've se
 SURE_MIN = 0.95  # from which memory forgets without a question
 MIXED_MAX = 0.5  # of a clause that says something else
 MIN_CLAUSE_WORDS = 2
+RUN_MIN, RUN_MEAN_MIN, MIN_RUN_PIECES, RUN_ACT_MIN = 0.8, 0.97, 5, 0.3  # of word pieces, whatever the punctuation
 
 _CLAUSE = re.compile(r"[^,;:()–—]+(?:[,;:()–—]+|$)|\s-+\s")
 _WORD = re.compile(r"[^\W_]+")
@@ -29,13 +32,28 @@ class WillPart(NamedTuple):
 
 
 def find_will_part(message: str, sentences: Sequence[tuple[int, int]]) -> WillPart | None:
-    """Return the part of a message in English that most surely wants something of memory: a sentence or a clause.
+    """Return the part of a message in English that most surely wants something of memory.
 
-    `sentences` are the spans of its sentences.
+    It is a sentence or a clause, or else some words: "new stream key dont save that". `sentences` are the spans of its
+    sentences.
     """
     reading = read_speech(message)
     parts = [part for span in sentences if (part := _find_in(message, span, reading))]
-    return max(parts, key=lambda part: part.probability, default=None)
+    told = [span for span in sentences if "?" not in message[slice(*span)]]
+    return max(parts or _list_runs(message, told, reading), key=lambda part: part.probability, default=None)
+
+
+def _list_runs(message: str, sentences: Sequence[tuple[int, int]], reading: SpeechReading) -> Iterator[WillPart]:
+    """Yield the runs of word pieces in these sentences that all want something of memory."""
+    odds = np.exp(reading.odds - reading.odds.max(axis=1, keepdims=True))
+    rates = odds[:, [ACTS.index(one) for one in WILL_ACTS]].sum(axis=1) / odds.sum(axis=1)
+    for start, end in sentences:
+        is_will = (rates >= RUN_MIN) & (reading.starts >= start) & (reading.ends <= end)
+        edges = np.flatnonzero(np.diff(is_will, prepend=False, append=False))
+        for first, last in zip(edges[::2], edges[1::2] - 1, strict=True):
+            run = _rate(reading, (int(reading.starts[first]), int(reading.ends[last])), RUN_ACT_MIN)
+            if run and last - first + 1 >= MIN_RUN_PIECES and _is_will(message, run, RUN_MEAN_MIN):
+                yield run
 
 
 def _find_in(message: str, sentence: tuple[int, int], reading: SpeechReading) -> WillPart | None:
@@ -63,9 +81,9 @@ def _list_clauses(message: str, span: tuple[int, int]) -> Iterator[tuple[int, in
         yield from (one for one in found if len(_WORD.findall(message[slice(*one)])) >= MIN_CLAUSE_WORDS)
 
 
-def _rate(reading: SpeechReading, span: tuple[int, int]) -> WillPart | None:
+def _rate(reading: SpeechReading, span: tuple[int, int], act_min: float = ACT_MIN) -> WillPart | None:
     rates = reading.rate(*span)
     if not rates:
         return None
     act = max(WILL_ACTS, key=lambda one: rates[one])
-    return WillPart(*span, act, sum(rates[one] for one in WILL_ACTS)) if rates[act] >= ACT_MIN else None
+    return WillPart(*span, act, sum(rates[one] for one in WILL_ACTS)) if rates[act] >= act_min else None

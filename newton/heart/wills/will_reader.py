@@ -16,8 +16,7 @@ from newton.heart.wills.inferred_wills import SURE_MIN, WillPart, find_will_part
 from newton.text.languages import ENGLISH, detect_language
 from newton.text.sentences import split_sentences
 
-MAX_ANNOUNCEMENT = 5  # words beside the request in a line that only announces what follows, or refers to what precedes
-MAX_CHARS = 2_000  # at the beginning of a line, and at its end, that are searched for a request
+MAX_CHOICE = 10  # words of an answer that chooses by numbers
 MIN_TOPIC_SHARE = 0.8  # of the words of a topic that a line about it has
 MIN_LINE_SHARE = 0.65  # of the words of a line that a request repeats
 MAX_WILL_CHARS = 20_000  # a longer message is a document
@@ -27,14 +26,14 @@ _WORD = re.compile(r"[\u3040-\u9fff]{2}|[^\W\d_\u3040-\u9fff]+")
 _SENTENCE = re.compile(
     r"[^\n]*?(?:(?<!\b\w)(?<!\bdr)(?<!\bmr)(?<!\bst)[.!?…](?=\s|$)[\s.!?…)]*|[。！？]+|\n+|$)", re.IGNORECASE
 )
+_MARK = re.compile(r"[:：,，;–—]\s*|\s-+\s")  # behind which a sentence goes on
 _TABLES = (
-    *("line", "next", "about", "matter", "said", "last", "it", "bare", "session", "lift"),
+    *("line", "next", "about", "matter", "said", "last", "bare", "session", "lift"),
     *("announce", "forward", "back", "forget", "tag", "polite", "weak", "act", "spoken", "clause"),
 )
 
 
 _LIFT_WORD = re.compile(r"""(["'“‘„«])([^"'”’“»]{2,40})["'”’“»]""")  # in quotes: the word that ends a veil
-_PLAIN = ("filler", "of", "kinds")  # tables that are no lists of expressions
 
 
 class Will(NamedTuple):
@@ -79,35 +78,28 @@ def read_will(text: str, *, is_answer: bool = False) -> WillReading:
         return WillReading(None, text)
     own = mask_quotations(text)
     spans = [(m.start(), m.end()) for m in _SENTENCE.finditer(text) if m[0].strip()]
-    for start, end in spans:
-        sentence = _plain(own[start:end])
+    for span in spans:
+        sentence = _plain(own[slice(*span)])
         if sentence.strip() and (found := _read_sentence(sentence)) is not None:
-            return _place(found, sentence, text, (start, end), is_answer=is_answer)
-    if detect_language(text) != ENGLISH:
-        return WillReading(None, text)
-    part = find_will_part(own, spans)
-    return _place_part(part, text, is_answer=is_answer) if part else WillReading(None, text)
+            is_veil = found.scope in ("message", "next")
+            return _place(found, text, _narrow(sentence, span) if is_veil else span, is_answer=is_answer)
+    part = find_will_part(own, spans) if detect_language(text) == ENGLISH else None
+    return (
+        _place(_to_will(part, text), text, (part.start, part.end), is_answer=is_answer)
+        if part
+        else WillReading(None, text)
+    )
 
 
-def _place_part(part: WillPart, text: str, *, is_answer: bool) -> WillReading:
-    """Return the reading of a message in which the reader of messages has found the part that is a will."""
-    before, after = text[: part.start].strip(" ,;:-–—(\n"), text[part.end :].strip(" ,;:-–—)\n")
-    rest = " ".join(filter(None, (before, after)))
-    request = _plain(text[part.start : part.end])
-    topic = _strip_request(request)
-    will, kept = Will("last", before, is_bare=True), ""
+def _to_will(part: WillPart, text: str) -> Will:
+    """Return the will of a part of a message that the reader of messages has found."""
     if part.act in ("next", "session", "lift"):
-        will, kept = Will(part.act), rest if part.act == "lift" else before
-    elif part.act == "veil" and (rest or topic):  # what comes behind the request, else all of the message
-        will, kept = Will("message"), before if after and not (before and refers_to_earlier(request)) else ""
-    elif part.act == "topic" and topic:
-        will, kept = Will("topic", topic, is_bare=True), rest
-    elif not before and part.act != "veil":
-        is_loose = _begins_task(after) if after else is_answer
-        will, kept = (
-            (Will("last"), "") if part.probability >= SURE_MIN and not is_loose else (Will("weak", is_bare=True), text)
-        )
-    return WillReading(None, text) if will.forgets and takes_back(after) else WillReading(will, kept)
+        return Will(part.act)
+    topic = _strip_request(text[part.start : part.end])
+    if part.act == "topic" and topic:
+        return Will("topic", topic, is_bare=True)
+    is_sure = part.act == "veil" or part.probability >= SURE_MIN
+    return Will("message") if part.act == "veil" else Will("last") if is_sure else Will("weak", is_bare=True)
 
 
 def _strip_request(request: str) -> str:
@@ -116,23 +108,32 @@ def _strip_request(request: str) -> str:
     return " ".join(word for word in words if word.lower() not in _load_fillers() and list_stems(word))
 
 
-def _place(found: Will, sentence: str, text: str, span: tuple[int, int], *, is_answer: bool) -> WillReading:
-    """Return the reading of a message with a will in one of its sentences."""
-    before, after = text[: span[0]].strip(), text[span[1] :].strip()
-    if found.forgets and takes_back(after):
-        return WillReading(None, text)
-    is_loose = found == Will("last") and not before and not _search("spoken", sentence)
+def _place(found: Will, text: str, span: tuple[int, int], *, is_answer: bool) -> WillReading:
+    """Return the reading of a message with a will in one of its parts."""
+    before, after = text[: span[0]].strip(" ,;:-–—(\n"), text[span[1] :].strip(" ,;:-–—)\n")
+    request = _plain(text[slice(*span)])
+    if found.forgets and (takes_back(after) or (found.is_bare and found.topic and is_answer)):
+        return WillReading(None, text)  # "Shall I order the taxi?" "Forget the taxi."
+    is_loose = found == Will("last") and not before and not _search("spoken", request)
     if is_loose and (_begins_task(after) if after else is_answer):
         return WillReading(Will("weak", is_bare=True), text)
-    if found.scope == "session" and (word := _LIFT_WORD.search(_plain(text[slice(*span)]))):
-        found = found._replace(topic=word[2])
-    if found.scope == "weak":
+    if found.scope == "session":
+        word = _LIFT_WORD.search(request)
+        return WillReading(found._replace(topic=word[2] if word else ""), before)
+    if found.scope == "weak" and not (found.is_bare and before):
         return WillReading(found, text) if found.is_bare else WillReading(Will("weak", text), "")
-    if found.scope == "last" and before:  # what "it" means is in the sentences before it
-        return WillReading(found._replace(topic=before, is_bare=True), "")
+    if found.scope in ("last", "weak") and before:  # what "it" means is in the sentences before it
+        return WillReading(Will("last", before, is_bare=True), "")
     if found.forgets or found.scope == "lift":
         return WillReading(found, " ".join(filter(None, (before, after))))
-    return _place_veil(found, sentence, (before, after))
+    return _place_veil(found, request, before, after)
+
+
+def _narrow(sentence: str, span: tuple[int, int]) -> tuple[int, int]:
+    """Return the span of a sentence without what it says behind a request not to keep it."""
+    found = _search("line", sentence) or _search("next", sentence)
+    mark = found and _MARK.search(sentence, found.end())
+    return (span[0], span[0] + mark.end()) if mark and _has_content(sentence[mark.end() :]) else span
 
 
 def _read_sentence(sentence: str) -> Will | None:
@@ -145,7 +146,6 @@ def _read_sentence(sentence: str) -> Will | None:
         ("about", lambda found: Will("topic", _clean_topic(found[1]))),
         ("said", lambda found: _read_said(found[1] or "")),
         ("last", lambda found: Will("weak", is_bare=True) if _may_order_act(found.string) else Will("last")),
-        ("it", lambda found: Will("last", found.string, is_bare=True)),
         ("session", lambda _: Will("session")),
         *([("matter", lambda found: Will("topic", _clean_topic(found[1])))] if is_asked else []),
         *([] if is_asked else [("bare", lambda found: Will("topic", _clean_topic(found[1]), is_bare=True))]),
@@ -182,23 +182,19 @@ def _read_said(rest: str) -> Will:
     return Will("time", rest.strip()) if len(_WORD.findall(rest)) else Will("last")
 
 
-def _place_veil(will: Will, sentence: str, around: tuple[str, str]) -> WillReading:
-    """Return what a veil covers: the rest of the message, all of it, or another message."""
-    before, after = around
-    if will.scope == "session" or (_search("announce", sentence) and not after):
-        return WillReading(will if will.scope == "session" else Will("next"), before)
-    if not _is_alone(sentence):
-        refers = len(_WORD.findall(sentence)) <= 2 * MAX_ANNOUNCEMENT and _search("back", sentence) and not after
-        return WillReading(Will("message"), "" if refers and ":" not in sentence else before)
-    is_forward = bool(_search("forward", sentence)) or sentence.rstrip().endswith((":", "："))
-    if is_forward and not after:
+def _place_veil(will: Will, request: str, before: str, after: str) -> WillReading:
+    """Return what a veil covers: what follows the request, all of the message, or another message."""
+    is_forward = bool(_search("forward", request)) or request.rstrip().endswith((":", "："))
+    if not after and (will.scope == "next" or _search("announce", request)):
         return WillReading(Will("next"), before)
-    if after:  # in the middle of a message, "that" may mean either side
-        is_backward = before and _search("back", sentence) and not is_forward
-        return WillReading(Will("message"), "" if is_backward else before)
-    if before:
+    if _has_content(request) or _has_content(after):
+        is_backward = before and refers_to_earlier(request) and not is_forward
+        return WillReading(Will("message"), before if after and not is_backward else "")
+    if is_forward:
+        return WillReading(Will("next"), before)
+    if before:  # in the middle of a message, "that" may mean either side
         return WillReading(Will("message"), "")
-    is_announced = _search("next", sentence) and not _search("back", sentence)
+    is_announced = _search("next", request) and not refers_to_earlier(request)
     return WillReading(Will("next") if is_announced else Will("last", is_bare=True), "")
 
 
@@ -233,45 +229,11 @@ def read_choice(text: str, count: int) -> ListChoice | None:
     for table in yaml_tables().values():
         names = [re.search(rf"(?<!\w)(?:{one})(?!\w)", plain, re.IGNORECASE) for one in table["numbers"]]
         chosen |= {index if index < len(names) - 1 else count - 1 for index, found in enumerate(names) if found}
-    if chosen and len(plain.split()) <= 2 * MAX_ANNOUNCEMENT and "?" not in plain:
+    if chosen and len(plain.split()) <= MAX_CHOICE and "?" not in plain:
         return ListChoice(tuple(sorted(one for one in chosen if 0 <= one < count)))
     if any(re.search(one, plain, re.IGNORECASE) for table in yaml_tables().values() for one in table["all"]):
         return ListChoice(tuple(range(count)))
     return None
-
-
-def find_request(text: str) -> Literal["line", "next"] | None:
-    """Return `line` if a text asks not to keep it, `next` if it asks not to keep what follows, else None.
-
-    >>> [find_request(text) for text in ("Between us: I have asthma.", "Don't store that.", "I don't store milk.")]
-    ['next', 'line', None]
-    """
-    plain = _flatten(text)
-    if found := _search("line", plain):
-        refers_back = refers_to_earlier(plain[found.start() :])
-        return "line" if refers_back and not plain.endswith(":") else "next"
-    if _search("next", plain):
-        return "next"
-    return "line" if _search("about", plain) else None
-
-
-def find_topic(text: str, previous: str = "") -> str | None:
-    """Return the topic of earlier lines that a text asks not to keep; None if it names none.
-
-    The topic of a request that only refers to the question in `previous` is that of the question.
-
-    >>> find_topic("Forget what I said about the biopsy."), find_topic("Forget the bus.")
-    ('the biopsy', None)
-    """
-    plain = _flatten(text)
-    if found := _search("about", plain):
-        return found[1]
-    if find_request(text) is None:
-        return None
-    found = _search("matter", plain)
-    if found is None and previous.rstrip().endswith("?") and says_little(text):
-        found = _search("matter", _flatten(previous))
-    return found and found[1]
 
 
 def is_about(text: str, topic: str, request: str = "") -> bool:
@@ -301,11 +263,6 @@ def refers_to_earlier(text: str) -> bool:
     return _search("back", text) is not None
 
 
-def says_little(text: str) -> bool:
-    """Return whether a text has few words beside a request."""
-    return _says_little(_flatten(text))
-
-
 def asks_to_forget(text: str) -> bool:
     """Return whether a text asks for the end of something known, with weaker words than those of a will.
 
@@ -315,14 +272,12 @@ def asks_to_forget(text: str) -> bool:
     return _search("forget", text.replace("’", "'")) is not None
 
 
-def _is_alone(sentence: str) -> bool:
-    """Return whether a sentence has nothing but a request: no word of its own, no number, nothing behind its colon."""
-    rest = sentence
+def _has_content(text: str) -> bool:
+    """Return whether a text says anything besides a request to memory: a word of its own, or a number."""
     for table in ("line", "next", "forward", "back"):
         for pattern in _load_patterns()[table]:
-            rest = pattern.sub(" ", rest)
-    words = set(re.findall(r"[^\W_]+", rest.lower())) - _load_fillers()
-    return not list_stems(" ".join(words)) and not re.search(r"\d", rest)
+            text = pattern.sub(" ", text)
+    return bool(_strip_request(text)) or re.search(r"\d", text) is not None
 
 
 @cache
@@ -330,21 +285,8 @@ def _load_fillers() -> frozenset[str]:
     return frozenset(word for table in yaml_tables().values() for word in str(table["filler"]).split())
 
 
-def _says_little(plain: str) -> bool:
-    for table in ("line", "next", "about", "matter"):
-        for pattern in _load_patterns()[table]:
-            plain = pattern.sub(" ", plain)
-    return plain.rstrip().endswith((":", "：")) or len(_WORD.findall(plain)) <= MAX_ANNOUNCEMENT
-
-
 def _plain(text: str) -> str:
     return text.replace("’", "'").replace("\t", " ").replace("\n", " ")
-
-
-def _flatten(text: str) -> str:
-    """Return the beginning and the end of a text as one line, because requests are found there."""
-    ends = text if len(text) <= 2 * MAX_CHARS else f"{text[:MAX_CHARS]} {text[-MAX_CHARS:]}"
-    return " ".join(ends.split()).replace("’", "'")
 
 
 def _search(table: str, text: str) -> re.Match[str] | None:
@@ -353,20 +295,10 @@ def _search(table: str, text: str) -> re.Match[str] | None:
 
 @cache
 def yaml_tables() -> Mapping[str, Mapping[str, Sequence[str]]]:
-    """Return the expressions by language and table, with their named parts filled in."""
+    """Return the expressions by language and table."""
     text = files("newton.heart.wills").joinpath("will_words.yaml").read_text(encoding="utf-8")
     loaded: dict[str, dict[str, Sequence[str]]] = yaml.safe_load(text)
-    parts = loaded.pop("parts")
-
-    def fill(one: str) -> str:
-        while "%" in one:
-            one = re.sub(r"%(\w+)%", lambda match: str(parts[match[1]]), one)
-        return one
-
-    return {
-        code: {name: ones if name in _PLAIN else [fill(one) for one in ones] for name, ones in tables.items()}
-        for code, tables in loaded.items()
-    }
+    return loaded
 
 
 @cache
