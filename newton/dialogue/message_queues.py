@@ -126,7 +126,7 @@ async def find_open(tx: Tx, *, agent_id: UUID, limit: int, only_recent: bool = F
         OpenLines(
             covered=SessionRange(row["session_id"], row["first_position"], row["last_position"]),
             parsed_position=row["parsed_position"],
-            source=_describe_source(row["session"]),
+            source=describe_source(row["session"]),
             messages=_select_trusted(await _load_messages(tx, agent_id, row, before=EARLIER_MESSAGES)),
         )
         for row in rows
@@ -154,7 +154,7 @@ async def _load_lines(tx: Tx, agent_id: UUID, episode: Record) -> EpisodeLines:
     return EpisodeLines(
         memory_id=episode["memory_id"],
         covered=session_id and SessionRange(session_id, episode["first_position"], episode["last_position"]),
-        source=_describe_source(episode["session"]),
+        source=describe_source(episode["session"]),
         ended_at=episode["ended_at"],
         messages=_select_trusted(rows),
     )
@@ -171,7 +171,7 @@ async def _load_messages(tx: Tx, agent_id: UUID, episode: Record, *, before: int
     return await SQL["list_messages"].fetch_all(tx, agent_id=agent_id, **span, read_position=read_position)
 
 
-def _describe_source(session: str | None) -> str:
+def describe_source(session: str | None) -> str:
     return f"session {session}" if session else "episode"
 
 

@@ -12,6 +12,7 @@ import pytest
 from newton.dialogue.messages import Message
 from newton.memory.tombstones import FORGOTTEN, WITHHELD
 from newton.providers.fakes import HashEmbedder
+from newton.providers.minilm import MiniLM
 from newton.runtime.transfer.import_lines import MessageItem
 from newton.runtime.transfer.importer import write_items
 from tests.db.catalog import SCHEMAS
@@ -146,6 +147,51 @@ async def test_what_others_do_is_not_forgotten_for_what_the_person_does(mind: Mi
         asked = await one.post("/v1/sessions/s/turns", {"input": "forget where I live"})
         assert "Which of these should I forget?" in asked.text
     assert await find_everywhere(mind, "Rome")
+
+
+CLAUSES = {
+    "and": ("I'm Graham and I drive the 42 taxi.", "Forget the taxi.", "taxi", "Graham"),
+    "owner": ("me sister Bev lives in Whitby and she's got two lads", "forget about Bev's lads", "lads", "Whitby"),
+    "three": (
+        "We moved to Leeds, I teach maths and our son plays the cello.",
+        "Forget about the cello.",
+        "cello",
+        "maths",
+    ),
+    "not alone": ("I live in Leeds and work as a joiner.", "Forget where I live.", "joiner", "tyres"),
+}
+
+
+@pytest.mark.parametrize(("told_before", "wish", "gone", "stays"), CLAUSES.values(), ids=CLAUSES)
+async def test_forgetting_takes_the_clause_and_no_more(
+    mind: Mind, told_before: str, wish: str, gone: str, stays: str
+) -> None:
+    """A clause that is not understood alone goes with its sentence."""
+    async with told(mind, None, HashEmbedder()) as one:
+        for text in (VAN, told_before):
+            await one.say("turns", "s", text)
+        await finish(mind)
+        await one.say("turns", "s", wish)
+        await finish(mind)
+        facts = await mind.facts()
+    assert await find_everywhere(mind, gone) == []
+    assert await find_everywhere(mind, stays) and any(stays in fact for fact in facts), facts
+
+
+async def test_a_topic_in_other_words_is_asked_about_and_one_that_is_not_there_is_said_to_be_none(mind: Mind) -> None:
+    async with told(mind, None, MiniLM()) as one:
+        for text in ("I owe the bank nine thousand.", VAN):
+            await one.say("turns", "s", text)
+        await finish(mind)
+        none = await one.post("/v1/sessions/s/turns", {"input": "Forget everything I told you about Marcus."})
+        asked = await one.post(
+            "/v1/sessions/s/turns", {"input": "Forget everything I told you about my money troubles."}
+        )
+        assert "nothing to forget" in none.text
+        assert "1. I owe the bank" in asked.text and "2." not in asked.text
+        await one.say("turns", "s", "yes")
+    assert await find_everywhere(mind, "nine thousand") == []
+    assert await find_everywhere(mind, KEPT)
 
 
 @pytest.mark.parametrize(

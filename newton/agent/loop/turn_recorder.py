@@ -223,7 +223,7 @@ class TurnRecorder:
         positions = [message.position for message in stored]
         memory_ids = await working_set.add_messages(tx, positions, scope=self._session_scope(ctx))
         await hide_replies(tx, stored, ctx=ctx)
-        receipts = await carry_out(tx, stored, ctx=ctx)
+        receipts = await carry_out(tx, stored, embedder=self.scope.embedder, ctx=ctx)
         return stored, memory_ids[-1] if memory_ids else None, receipts
 
     def _session_scope(self, ctx: WriteContext) -> SessionScope:

@@ -224,6 +224,11 @@ async def _store_open_statements(
     return await _store_readings(tx, readings, None, ctx=ctx)
 
 
+async def learn_again(tx: Tx, message: EpisodeMessage, *, source: str, ctx: LifecycleContext) -> int:
+    """Store the facts that a message states which was read before and of which a part is left; return how many."""
+    return await _store_readings(tx, read_messages([message], (), {}, source=source), None, ctx=ctx)
+
+
 async def _store_readings(
     tx: Tx, readings: Iterable[MessageReading], episode_id: UUID | None, *, ctx: LifecycleContext
 ) -> int:

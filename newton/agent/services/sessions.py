@@ -171,7 +171,7 @@ class SessionService:
                     agent_id=ctx.agent_id, session_id=session_id, now=ctx.now, capacity=self.working_set_tokens
                 )
                 await working_set.add_messages(tx, [one.position for one in stored], scope=session)
-                receipts = await carry_out(tx, stored, ctx=ctx)
+                receipts = await carry_out(tx, stored, embedder=self.scope.embedder, ctx=ctx)
                 self._publish("appended", session_id, messages=len(stored))
                 notices = {position: receipt.without_text for position, receipt in receipts.items()}
                 stored = [replace(one, notice=notices.get(one.position, "")) for one in stored]

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from newton.agent.events import publish
-from newton.agent.wills.forgotten_statements import ForgetTarget, find_targets, forget_targets
+from newton.agent.wills.forgotten_statements import ForgetTarget, FoundTargets, find_targets, forget_targets
 from newton.db.pool import Tx
 from newton.dialogue import veils
 from newton.dialogue.messages import StoredMessage
@@ -16,6 +16,7 @@ from newton.heart.wills.will_reader import Will, read_will
 from newton.memory.lookup import short_id
 from newton.memory.representations import one_line
 from newton.memory.tombstones import WITHHELD
+from newton.providers.embedding import Embedder
 
 MAX_SHOWN = 20  # statements to choose from
 MAX_SHOWN_CHARS = 100  # of each
@@ -49,32 +50,41 @@ class WillReceipt:
         return f"{self.text} {ids}".strip()
 
 
-async def carry_out(tx: Tx, stored: Sequence[StoredMessage], *, ctx: LifecycleContext) -> dict[int, WillReceipt]:
+async def carry_out(
+    tx: Tx, stored: Sequence[StoredMessage], *, embedder: Embedder | None = None, ctx: LifecycleContext
+) -> dict[int, WillReceipt]:
     """Carry out the wills of newly stored messages; return what to tell the person, by the position of the message.
 
-    What exactly one statement can mean is forgotten at once; of several, the person chooses.
+    What exactly one statement can mean is forgotten at once; of several, or of what is only near by the `embedder`, the
+    person chooses.
     """
     receipts = dict[int, WillReceipt]()
     for line in stored:
-        if line.will and (receipt := await _carry_out_one(tx, line.will, line, ctx)):
+        if line.will and (receipt := await _carry_out_one(tx, line, embedder, ctx)):
             receipts[line.position] = receipt
     return receipts
 
 
-async def _carry_out_one(tx: Tx, will: Will, line: StoredMessage, ctx: LifecycleContext) -> WillReceipt | None:
+async def _carry_out_one(
+    tx: Tx, line: StoredMessage, embedder: Embedder | None, ctx: LifecycleContext
+) -> WillReceipt | None:
+    will = line.will
+    assert will is not None, "only lines with a will are carried out"
     is_alone = line.message.content == WITHHELD or (will.scope == "lift" and not read_will(line.message.content).kept)
     if will.scope == "choice":
         return await _forget_chosen(tx, will.topic, ctx)
     if not will.forgets:
         return WillReceipt(VEIL_NOTICES[will.scope], is_alone=is_alone and will.scope != "message")
-    return await _forget_named(tx, will, line, ctx, is_alone=is_alone)
+    found = await find_targets(tx, will, line, embedder=embedder, ctx=ctx)
+    return await _forget_named(tx, found, line, ctx, is_alone=is_alone)
 
 
 async def _forget_named(
-    tx: Tx, will: Will, line: StoredMessage, ctx: LifecycleContext, *, is_alone: bool
+    tx: Tx, found: FoundTargets, line: StoredMessage, ctx: LifecycleContext, *, is_alone: bool
 ) -> WillReceipt | None:
     """Forget what a will names, if only one statement can be meant; else return those to choose from."""
-    found = await find_targets(tx, will, line, ctx=ctx)
+    will = line.will
+    assert will is not None, "only lines with a will are carried out"
     held = await veils.read_session_will(tx, session_id=line.session_id, agent_id=ctx.agent_id)
     is_alone = is_alone and will.scope != "weak"
     if not found.targets and will.topic and will.scope in ("last", "weak"):
@@ -83,7 +93,7 @@ async def _forget_named(
         await veils.save_session_will(tx, replace(held, veil="next"), session_id=line.session_id, agent_id=ctx.agent_id)
         return WillReceipt(VEIL_NOTICES["next"], is_alone=is_alone)
     if not found.targets:
-        return None if will.is_bare else WillReceipt(NOTHING_FOUND, is_alone=is_alone)
+        return WillReceipt(NOTHING_FOUND, is_alone=is_alone) if will.topic or not will.is_bare else None
     if found.is_sure and will.scope != "weak" and len(found.targets) == 1:
         return await _forget(tx, found.targets, will, ctx, is_alone=is_alone)
     shown = found.targets[:MAX_SHOWN]

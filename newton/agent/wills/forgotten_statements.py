@@ -6,19 +6,26 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from pgvector import HalfVector
+
+from newton.agent.maintenance.statement_extraction import learn_again
 from newton.agent.services.erasure import redact_texts
 from newton.brain import decisions
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.dialogue.message_queues import EpisodeMessage, describe_source
 from newton.dialogue.messages import Message, StoredMessage, to_memory
+from newton.errors import ProviderError
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
+from newton.heart.statements.clauses import refers_to_other, split_alone
 from newton.heart.wills.will_reader import MIN_TOPIC_SHARE, Will, is_about, is_clause, is_of_kind, names_kind
-from newton.ids import new_id
+from newton.ids import derive_model_id, new_id
 from newton.memory import store, tombstones
 from newton.memory.forgetting import forget, list_derived
 from newton.memory.memory import Trust
 from newton.memory.tombstones import FORGOTTEN, is_redacted
+from newton.providers.embedding import Embedder
 from newton.text.questions import is_only_question
 from newton.text.sentences import split_sentences
 from newton.text.time_expressions import find_time_ranges
@@ -29,12 +36,14 @@ SQL = load("newton.agent.wills", "forgotten_statements.sql")
 MAX_FOUND = 200  # latest messages of a person that share a word with a topic
 MIN_PREFIX = 4  # characters of a stem by which messages are found
 MIN_REPEATED = 20  # characters of a text that records repeat because of it: a shorter one occurs in others by chance
+MIN_SIMILARITY, MAX_DISTANCE, MAX_NEAR = 0.35, 0.1, 3  # of vectors to a topic of which no message has a word
 MIN_PARTIAL_SHARE = 0.5  # of the words of a topic, for what is only shown
+_OWNER = re.compile(r"^.*['’]s\s+|\s+(?:of|von|de|di|van)\s.*$", re.IGNORECASE)
 REASON = "a person asked to forget it"
 
 
 class ForgetTarget(NamedTuple):
-    """A message or another memory that a person asks to forget; `kept` are the numbers of the sentences that stay."""
+    """A message or another memory that a person asks to forget; `kept` are the numbers of the parts that stay."""
 
     memory_id: UUID
     text: str
@@ -48,12 +57,15 @@ class FoundTargets(NamedTuple):
     is_sure: bool
 
 
-async def find_targets(tx: Tx, will: Will, place: StoredMessage, *, ctx: LifecycleContext) -> FoundTargets:
+async def find_targets(
+    tx: Tx, will: Will, place: StoredMessage, *, embedder: Embedder | None, ctx: LifecycleContext
+) -> FoundTargets:
     """Return what a message at `place` asks to forget: statements that its person made before."""
     key: dict[str, Any] = {"agent_id": ctx.agent_id, "session_id": place.session_id, "position": place.position}
     if will.scope == "topic":
         found = await _find_topic(tx, will.topic, key)
-        return found if found.targets else (await _find_meant(tx, will.topic, key))._replace(is_sure=False)
+        found = found if found.targets else (await _find_meant(tx, will.topic, key))._replace(is_sure=False)
+        return found if found.targets or not embedder else await _find_near(tx, will.topic, key, embedder)
     if will.scope in ("last", "weak") and will.topic:
         found = await _find_meant(tx, will.topic, key)
         return found._replace(is_sure=found.is_sure and will.scope == "last")
@@ -79,6 +91,18 @@ async def _find_meant(tx: Tx, text: str, key: Mapping[str, Any]) -> FoundTargets
     best = max(shared.values(), default=0)
     found = [ForgetTarget(row["memory_id"], row["content"]) for row in rows if shared[row["memory_id"]] == best > 0]
     return FoundTargets(found, is_sure=sum(map(bool, shared.values())) == 1)
+
+
+async def _find_near(tx: Tx, topic: str, key: Mapping[str, Any], embedder: Embedder) -> FoundTargets:
+    """Return the messages that come nearest to a topic, if any is near: "the shingles", told as "herpes zoster"."""
+    try:
+        (vector,) = await embedder.embed([topic])
+    except ProviderError:
+        return FoundTargets([], is_sure=False)
+    search = {"model_id": derive_model_id(embedder.identity), "embedding": HalfVector(vector)}
+    rows = await SQL["find_near"].fetch_all(tx, **key, **search, min_similarity=MIN_SIMILARITY, max_rows=MAX_NEAR)
+    near = [row for row in rows if row["similarity"] >= rows[0]["similarity"] - MAX_DISTANCE]
+    return FoundTargets([ForgetTarget(row["memory_id"], row["content"]) for row in near], is_sure=False)
 
 
 async def _list_said(tx: Tx, patterns: Sequence[str], key: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -126,17 +150,37 @@ def _share(text: str, topic: str, stems: Collection[str]) -> float:
 
 
 def _find_rest(text: str, topic: str) -> tuple[int, ...]:
-    """Return the numbers of the sentences that say something else than the topic, and do not refer to it."""
-    sentences, wanted = split_sentences(text), list_stems(topic)
-    gone = {n for n, one in enumerate(sentences) if share_stems(wanted, list_stems(one))}
+    """Return the numbers of the parts that say something else than the topic, and do not refer to it."""
+    parts, wanted = _list_parts(text), _find_head(text, topic)
+    gone = {n for n, one in enumerate(parts) if share_stems(wanted, list_stems(one.text))}
     if not gone:
         return ()
-    for n, one in enumerate(sentences):
-        refers = refers_back(one) or is_continuation(one)
-        if refers and n and (n in gone or n - 1 in gone):
-            gone |= {n, n - 1}
-    stems = frozenset[str]().union(*(list_stems(sentences[n]) for n in gone))
-    return tuple(n for n, one in enumerate(sentences) if n not in gone and not share_stems(list_stems(one), stems))
+    for n, one in enumerate(parts):
+        is_same = n > 0 and one.sentence == parts[n - 1].sentence  # "Bev lives in Whitby and she has two lads"
+        refers = refers_to_other(one.text) if is_same else refers_back(one.text) or is_continuation(one.text)
+        if not n or not refers:
+            continue
+        if n - 1 in gone or (n in gone and not is_same):
+            gone |= {n} if is_same else {k for k, each in enumerate(parts) if one.sentence - each.sentence in (0, 1)}
+    stems = frozenset[str]().union(*(list_stems(parts[n].text) for n in gone))
+    return tuple(n for n, one in enumerate(parts) if n not in gone and not share_stems(list_stems(one.text), stems))
+
+
+def _find_head(text: str, topic: str) -> frozenset[str]:
+    """Return the words of a topic that tell what it is, without its owner, if a text has them: "Bev's lads"."""
+    head = list_stems(_OWNER.sub("", topic))
+    return head if share_stems(head, list_stems(text)) else list_stems(topic)
+
+
+class _Part(NamedTuple):
+    """A clause that can stand alone, else a sentence, with the number of its sentence."""
+
+    text: str
+    sentence: int
+
+
+def _list_parts(text: str) -> list[_Part]:
+    return [_Part(one, n) for n, sentence in enumerate(split_sentences(text)) for one in split_alone(sentence)]
 
 
 async def _read(tx: Tx, memory_ids: Sequence[UUID], agent_id: UUID) -> Sequence[Mapping[str, Any]]:
@@ -172,15 +216,24 @@ async def forget_targets(tx: Tx, targets: Sequence[ForgetTarget], *, topic: str 
     await SQL["drop_responses"].execute(tx, agent_id=ctx.agent_id, texts=gone)
     for row in rows:
         if row["session_id"] and (rest := rests[row["memory_id"]][1]):
-            await _restore(tx, row, f"{rest} {FORGOTTEN}", ctx)
+            memory_id = await _restore(tx, row, f"{rest} {FORGOTTEN}", ctx)
+            if any(one.kind == "fact" for one in derived):  # what else was read in it stays known
+                told = {name: row[name] for name in ("role", "name", "said_at", "trust", "origin", "said_on")}
+                line = EpisodeMessage(**told, content=rest, memory_id=memory_id, is_parsed=False)
+                await learn_again(tx, line, source=describe_source(row["session"]), ctx=ctx)
     return len(rows)
 
 
-def _divide(text: str, kept: Sequence[int]) -> tuple[list[str], str]:
-    """Return the sentences of a text that are removed, and the text of those that stay."""
-    sentences = split_sentences(text)
-    rest = [one for n, one in enumerate(sentences) if n in kept or is_redacted(one)]
-    removed = [one for one in sentences if one not in rest]
+def _divide(text: str, kept: Collection[int]) -> tuple[list[str], str]:
+    """Return the parts of a text that are removed, behind each sentence that loses some, and the text that stays."""
+    parts, removed, rest = _list_parts(text), list[str](), list[str]()
+    for number, sentence in enumerate(split_sentences(text)):
+        own = {one.text: n in kept for n, one in enumerate(parts) if one.sentence == number}
+        if all(own.values()) or is_redacted(sentence):
+            rest.append(sentence)
+            continue
+        removed += dict.fromkeys([sentence, *(one for one, stays in own.items() if not stays)])
+        rest += [f"{one.rstrip('.')}." for one, stays in own.items() if stays]
     return removed or [text], " ".join(rest) if kept else ""
 
 
@@ -200,8 +253,8 @@ async def _find_answers(
     ]
 
 
-async def _restore(tx: Tx, row: Mapping[str, Any], rest: str, ctx: LifecycleContext) -> None:
-    """Give a forgotten message the sentences back that stay, with a memory of its own."""
+async def _restore(tx: Tx, row: Mapping[str, Any], rest: str, ctx: LifecycleContext) -> UUID:
+    """Give a forgotten message the parts back that stay, with a memory of its own; return its id."""
     size = ctx.count_tokens(rest)
     place = {"agent_id": ctx.agent_id, "session_id": row["session_id"], "position": row["position"]}
     await SQL["restore_rest"].execute(tx, **place, rest=rest, speaker=row["name"], size=size)
@@ -211,4 +264,6 @@ async def _restore(tx: Tx, row: Mapping[str, Any], rest: str, ctx: LifecycleCont
     )
     stored = StoredMessage(session_id=row["session_id"], position=row["position"], tokens=size, message=line)
     origin = replace(ctx, origin=row["origin"])
-    await store.remember(tx, agent_id=ctx.agent_id, memories=[to_memory(stored, memory_id=new_id(), ctx=origin)])
+    memory_id = new_id()
+    await store.remember(tx, agent_id=ctx.agent_id, memories=[to_memory(stored, memory_id=memory_id, ctx=origin)])
+    return memory_id

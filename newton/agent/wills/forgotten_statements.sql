@@ -17,6 +17,24 @@ where
 order by m.said_at desc, m.position desc
 limit $7;
 
+-- name: find_near(agent_id, session_id, position, model_id, embedding, min_similarity, max_rows)
+-- The messages that the person of a message said before it, nearest to a text in other words.
+select x.memory_id, m.content, -(v.embedding <#> $5::halfvec) as similarity
+from dialogue.messages as asked
+join dialogue.messages as m on m.agent_id = $1 and m.role = 'user' and m.name is not distinct from asked.name
+join memory.memories as x
+    on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
+join memory.embeddings as v
+    on v.agent_id = $1 and v.model_id = $4 and v.kind = 'exchange' and v.memory_id = x.memory_id
+where
+    asked.agent_id = $1 and asked.session_id = $2 and asked.position = $3
+    and x.trust in ('operator', 'user')
+    and not m.is_notice
+    and (m.session_id <> $2 or m.position < $3)
+    and v.embedding <#> $5::halfvec <= -$6::float8
+order by v.embedding <#> $5::halfvec, x.memory_id
+limit $7;
+
 -- name: read_last(agent_id, session_id, position)
 -- The last message before a message that its person said in the conversation.
 select x.memory_id, m.content, m.session_id, m.position
@@ -70,10 +88,12 @@ limit $5;
 -- name: read_messages(agent_id, memory_ids)
 select
     x.memory_id, x.trust, x.origin, x.kind, m.session_id, m.position, m.ref, m.role, m.name, m.said_at,
-    coalesce(m.content, x.full_text, x.summary) as content
+    coalesce(m.content, x.full_text, x.summary) as content, substring(x.micro from '^\[([0-9-]{10})\] ') as said_on,
+    s.ref as session
 from memory.memories as x
 left join dialogue.messages as m
     on x.kind = 'exchange' and m.agent_id = $1 and m.session_id = x.thread_id and m.position = x.position
+left join dialogue.sessions as s on s.agent_id = $1 and s.session_id = m.session_id
 where x.agent_id = $1 and x.memory_id = any($2::uuid[])
 order by x.memory_id;
 

@@ -120,6 +120,7 @@ _BOUNDARY = re.compile(
     re.IGNORECASE,
 )
 _JOINT = re.compile(r"\s*;\s+|,?\s+(?:and|but)\s+|,\s+")
+_JOINED = re.compile(r",? (?:and|but|so|while)$", re.IGNORECASE)
 _SENTENCE_END = re.compile(rf"{_NO_TITLE}[.!?]\s+[A-Z]")
 _PART = re.compile(rf"{_NO_TITLE}[.;!?](?:\s+|$)|,?\s+(?:and|but|so|while)\s+", re.IGNORECASE)
 _WORD = re.compile(r"[\w'’.&/-]*\w")
@@ -206,6 +207,27 @@ def split_clauses(text: str) -> list[str]:
             start = end
         end = boundary.end() if boundary else end
     return [clause.rstrip(" ,;–—") for clause in (*clauses, text[start:])]
+
+
+def split_alone(text: str) -> list[str]:
+    """Return the clauses of an English text if each is a sentence of its own, else only the text.
+
+    >>> split_alone("I'm Graham and I drive the 42 taxi."), split_alone("I live in Leeds and work as a joiner.")
+    (["I'm Graham", 'I drive the 42 taxi.'], ['I live in Leeds and work as a joiner.'])
+    """
+    clauses = split_clauses(text) if detect_language(text) == ENGLISH else [text]
+    return [_JOINED.sub("", one) for one in clauses] if all(map(_has_subject, clauses)) else [text]
+
+
+def refers_to_other(clause: str) -> bool:
+    """Return whether a clause may not be understood without another one."""
+    return _REFERENCE.search(clause) is not None
+
+
+def _has_subject(clause: str) -> bool:
+    first, *others = _WORD.findall(clause) or [""]
+    is_verb = bool(_find_form(first)) or _ADVERBS.match(clause) or _DEPENDENT.match(clause)
+    return bool(others) and not is_verb and _has_verb(clause)
 
 
 def list_untouched(older: str, newer: str, besides: Sequence[str] = ()) -> list[str]:

@@ -117,9 +117,6 @@ def _place(found: Will, text: str, span: tuple[int, int], *, is_answer: bool) ->
     is_loose = found == Will("last") and not before and not _search("spoken", request)
     if is_loose and (_begins_task(after) if after else is_answer):
         return WillReading(Will("weak", is_bare=True), text)
-    if found.scope == "session":
-        word = _LIFT_WORD.search(request)
-        return WillReading(found._replace(topic=word[2] if word else ""), before)
     if found.scope == "weak" and not (found.is_bare and before):
         return WillReading(found, text) if found.is_bare else WillReading(Will("weak", text), "")
     if found.scope in ("last", "weak") and before:  # what "it" means is in the sentences before it
@@ -184,6 +181,9 @@ def _read_said(rest: str) -> Will:
 
 def _place_veil(will: Will, request: str, before: str, after: str) -> WillReading:
     """Return what a veil covers: what follows the request, all of the message, or another message."""
+    if will.scope == "session":
+        word = _LIFT_WORD.search(request)
+        return WillReading(will._replace(topic=word[2] if word else ""), before)
     is_forward = bool(_search("forward", request)) or request.rstrip().endswith((":", "："))
     if not after and (will.scope == "next" or _search("announce", request)):
         return WillReading(Will("next"), before)
