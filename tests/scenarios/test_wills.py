@@ -3,23 +3,32 @@
 S002-24: "do not store", "forget", private sessions, imports.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from structlog.testing import capture_logs
 
 from newton.dialogue.messages import Message
 from newton.memory.tombstones import FORGOTTEN, WITHHELD
 from newton.providers.fakes import HashEmbedder
 from newton.providers.minilm import MiniLM
 from newton.runtime.transfer.import_lines import MessageItem
+from newton.runtime.transfer.import_source import read_file
 from newton.runtime.transfer.importer import write_items
+from newton.runtime.wiring import AgentServices
 from tests.db.catalog import SCHEMAS
 from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.test_superset import DoorName, Rubbish, told
 from tests.scenarios.test_turn import log
 from tests.stored_rows import TABLES
+from tests.system.lines import message, written
+from tests.unit.source_trees import ROOT
 
 VAN = "We need new tyres for the van."
 BIOPSY = "My biopsy was on Tuesday at Saint Vincent."
@@ -41,13 +50,20 @@ DOORS: Sequence[tuple[DoorName, bool]] = [("openai", True), ("responses", True),
 
 
 async def find_everywhere(mind: Mind, word: str) -> list[str]:
-    """The rows of all tables of the agent that have a word, also as bytes."""
-    found = list[str]()
+    return (await find_words(mind, [word])).get(word, [])
+
+
+async def find_words(mind: Mind, words: Sequence[str]) -> dict[str, list[str]]:
+    """The rows of all tables of the agent that have these words, also as bytes."""
+    found = defaultdict[str, list[str]](list)
     async with mind.db.transaction(mind.agent_id) as tx:
         for (table,) in await tx.fetch(TABLES, SCHEMAS):
             if await tx.fetchval("select has_table_privilege($1, 'select')", table):
                 rows = await tx.fetch(f"select t::text as row from {table} as t")
-                found += [f"{table}: {row}" for (row,) in rows if word in row or word.encode().hex() in row]
+                for (row,) in rows:
+                    for word in words:
+                        if word in row or word.encode().hex() in row:
+                            found[word].append(f"{table}: {row}")
     return found
 
 
@@ -70,6 +86,49 @@ async def test_what_is_not_to_be_kept_is_nowhere(
     assert await find_everywhere(mind, SECRET) == []
     assert await find_everywhere(mind, KEPT)
     assert SECRET not in exported and SECRET not in "".join(capfd.readouterr())
+
+
+TOLD = yaml.safe_load((ROOT / "tests/data/wills_told.yaml").read_text(encoding="utf-8"))
+ALL_DOORS = ("chat", "turns", "openai", "mcp", "import")
+
+
+async def bring(own: AgentServices, folder: Path, told_cases: Sequence[Any], day: datetime) -> None:
+    """Import a file of conversations in which all this was said."""
+    lines = [
+        message(text, session=f"file {n}", ref=f"{n}-{k}", at=(day + timedelta(hours=n, minutes=k)).isoformat())
+        for n, case in enumerate(told_cases)
+        for k, text in enumerate(case["said"])
+    ]
+    report = await own.importer().run(read_file(written(folder, *lines)))
+    assert not report.rejections, report.rejections
+
+
+@pytest.mark.parametrize("door", ALL_DOORS)
+async def test_one_promise_through_five_doors(
+    mind: Mind, door: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """No table, export or log has the words, and the conversations imported again bring none back."""
+    has_model = door in ("chat", "turns", "openai")
+    day = mind.clock.now()
+    async with told(mind, Rubbish("Fine.") if has_model else None, HashEmbedder()) as one:
+        with capture_logs() as logs:
+            if door == "import":
+                await bring(one.own, tmp_path, TOLD, day - timedelta(days=9))
+            for n, case in enumerate(TOLD if door != "import" else ()):
+                for text in case["said"]:
+                    await one.say(door, f"talk {n}", text)
+            await finish(mind)
+            carried = [case for case in TOLD if door != "mcp" or case.get("veiled")]
+            gone = [word for case in carried for word in case["gone"]]
+            assert await find_words(mind, gone) == {}
+            lost = {case["stays"] for case in TOLD} - set(await find_words(mind, [case["stays"] for case in TOLD]))
+            exported = (await one.http.get("/v1/export")).text
+            assert lost == set() and [word for word in gone if word in exported] == []
+            await bring(one.own, tmp_path, TOLD if door != "mcp" else carried, day - timedelta(days=5))
+            await finish(mind)
+        assert await find_words(mind, gone) == {}
+    output = f"{logs}{capfd.readouterr()}"
+    assert [word for word in gone if word in output] == []
 
 
 async def test_a_report_of_a_model_keeps_itself_out_and_forgets_nothing(mind: Mind) -> None:

@@ -152,18 +152,16 @@ def _share(text: str, topic: str, stems: Collection[str]) -> float:
 def _find_rest(text: str, topic: str) -> tuple[int, ...]:
     """Return the numbers of the parts that say something else than the topic, and do not refer to it."""
     parts, wanted = _list_parts(text), _find_head(text, topic)
-    gone = {n for n, one in enumerate(parts) if share_stems(wanted, list_stems(one.text))}
+    gone = {k for k, (_, part) in enumerate(parts) if share_stems(wanted, list_stems(part))}
     if not gone:
         return ()
-    for n, one in enumerate(parts):
-        is_same = n > 0 and one.sentence == parts[n - 1].sentence  # "Bev lives in Whitby and she has two lads"
-        refers = refers_to_other(one.text) if is_same else refers_back(one.text) or is_continuation(one.text)
-        if not n or not refers:
-            continue
-        if n - 1 in gone or (n in gone and not is_same):
-            gone |= {n} if is_same else {k for k, each in enumerate(parts) if one.sentence - each.sentence in (0, 1)}
-    stems = frozenset[str]().union(*(list_stems(parts[n].text) for n in gone))
-    return tuple(n for n, one in enumerate(parts) if n not in gone and not share_stems(list_stems(one.text), stems))
+    for k, (sentence, part) in enumerate(parts):
+        is_same = k > 0 and sentence == parts[k - 1][0]  # "Bev lives in Whitby and she has two lads"
+        refers = refers_to_other(part) if is_same else refers_back(part) or is_continuation(part)
+        if k and refers and (k - 1 in gone or (k in gone and not is_same)):
+            gone |= {k} if is_same else {m for m, (n, _) in enumerate(parts) if sentence - n in (0, 1)}
+    stems = frozenset[str]().union(*(list_stems(parts[k][1]) for k in gone))
+    return tuple(k for k, (_, part) in enumerate(parts) if k not in gone and not share_stems(list_stems(part), stems))
 
 
 def _find_head(text: str, topic: str) -> frozenset[str]:
@@ -172,15 +170,9 @@ def _find_head(text: str, topic: str) -> frozenset[str]:
     return head if share_stems(head, list_stems(text)) else list_stems(topic)
 
 
-class _Part(NamedTuple):
-    """A clause that can stand alone, else a sentence, with the number of its sentence."""
-
-    text: str
-    sentence: int
-
-
-def _list_parts(text: str) -> list[_Part]:
-    return [_Part(one, n) for n, sentence in enumerate(split_sentences(text)) for one in split_alone(sentence)]
+def _list_parts(text: str) -> list[tuple[int, str]]:
+    """Return the clauses that can stand alone, else the sentences, each behind the number of its sentence."""
+    return [(n, one) for n, sentence in enumerate(split_sentences(text)) for one in split_alone(sentence)]
 
 
 async def _read(tx: Tx, memory_ids: Sequence[UUID], agent_id: UUID) -> Sequence[Mapping[str, Any]]:
@@ -228,7 +220,7 @@ def _divide(text: str, kept: Collection[int]) -> tuple[list[str], str]:
     """Return the parts of a text that are removed, behind each sentence that loses some, and the text that stays."""
     parts, removed, rest = _list_parts(text), list[str](), list[str]()
     for number, sentence in enumerate(split_sentences(text)):
-        own = {one.text: n in kept for n, one in enumerate(parts) if one.sentence == number}
+        own = {part: k in kept for k, (n, part) in enumerate(parts) if n == number}
         if all(own.values()) or is_redacted(sentence):
             rest.append(sentence)
             continue
