@@ -60,6 +60,31 @@ async def test_a_denial_of_another_value_leaves_the_true_one(mind: Mind, held: s
     assert not {"Vivo en Cádiz.", "My car is blue."} & {*await current(mind)}
 
 
+@pytest.mark.parametrize("session", ["s", "t"])
+@pytest.mark.parametrize(
+    ("held", "denied", "left"),
+    [
+        ("My car is blue.", "my car isn't blue", []),
+        ("My brother's car is blue.", "my car isn't blue", ["My brother's car is blue."]),
+        ("We moved to Hull last year.", "no we never moved", []),
+        ("I live in Graz.", "I don't live in Graz, I live in Linz.", ["I live in Linz."]),
+        ("I am diabetic.", "I'm not diabetic", ["I am diabetic.", "I'm not diabetic."]),  # a person settles the two
+        ("I like fish.", "I'm not a vegetarian", ["I like fish."]),
+        ("I like fish.", "I don't eat meat", ["I don't eat meat.", "I like fish."]),
+        ("Ich wohne in Graz.", "Ich wohne nicht in Graz.", []),
+    ],
+)
+async def test_a_denial_ends_what_it_denies_and_is_no_fact(
+    mind: Mind, held: str, denied: str, left: list[str], session: str
+) -> None:
+    # S002-16: how somebody lives, and a limit, stay facts
+    await mind.hear(held, session="s")
+    await maintenance(mind).learn_statements()
+    await mind.hear(denied, session=session)
+    await maintenance(mind).learn_statements()
+    assert sorted(await current(mind)) == left
+
+
 async def test_what_was_no_fact_is_written_whole_and_what_is_taken_back_ends(mind: Mind) -> None:
     # S002-16
     await mind.hear("alarm is at eight", "scrap that, twenty past seven", session="s")

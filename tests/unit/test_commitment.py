@@ -3,7 +3,14 @@
 import pytest
 
 from newton.heart.statements.change_detection import detect_change
-from newton.heart.statements.commitment import find_plan, is_in_role, read_commitment, takes_back
+from newton.heart.statements.commitment import (
+    find_plan,
+    is_denial,
+    is_in_role,
+    list_denials,
+    read_commitment,
+    takes_back,
+)
 from newton.heart.statements.slots import explain_slot_change
 from newton.heart.statements.statement_selection import MessageContext, select_statements
 from newton.text.languages import LANGUAGES, detect_language
@@ -31,6 +38,20 @@ def test_a_dream_is_read_in_each_language(code: str) -> None:
     assert detect_language(dreamt) == code
     assert [one.commitment.value for one in read_commitment(dreamt)] == ["imagined"]
     assert read_commitment(said) == []
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_what_only_denies_is_no_fact_and_a_limit_is_one(code: str) -> None:
+    # S002-16
+    denied, kept = CASES["DENIALS"][code]
+    assert [one for one in denied if not list_denials(one) or select_statements(one)] == []
+    assert [one for one in kept if is_denial(one, code)] == []
+
+
+def test_a_denial_leaves_the_rest_of_its_sentence() -> None:
+    # S002-16
+    assert [one.content for one in select_statements("I don't live in Graz, I live in Linz.")] == ["I live in Linz."]
+    assert select_statements("My car isn't blue.", changing="My car isn't blue") == []
 
 
 def test_a_role_play_reaches_the_next_messages_until_it_is_left() -> None:

@@ -22,7 +22,7 @@ from newton.agent.maintenance.extracted_facts import (
     to_fact,
 )
 from newton.agent.maintenance.speaker_lines import attribute_lines, needs_names
-from newton.agent.maintenance.told_corrections import MessageReading, apply_correction
+from newton.agent.maintenance.told_corrections import MessageReading, apply_correction, apply_denials
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.dialogue import message_queues as conversations
@@ -33,8 +33,9 @@ from newton.heart.identity import identity_store
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.statements.answers import find_question
 from newton.heart.statements.change_detection import detect_change, is_comparable, load_model, score_vectors
-from newton.heart.statements.commitment import is_in_role
+from newton.heart.statements.commitment import is_in_role, list_denials
 from newton.heart.statements.corrections import find_correction, only_announces
+from newton.heart.statements.fragments import keep_own_words
 from newton.heart.statements.statement_selection import (
     MessageContext,
     list_spans,
@@ -237,6 +238,7 @@ async def _store_readings(
         message_ctx = replace(ctx, trust=reading.message.trust, origin=reading.message.origin)
         count += await store_facts(tx, reading.facts, episode_id, ctx=message_ctx) if reading.facts else 0
         count += await apply_correction(tx, reading, episode_id, ctx=message_ctx)
+        count += await apply_denials(tx, reading, episode_id, ctx=message_ctx)
     return count
 
 
@@ -262,12 +264,12 @@ def read_messages(
                 facts = []
             elif correction:
                 facts = [one for one in facts if not correction.is_repeated_in(one.content)]
-            yield MessageReading(
-                message, source, facts, earlier[correction.index][0] if correction else None, correction
-            )
+            denied = [] if message.is_reported or context.is_framed else list_denials(keep_own_words(message.content))
+            corrected = earlier[correction.index][0] if correction else None
+            yield MessageReading(message, source, facts, corrected, correction, denied)
         # a later correction means what this one made of the sentence
-        corrected = correction.apply(correction.sentence) if correction else None
-        told.append((message, corrected or message.content))
+        meant = correction.apply(correction.sentence) if correction else None
+        told.append((message, meant or message.content))
         question = ""
 
 

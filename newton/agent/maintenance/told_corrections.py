@@ -13,22 +13,27 @@ from newton.errors import ConflictError
 from newton.heart.facts import conflicts, fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.engine import LifecycleContext
+from newton.heart.reconciliation.known_checks import is_denied
+from newton.heart.reconciliation.text_evidence import list_stems
 from newton.heart.speakers import concerns_safety, may_supersede
-from newton.heart.statements.corrections import Correction
+from newton.heart.statements.read_corrections import FoundCorrection
+from newton.heart.statements.slots import concerns_another
 from newton.heart.statements.statement_selection import state_whole
+from newton.text.languages import detect_language
 
 
 class MessageReading(NamedTuple):
     """A message of a user, the facts that it states, and the earlier message that it corrects, with the correction.
 
-    `source` names the session.
+    `source` names the session. `denied` are its clauses that only deny something.
     """
 
     message: EpisodeMessage
     source: str
     facts: Sequence[NewFact]
     corrected: EpisodeMessage | None = None
-    correction: Correction | None = None
+    correction: FoundCorrection | None = None
+    denied: Sequence[str] = ()
 
 
 SQL = load("newton.agent.maintenance", "told_corrections.sql")
@@ -43,7 +48,7 @@ async def apply_correction(
     its message is marked as changed since. Core facts stay. A fact on safety stays too, beside the right one, as both
     are unsettled until a person settles them: a message does not say whether an app relayed it.
     """
-    message, source, _, corrected, correction = reading
+    message, source, _, corrected, correction, _ = reading
     if corrected is None or correction is None:
         return 0
     rows = await SQL["list_stated"].fetch_all(
@@ -69,6 +74,39 @@ async def apply_correction(
         await _replace_fact(
             tx, wrong_id, fact, is_risky=concerns_safety(stated.get(wrong_id, correction.sentence)), ctx=ctx
         )
+    return count
+
+
+def denies(denial: str, text: str) -> bool:
+    """Return whether a clause denies a statement: of the same holder, with all its words and few others.
+
+    >>> texts = ("My car is blue.", "My brother's car is blue.", "My car is blue and has a rack, a bed and a stove.")
+    >>> [denies("my car isn't blue", text) for text in texts]
+    [True, False, False]
+    """
+    stems, known, code = list_stems(denial), list_stems(text), detect_language(text)
+    is_other = concerns_another(text, denial, code) or concerns_another(denial, text, code)
+    return stems <= known and 2 * len(stems) >= len(known) and not is_other and not is_denied(text)
+
+
+async def apply_denials(
+    tx: Tx, reading: MessageReading, episode_id: UUID | None = None, *, ctx: LifecycleContext
+) -> int:
+    """End the facts that a message denies; return how many were not known before.
+
+    A fact on safety stays, and the denial stands beside it as a fact, so that a person settles the two.
+    """
+    message, count = reading.message, 0
+    for clause in reading.denied:
+        parts = [f"%{stem}%" for stem in list_stems(clause)]
+        rows = await SQL["list_with_parts"].fetch_all(tx, agent_id=ctx.agent_id, parts=parts) if parts else []
+        denied = [row for row in rows if _may_correct(message, row) and denies(clause, row["text"])]
+        for row in denied:
+            if not concerns_safety(row["text"]):
+                await fact_store.retract(tx, row["memory_id"], ctx=ctx)
+        if any(concerns_safety(row["text"]) for row in denied):
+            fact = to_fact(message, state_whole(clause, message.name), reading.source)
+            count += await store_facts(tx, [fact], episode_id, ctx=ctx)
     return count
 
 

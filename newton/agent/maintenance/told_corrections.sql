@@ -26,3 +26,16 @@ where
         from memory.confirmations
         where agent_id = $1 and ref like 'told:%' and split_part(ref, ':', 2) = $3
     );
+
+-- name: list_with_parts(agent_id, parts)
+-- The current facts, without core facts, whose text matches all patterns.
+select
+    f.memory_id, m.full_text as text, m.trust,
+    exists (
+        select
+        from memory.confirmations as c
+        where c.agent_id = $1 and c.memory_id = f.memory_id
+    ) as is_confirmed
+from heart.facts as f
+join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
+where f.agent_id = $1 and f.is_current and m.state not in ('CORE', 'INACTIVE') and m.full_text ilike all ($2::text []);

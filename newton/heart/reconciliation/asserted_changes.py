@@ -18,7 +18,7 @@ from newton.heart.reconciliation.reconciling_types import KnownItem, NewLine
 from newton.heart.reconciliation.text_evidence import list_own_names, list_stems, share_stems
 from newton.heart.statements.change_cues import load_cues
 from newton.heart.statements.change_detection import detect_change
-from newton.heart.statements.commitment import Commitment, find_plan, find_reading, is_unreal, list_unasserted
+from newton.heart.statements.commitment import CommitmentKind, find_plan, find_reading, is_unreal, list_unasserted
 from newton.heart.statements.slots import concerns_another, explain_slot_change, list_holders
 from newton.heart.statements.statement_candidates import split_message
 from newton.heart.wills.will_reader import asks_to_forget
@@ -187,7 +187,7 @@ def _list_asserted(line: str) -> Iterator[tuple[str, bool]]:
         is_said = found and found.phrase.endswith(":") and _OWN.match(one.text)  # the "my" of somebody else
         is_hinted = (
             found
-            and found.commitment in (Commitment.REPORTED, Commitment.DOUBTED)
+            and found.commitment in (CommitmentKind.REPORTED, CommitmentKind.DOUBTED)
             and rates.get("told", 0.0) >= SURELY_TOLD
         )
         is_doubted = found and (is_said or not is_hinted)

@@ -22,10 +22,11 @@ _SENTENCE = re.compile(
     r"[^\s.!?。！？](?:[^\n.!?…。！？]|[.!?…]+(?![\s)\"'”¤.!?…]|\Z)|(?<=\b[DMS][rst])\.|(?<=\d)\.(?= [^\W\d_]))*"
     r"[.!?…。！？)\"'”]*"
 )
+_COMMA = re.compile(r"[,;–—(，；]\s*")
 _JOINT = re.compile(r"[;–—(]|(?:,? (?:and|but|und|aber|y|pero|et|mais|e|ma|mas|en|maar|и|но)|,) (?=\S)")
 
 
-class Commitment(StrEnum):
+class CommitmentKind(StrEnum):
     """The ways in which a message says something without asserting it."""
 
     WISHED = "wished"
@@ -37,12 +38,12 @@ class Commitment(StrEnum):
     JOKED = "joked"
 
 
-class Reading(NamedTuple):
+class UnassertedPart(NamedTuple):
     """A part of a message that is not asserted, from `start` to `end`, and the phrase that decided it."""
 
     start: int
     end: int
-    commitment: Commitment
+    commitment: CommitmentKind
     phrase: str
 
 
@@ -51,7 +52,7 @@ OTHERS = ("left", "vouched", "contrast", "addressed", "asked")
 Cues = Mapping[str, re.Pattern[str]]  # of one language, by reach
 
 
-def read_commitment(message: str, *, is_framed: bool = False) -> list[Reading]:
+def read_commitment(message: str, *, is_framed: bool = False) -> list[UnassertedPart]:
     """Return the parts of a message that the person does not assert, in the order of the phrases that decided.
 
     Quotations in the message must be masked: their phrases are not the person's. A message that `is_framed` continues a
@@ -60,11 +61,11 @@ def read_commitment(message: str, *, is_framed: bool = False) -> list[Reading]:
     >>> [one.commitment.value for one in read_commitment("I dreamt that I quit. I work in a bakery now.")]
     ['imagined', 'imagined']
     >>> read_commitment("I sold the car. Only kidding!")[0][:3]
-    (0, 29, <Commitment.JOKED: 'joked'>)
+    (0, 29, <CommitmentKind.JOKED: 'joked'>)
     """
     sentences = [(one.start(), one.end()) for one in _SENTENCE.finditer(message)]
-    held = Reading(0, 0, Commitment.IMAGINED, "") if is_framed else None
-    found, left = list[Reading](), 0
+    held = UnassertedPart(0, 0, CommitmentKind.IMAGINED, "") if is_framed else None
+    found, left = list[UnassertedPart](), 0
     for number, (start, end) in enumerate(sentences):
         cues = _list_cues(message, message[start:end])
         if held and any(one["left"].match(message, start, end) for one in cues):
@@ -72,7 +73,7 @@ def read_commitment(message: str, *, is_framed: bool = False) -> list[Reading]:
         if held:
             found.append(held._replace(start=start, end=end))
         elif begun := _search(("session", "onward"), cues, message, start, end):
-            is_shown = begun.commitment is Commitment.REPORTED and message[begun.end :].lstrip().startswith(MASK)
+            is_shown = begun.commitment is CommitmentKind.REPORTED and message[begun.end :].lstrip().startswith(MASK)
             held = None if is_shown else begun  # the form of the text that it presents shows where that ends
             found.append(begun._replace(start=_find_joint(message, start, begun.start), end=end))
         before = sentences[number - 1][0] if number else start
@@ -80,24 +81,26 @@ def read_commitment(message: str, *, is_framed: bool = False) -> list[Reading]:
     return found
 
 
-def list_unasserted(message: str, *, is_framed: bool = False) -> list[Reading]:
+def list_unasserted(message: str, *, is_framed: bool = False) -> list[UnassertedPart]:
     """Return the parts of a message, with masked quotations, that must not become facts; a plan may become one."""
     found = read_commitment(message, is_framed=is_framed)
-    return [one for one in found if one.commitment is not Commitment.PLANNED]
+    return [one for one in found if one.commitment is not CommitmentKind.PLANNED]
 
 
-def find_reading(readings: Sequence[Reading], start: int, end: int) -> Reading | None:
+def find_reading(readings: Sequence[UnassertedPart], start: int, end: int) -> UnassertedPart | None:
     """Return the reading that covers most of a part of the message; None if the part is asserted."""
     return next((one for one in readings if 2 * (min(one.end, end) - max(one.start, start)) > end - start), None)
 
 
-def find_plan(text: str) -> Reading | None:
+def find_plan(text: str) -> UnassertedPart | None:
     """Return the phrase by which a statement is a plan, a wish or a possibility; None if it tells what is.
 
     >>> find_plan("Next year I want to move to Linz.").phrase, find_plan("I moved to Linz.")
     ('want to', None)
     """
-    readings = (one for one in read_commitment(text) if one.commitment in (Commitment.PLANNED, Commitment.WISHED))
+    readings = (
+        one for one in read_commitment(text) if one.commitment in (CommitmentKind.PLANNED, CommitmentKind.WISHED)
+    )
     return next((one for one in readings if one.end >= len(text.rstrip(" .!?"))), None)
 
 
@@ -107,7 +110,9 @@ def is_unreal(message: str) -> bool:
     >>> is_unreal("I dreamt that I live in Rome."), is_unreal("I dreamt of Rome. In real life I live in Graz.")
     (True, False)
     """
-    unreal = [one for one in read_commitment(message) if one.commitment in (Commitment.IMAGINED, Commitment.JOKED)]
+    unreal = [
+        one for one in read_commitment(message) if one.commitment in (CommitmentKind.IMAGINED, CommitmentKind.JOKED)
+    ]
     sentences = [one.span() for one in _SENTENCE.finditer(message)]
     return bool(unreal) and all(find_reading(unreal, *span) for span in sentences)
 
@@ -140,7 +145,7 @@ def is_in_role(earlier: Sequence[str]) -> bool:
     return framed
 
 
-def takes_back(message: str) -> Reading | None:
+def takes_back(message: str) -> UnassertedPart | None:
     """Return the phrase by which a message begins that takes back the message before it, as "just kidding" does.
 
     >>> takes_back("haha, just kidding!").phrase, takes_back("I sold the car. Just kidding.")
@@ -151,9 +156,27 @@ def takes_back(message: str) -> Reading | None:
     return reading if is_first and not re.match(r" (?:about|of|with|myself)\b", message[reading.end :]) else None
 
 
+def is_denial(text: str, code: str) -> bool:
+    """Return whether a clause in the language `code` only denies a state, an identity or an event.
+
+    >>> [is_denial(one, "en") for one in ("I'm not diabetic.", "No, I never moved.", "I'm not a morning person.")]
+    [True, True, False]
+    """
+    denying, lasting = _load_denials(code)
+    bare = text.replace("’", "'").strip(" .!,;。！")
+    return denying.match(bare) is not None and not lasting.search(bare)
+
+
+def list_denials(message: str) -> list[str]:
+    """Return the clauses of a message that only deny something; its quotations must be masked or left out."""
+    code = detect_language(message)
+    clauses = (part for one in _SENTENCE.finditer(message) for part in _COMMA.split(one[0]))
+    return [one.strip() for one in clauses if is_denial(one, code)]
+
+
 def _read_sentence(
     cues: Sequence[Cues], message: str, span: tuple[int, int], *, before: int, left: int
-) -> Iterator[Reading]:
+) -> Iterator[UnassertedPart]:
     """Yield the readings by phrases of a sentence that reach no further than itself, or to what precedes it."""
     start, end = span
     if back := _search(("back",), _every_language(), message, start, end):
@@ -168,11 +191,11 @@ def _read_sentence(
         yield here._replace(start=_find_joint(message, start, here.start), end=min(contrasts, default=end))
 
 
-def _search(reaches: Sequence[str], cues: Sequence[Cues], message: str, start: int, end: int) -> Reading | None:
+def _search(reaches: Sequence[str], cues: Sequence[Cues], message: str, start: int, end: int) -> UnassertedPart | None:
     """Return the first phrase of these reaches in a part of a message, as a reading of its own words."""
     matches = (one[reach].search(message, start, end) for reach in reaches for one in cues)
     match = next(filter(None, matches), None)
-    return match and Reading(match.start(), match.end(), Commitment(match.lastgroup or ""), match[0].strip())
+    return match and UnassertedPart(match.start(), match.end(), CommitmentKind(match.lastgroup or ""), match[0].strip())
 
 
 def _find_joint(message: str, start: int, phrase: int) -> int:
@@ -196,6 +219,13 @@ def _load_cues(code: str) -> Cues:
     is_spaced = load_language(code).is_spaced
     reaches = {name: _compile_kinds(data[name], is_spaced=is_spaced) for name in REACHES}
     return reaches | {name: _compile(data.get(name, "(?!)"), is_spaced=is_spaced) for name in OTHERS}
+
+
+@cache
+def _load_denials(code: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    data = parse_trusted(files("newton.heart.statements").joinpath("denials.yaml").read_text(encoding="utf-8"))[code]
+    denying = re.compile(data["denying"], re.IGNORECASE)
+    return denying, _compile(data["lasting"], is_spaced=load_language(code).is_spaced)
 
 
 @cache

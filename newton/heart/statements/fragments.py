@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from newton.heart.statements.commitment import Commitment, is_addressed, list_unasserted
+from newton.heart.statements.commitment import CommitmentKind, UnassertedPart, is_addressed, list_unasserted
 from newton.heart.statements.replacement import find_replaced, is_function, read_words
 from newton.heart.statements.slots import count_edits
 from newton.heart.statements.statement_candidates import (
@@ -15,12 +15,15 @@ from newton.heart.statements.statement_candidates import (
     split_message,
 )
 from newton.heart.statements.typed_values import Cues, words_for
+from newton.providers.speech_reader import read_speech
 from newton.text.languages import ENGLISH, detect_language
+from newton.text.numerals import DAYS
 from newton.text.pasted_text import MASK
 
 MAX_BARE_WORDS = 3  # of a fragment
 MIN_SCORE, MIN_DENIED = 0.5, 0.15  # of the words that it replaces; behind a "no"
 MAX_HINTED, MAX_BARE = 14, 9  # words of the message
+UNREAL_MIN = 0.6  # probability that a part of a message in English is not stated as true
 FARTHER = 0.1  # what a sentence further back loses
 MAX_TYPO = 2  # letters in which a word and its misspelling differ
 _CLAUSE_END = re.compile(r"[,;:!?()–—\n]|\.(?:\s|$)")
@@ -37,6 +40,7 @@ _END = re.compile(
     re.IGNORECASE,
 )
 _QUOTED_VALUE = re.compile(r"(?<=[\w,] )[\"“„«](?P<value>[^\W_][\w.:@#/& +-]{0,40})[\"”“»](?!\w)")
+_BARE_VALUE = re.compile(r"#?[\w-]*\d[^\"'`“”„«»<>|\n]*$")
 _STARS = re.compile(r"^\s*\*+")  # which begin a correction, and no list
 _ANNOUNCING = re.compile(r"(?:^|(?<=[.!?\n]))[^\n.!?:：]{2,80}[:：](?=\s*\S)")
 _QUESTION = re.compile(r"[^\n.!?]+[?？]")
@@ -44,9 +48,7 @@ _SAYING = re.compile(rf"(?<!\w)(?:{_WORDS['saying'].strip()})(?!\w)[,:]?\s+", re
 _LEADING = re.compile(rf"(?:(?:{_WORDS['leading']})(?!\w)\W*)+", re.IGNORECASE)
 _PAIRS = (
     re.compile(r"(?P<old>[\w'-]+)\?+\s+(?:no\b\W*)?(?P<new>(?!no\b)[\w'-]+(?: [\w'-]+)?)", re.IGNORECASE),
-    re.compile(
-        r"(?P<old>[\w'-]+) (?:should(?:'ve| have| be)?(?: been| read| say)?|was meant to be) (?P<new>[\w'-]+)", re.I
-    ),
+    re.compile(rf"(?P<old>[\w'-]+) (?:{_WORDS['should']}) (?P<new>[\w'-]+)", re.IGNORECASE),
 )
 
 
@@ -59,12 +61,13 @@ def keep_own_words(message: str, *, asks: bool = False) -> str:
     >>> keep_own_words('Is this one spam? "Sorry, not Linz." No, not "Graz", Rome.').split()
     ['No,', 'not', 'Graz', ',', 'Rome.']
     """
+    if len(message.split()) <= MAX_BARE_WORDS and _BARE_VALUE.match(message):  # "2.2" is no code
+        return message
     cues = words_for(message)
     starts = [cues["cue"], cues["negated"]]
     bare = _QUOTED_VALUE.sub(lambda one: one[0] if _begins(starts, one["value"]) else f" {one['value']} ", message)
     masked = mask_message(_STARS.sub(lambda one: " " * len(one[0]), bare))[1]
-    unreal = [one for one in list_unasserted(masked) if one.commitment in (Commitment.REPORTED, Commitment.IMAGINED)]
-    spans = [(one.start, one.end) for one in unreal]
+    spans = [(one.start, one.end) for one in list_unasserted(masked) if _is_of_others(one, masked)]
     for one in _ANNOUNCING.finditer(masked):  # "Subtitle: sorry, not Linz" too
         is_shown = cues["cue"].match(masked[one.end() :].lstrip()) and not _begins(starts, one[0])
         spans += [(one.start(), len(masked))] if is_shown or _requests(one[0]) else []
@@ -75,6 +78,13 @@ def keep_own_words(message: str, *, asks: bool = False) -> str:
     for start, end in spans:
         masked = masked[:start] + MASK * (min(end, len(masked)) - start) + masked[end:]
     return "".join("\n" if mark == MASK else own for mark, own in zip(masked, bare, strict=False))
+
+
+def _is_of_others(one: UnassertedPart, masked: str) -> bool:
+    """Return whether a part of a message is no statement of its person: "the letter says August" may be one."""
+    if one.commitment is not CommitmentKind.REPORTED or one.phrase.endswith(":") or detect_language(masked) != ENGLISH:
+        return one.commitment in (CommitmentKind.REPORTED, CommitmentKind.IMAGINED)
+    return read_speech(masked).rate(one.start, one.end).get("unreal", 0.0) >= UNREAL_MIN
 
 
 def _begins(patterns: Sequence[re.Pattern[str]], text: str) -> bool:
@@ -186,8 +196,13 @@ def replace_tail(message: str, sentence: str) -> tuple[str, str] | None:
     return codes[-1], codes[-1][: -len(digits[-1])] + digits[-1]
 
 
-def is_alike_number(old: str, new: str) -> bool:
-    """Return whether a bare value may correct another one: a number has as many digits, or nearly the same."""
+def is_alike_value(old: str, new: str) -> bool:
+    """Return whether a bare value may correct another one: a number has as many digits, or nearly the same.
+
+    A day stands for a day, and "mondays" for no day.
+    """
+    if {old.casefold(), new.casefold()} & {*DAYS}:
+        return old.casefold() in DAYS and new.casefold() in DAYS
     is_near = count_edits(old, new) <= max(1, len(old) // 3)
     return is_near or not old.isdigit() or len(old) == len(new)
 

@@ -12,7 +12,7 @@ from newton.heart.identity.standing_wishes import mask_foreign_text
 from newton.heart.identity.user_names import find_names as list_introduced
 from newton.heart.statements.answers import complete_answer
 from newton.heart.statements.assertion import MessagePart, list_features, score_assertion
-from newton.heart.statements.commitment import find_reading, is_addressed, list_unasserted
+from newton.heart.statements.commitment import find_reading, is_addressed, is_denial, list_unasserted
 from newton.heart.statements.corrections import repair
 from newton.heart.statements.first_words import TECHNICAL, classify_word
 from newton.heart.statements.statement_candidates import (
@@ -160,7 +160,7 @@ def select_statements(
         return _select_by_patterns(message, code, speaker, context)
     statements = _select_by_reader(message, speaker, context)
     is_selected = changing and any(changing.casefold() in one.content.casefold() for one in statements)
-    if changing is None or context.is_framed or is_selected:
+    if changing is None or context.is_framed or is_selected or is_denial(changing, ENGLISH):
         return statements
     kept = [one for one in statements if one.content.rstrip(".").casefold() not in changing.casefold()]
     return [*kept, _state(changing, list_words(changing), speaker)]
@@ -182,7 +182,10 @@ def _select_by_reader(message: str, speaker: str | None, context: MessageContext
     straight = _straighten(message)
     candidates = split_message(straight, is_framed=context.is_framed)
     told = rate_told(straight, candidates, context)
-    chosen = [p if _is_substantial(one, p) else 0.0 for one, p in zip(candidates, told, strict=True)]
+    chosen = [
+        p if _is_substantial(one, p) and not is_denial(one.text, ENGLISH) else 0.0
+        for one, p in zip(candidates, told, strict=True)
+    ]
     groups = _group_clauses(candidates, chosen, TOLD_MIN, tells=only_tells(straight, candidates))
     return list(dict.fromkeys(_to_statement(straight, [candidates[n] for n in group], speaker) for group in groups))
 
@@ -242,6 +245,8 @@ def only_tells(message: str, candidates: Sequence[StatementCandidate]) -> bool:
 
 def _is_substantial(one: StatementCandidate, probability: float) -> bool:
     """Return whether a clause says enough to be remembered although it looks like nothing that lasts."""
+    if is_denial(one.text, ENGLISH):
+        return False
     is_short = len(one.words) < MIN_TOLD_WORDS and (_REFERRING_OBJECT.search(one.text) or not _names_something(one))
     is_vague = bool(_VAGUE.match(one.text)) or (is_short and (len(one.words) < 2 or probability < SURELY_TOLD))
     return bool(list_introduced([one.text])) or (not is_vague and not _MOMENT.search(one.text))
@@ -266,7 +271,8 @@ def _select_by_patterns(
         is_quoted = masked.count(MASK, start, stop) > MAX_MASKED_SHARE * (stop - start)
         sentence = next(n for n, one in enumerate(parts) if one.start <= start < one.end)
         is_doubtful = score_assertion(features[sentence]) < ASSERTED_MIN
-        if is_quoted or is_doubtful or is_addressed(text, code) or find_reading(readings, start, stop):
+        is_told = not (is_quoted or is_doubtful or is_addressed(text, code) or is_denial(text, code))
+        if not is_told or find_reading(readings, start, stop):
             continue
         found.append(SelectedStatement(f"{text[:1].upper()}{text[1:]}{end}", speaker or SPEAKER, attribute or None))
     return list(dict.fromkeys(found))

@@ -13,7 +13,7 @@ from newton.text.numerals import DAYS, MONTHS, ORDINALS, find_numbers
 
 _CLOCK = re.compile(r"\b\d{1,2}[:.h]\d{2}\b(?!\.\d|\.\w)(?: ?[ap]m)?|\b\d{1,2} ?(?:[ap]m|uhr|h)\b", re.IGNORECASE)
 _CODE = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[^\W\d_])(?!\d+(?:st|nd|rd|th|er|k|kg|g|mm|cm|m|km|ml|l)\b)[\w-]{2,}\b")
-_CAPITALIZED = re.compile(r"(?<![\w'’])[^\W\da-z_][\w'’-]*[^\W\d_](?: [^\W\da-z_][\w'’-]+)*")
+_CAPITALIZED = re.compile(r"(?<![\w'’])[^\W\da-zß-öø-ÿа-яё_][\w'’-]*[^\W\d_](?: [^\W\da-zß-öø-ÿа-яё_][\w'’-]+)*")
 
 Kind = Literal["time", "day", "date", "code", "number", "name"]
 
