@@ -96,10 +96,11 @@ async def _tell(
     """Tell lines day by day, keep the time of each in `times`, and yield whether its turn rebuilt the context."""
     for day, group in groupby(lines, key=lambda one: one["day"]):
         await agent.rest(start + timedelta(days=day), nightly=True)
-        for line in group:
+        for number, line in enumerate(group):
             method, reason = await agent.converse(f"day {day}", line["text"], line["reply"])
             times[line["id"]] = agent.clock.now()
-            yield Finding("turns", "rebuilt" if method in REFRESH_METHODS else "not rebuilt", reason)
+            if number:  # a session begins with a context
+                yield Finding("turns", "rebuilt" if method in REFRESH_METHODS else "not rebuilt", reason)
 
 
 class LifeEnd:

@@ -86,6 +86,8 @@ def is_replaced(older: str, newer: str, *, days: int = 2) -> bool:
     )
     fact = UncomparedFact(
         memory_id=UUID(int=2),
+        source="chat",
+        origin="chat",
         text=newer,
         state="NEW",
         trust="user",

@@ -42,3 +42,27 @@ async def test_what_another_program_had_said_from_memory_is_left_to_the_fact(min
     assert "- The ferry is called Artemis." in text
     assert REPEATED not in text
     assert ADVICE in text, "a reply that says more is told whole"
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "confirms"),
+    [
+        ("I live in Toulouse.", "I live in Toulouse, on the third floor near the canal.", True),
+        (
+            "My sister Ania lives in Krakow.",
+            "I am flying out to see my sister Ania who lives in Krakow in two weeks.",
+            True,
+        ),
+        ("I live in Toulouse.", "My brother lives in Toulouse, on the third floor.", False),
+        ("I live in Toulouse.", "I no longer live in Toulouse, I live in Lyon.", False),
+    ],
+)
+async def test_what_says_a_fact_again_and_more_confirms_it(mind: Mind, known: str, new: str, *, confirms: bool) -> None:
+    # S002-16: it stays a fact of its own, and is in no conflict
+    await mind.know(known)
+    await mind.know(new)
+    await compare_all(mind)
+    rows = await mind.fetch("select full_text from memory.confirmations join memory.memories using (memory_id)")
+    assert [row["full_text"] for row in rows] == ([known] if confirms else [])
+    assert new in await mind.facts()
+    assert not await mind.fetch("select from heart.facts where is_contested")

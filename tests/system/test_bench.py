@@ -174,7 +174,7 @@ def test_lives_counts_what_is_known_at_the_end(tmp_path: Path, server: str) -> N
         "name": {"shown": 1},
     }
     assert found["facts"]["confirmed"] == 1
-    assert sum(found["turns"].values()) == len(said) and found["turns"]["rebuilt"] >= 3, "each day begins a session"
+    assert sum(found["turns"].values()) == len(said) - 3, "each day begins a session"
     assert found["precision, before"]["relevant"] > 0
     assert found["unchanged facts"].keys() == {"kept"}
     assert 0 < found["tokens"]["restated by the assistant"] < found["tokens"]["other tokens"]

@@ -32,6 +32,7 @@ from newton.heart.statements.change_detection import (
 from newton.ids import derive_model_id
 from newton.memory import store
 from newton.memory.memory import Trust
+from newton.memory.store import MemoryConfirmation
 from newton.providers.embedding import Vector
 from newton.providers.minilm import load_reader
 
@@ -45,6 +46,7 @@ _GOING_ON = re.compile(
     r"|sigue[ns]?|todavía|reste(?:nt)?|toujours)\b",
     re.IGNORECASE,
 )
+REPEATED_MIN_COSINE = 0.65  # of two statements of which one has all words of the other
 SAFETY_UNSURE_MIN = 0.35  # probability from which a statement contests a fact on safety
 
 
@@ -80,6 +82,8 @@ class UncomparedFact:
     """
 
     memory_id: UUID
+    source: str
+    origin: str
     text: str
     state: str
     trust: Trust
@@ -112,10 +116,14 @@ NO_CHANGES = FactChanges()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonVerdict:
-    """The result for a new fact: the fact that it duplicates, or else the facts that it changes or is related to."""
+    """The result for a new fact: the fact that it duplicates, or else the facts that it changes or is related to.
+
+    `repeats` are the current facts that it states again, while it says more or less.
+    """
 
     fact: UncomparedFact
     duplicate_of: UUID | None = None
+    repeats: tuple[UUID, ...] = ()
     related: tuple[UUID, ...] = ()
     changes: FactChanges = NO_CHANGES
 
@@ -201,19 +209,22 @@ def read_changes(fact: UncomparedFact) -> Readings:
 def decide_verdict(fact: UncomparedFact, readings: Readings = NO_READINGS) -> ComparisonVerdict:
     """Return which known fact a new fact duplicates, or else which ones it changes or is related to. Pure."""
     duplicates: list[tuple[float, UUID]] = []
-    related: list[UUID] = []
+    related, repeated = list[UUID](), list[UUID]()
     for known in (known for known in fact.candidates if known.mergeable):
         result = compare_restated(fact.text, known.text, cosine=known.cosine)
         if result.verdict == "same":
             duplicates.append((result.similarity, known.canonical_id))
         elif result.verdict == "near":
             related.append(known.canonical_id)
+        if result.contained and known.is_current and known.cosine >= REPEATED_MIN_COSINE:
+            repeated += [known.canonical_id] if _detect(fact, known, readings).kind == "compatible" else []
     if duplicates:
         return ComparisonVerdict(fact=fact, duplicate_of=max(duplicates)[1])
     changes = find_changes(fact, readings)
     changed = {known_id for ids in changes for known_id in ids}
     others = tuple(one for one in dict.fromkeys(related) if one not in changed)
-    return ComparisonVerdict(fact=fact, related=others, changes=changes)
+    repeats = tuple(one for one in dict.fromkeys(repeated) if one not in changed)
+    return ComparisonVerdict(fact=fact, related=others, repeats=repeats, changes=changes)
 
 
 def find_changes(fact: UncomparedFact, readings: Readings = NO_READINGS) -> FactChanges:
@@ -262,10 +273,19 @@ def _detect(fact: UncomparedFact, known: KnownFact, readings: Readings) -> Chang
     verdict = detect_change(older.text, newer.text, cosine=known.cosine, vector_score=score, reading=reading)
     if verdict.kind == "update" and _goes_on(older.text, newer.text):
         return verdict._replace(kind="compatible")
+    if verdict.kind == "unsure" and _repeats(older, newer, known.cosine):
+        return verdict._replace(kind="compatible")
     is_possible = verdict.kind == "compatible" and verdict.probability >= SAFETY_UNSURE_MIN
     if is_possible and concerns_safety(older.text) and names_topic(older.text, newer.text):
         return verdict._replace(kind="unsure")
     return verdict
+
+
+def _repeats(older: UncomparedFact | KnownFact, newer: UncomparedFact | KnownFact, cosine: float) -> bool:
+    """Return whether the newer statement says the older one again; on safety, only if it says all of it."""
+    contained = compare_restated(newer.text, older.text, cosine=cosine).contained
+    allowed = ("known",) if concerns_safety(older.text) else ("known", "new")
+    return cosine >= REPEATED_MIN_COSINE and contained in allowed
 
 
 def _goes_on(older: str, newer: str) -> bool:
@@ -336,7 +356,16 @@ async def _store_verdict(tx: Tx, ctx: LifecycleContext, verdict: ComparisonVerdi
     await store.add_links(tx, "near", near, ctx=ctx)
     if verdict.duplicate_of:
         await merge_duplicates(tx, [(memory_id, verdict.duplicate_of)], ctx=ctx)
+    await _confirm_repeated(tx, ctx, verdict)
     if changed := [memory_id for pair in (*changes, *contested) for memory_id in pair]:
         await review(tx, ctx, "fact", changed)
     await fact_store.keep_rest(tx, changes, ctx=ctx)
     return True
+
+
+async def _confirm_repeated(tx: Tx, ctx: LifecycleContext, verdict: ComparisonVerdict) -> None:
+    """Confirm the facts that the new one states again, as by a statement in the same words."""
+    fact, ref = verdict.fact, f"memory:{verdict.fact.memory_id}"
+    confirmed = [MemoryConfirmation(memory_id=one, ref=ref, source=fact.source) for one in verdict.repeats]
+    await store.confirm(tx, confirmed, ctx=replace(ctx, origin=fact.origin, trust=fact.trust))
+    await review(tx, ctx, "fact", list(verdict.repeats))

@@ -1,7 +1,7 @@
 -- name: list_uncompared(agent_id, model_id, max_rows)
 -- Facts with a vector that were not compared yet, in the order in which they were stated.
-select m.memory_id, m.full_text as text, m.state, m.trust, greatest(f.valid_from, f.reconfirmed_at) as since,
-    e.embedding as vector,
+select m.memory_id, f.source, m.origin, m.full_text as text, m.state, m.trust,
+    greatest(f.valid_from, f.reconfirmed_at) as since, e.embedding as vector,
     exists (
         select
         from memory.confirmations as c

@@ -7,7 +7,7 @@ equal.
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, product
 from typing import Literal, NamedTuple
 
@@ -19,6 +19,7 @@ from newton.text.languages import ENGLISH, detect_language
 from newton.text.numerals import SHORT_DAYS
 
 MAX_CHARACTERS = 1_000  # longer statements are only compared word by word
+MIN_REPEATED_WORDS = 2  # of a statement that is contained in another
 BELOW_SAME = 0.01  # distance below `same_min` of statements that differ
 
 _DENIALS = frozenset({"not", "notall", "ceased", "refuses", "denies", "avoids", "seldom"})
@@ -30,11 +31,15 @@ _NEGATING_PREFIXES = ("un", "in", "im", "dis", "non", "ir")
 
 @dataclass(frozen=True, slots=True)
 class StatementSimilarity:
-    """The similarity of two statements in [0, 1], the verdict on whether they say the same, and its reason."""
+    """The similarity of two statements in [0, 1], the verdict on whether they say the same, and its reason.
+
+    `contained` is the one of them whose words all stand in the other, without a certain difference.
+    """
 
     similarity: float
     verdict: Literal["same", "near", "different"]
     reason: str
+    contained: Literal["new", "known"] | None = None
 
 
 def compare_statements(
@@ -63,10 +68,17 @@ def _compare_pair(pair: StatementPair, cosine: float, bounds: "_Bounds") -> Stat
     if reason := _first_reason(_DIFFERENCE_CHECKS, pair):
         return StatementSimilarity(0.0, "different", reason)
     if reason := _first_reason(_SEPARATION_CHECKS, pair):
-        return bounds.classify((cosine + pair.overlap()) / 2, reason)
+        return replace(bounds.classify((cosine + pair.overlap()) / 2, reason), contained=_find_contained(pair))
     if pair.new.keys == pair.known.keys:
         return _SAME_WORDS
     return StatementSimilarity(bounds.same + (1 - bounds.same) * cosine, "same", "the same in another construction")
+
+
+def _find_contained(pair: StatementPair) -> Literal["new", "known"] | None:
+    new, known = pair.unmatched_words()
+    if not known and len(pair.known.keys) >= MIN_REPEATED_WORDS:
+        return "known"
+    return "new" if not new and len(pair.new.keys) >= MIN_REPEATED_WORDS else None
 
 
 def _first_reason(checks: Iterable[Callable[[StatementPair], str]], pair: StatementPair) -> str:
