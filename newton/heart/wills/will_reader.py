@@ -93,6 +93,8 @@ def read_will(text: str, *, is_answer: bool = False) -> WillReading:
 
 def _to_will(part: WillPart, text: str) -> Will:
     """Return the will of a part of a message that the reader of messages has found."""
+    if part.act == "next" and refers_to_earlier(text[part.start : part.end]):
+        return Will("last", is_bare=True)
     if part.act in ("next", "session", "lift"):
         return Will(part.act)
     topic = _strip_request(text[part.start : part.end])
@@ -187,9 +189,11 @@ def _place_veil(will: Will, request: str, before: str, after: str) -> WillReadin
     is_forward = bool(_search("forward", request)) or request.rstrip().endswith((":", "："))
     if not after and (will.scope == "next" or _search("announce", request)):
         return WillReading(Will("next"), before)
+    is_backward = refers_to_earlier(request) and not is_forward
+    if is_backward and after and not before and not _has_content(request):
+        return WillReading(Will("last", is_bare=True), after)  # "Please don't store that. My son reads along."
     if _has_content(request) or _has_content(after):
-        is_backward = before and refers_to_earlier(request) and not is_forward
-        return WillReading(Will("message"), before if after and not is_backward else "")
+        return WillReading(Will("message"), before if after and not (before and is_backward) else "")
     if is_forward:
         return WillReading(Will("next"), before)
     if before:  # in the middle of a message, "that" may mean either side
