@@ -187,15 +187,15 @@ def _place_veil(will: Will, request: str, before: str, after: str) -> WillReadin
         word = _LIFT_WORD.search(request)
         return WillReading(will._replace(topic=word[2] if word else ""), before)
     is_forward = bool(_search("forward", request)) or request.rstrip().endswith((":", "："))
-    if not after and (will.scope == "next" or _search("announce", request)):
+    has_content = _has_content(request) or _has_content(after)
+    is_announced = not after and (will.scope == "next" or _search("announce", request) is not None)
+    if is_announced or (is_forward and not has_content):
         return WillReading(Will("next"), before)
     is_backward = refers_to_earlier(request) and not is_forward
     if is_backward and after and not before and not _has_content(request):
         return WillReading(Will("last", is_bare=True), after)  # "Please don't store that. My son reads along."
-    if _has_content(request) or _has_content(after):
+    if has_content:
         return WillReading(Will("message"), before if after and not (before and is_backward) else "")
-    if is_forward:
-        return WillReading(Will("next"), before)
     if before:  # in the middle of a message, "that" may mean either side
         return WillReading(Will("message"), "")
     is_announced = _search("next", request) and not refers_to_earlier(request)
