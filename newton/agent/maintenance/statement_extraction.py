@@ -32,7 +32,7 @@ from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.statements.answers import find_question
-from newton.heart.statements.change_detection import detect_change, is_comparable, load_model, score_vectors
+from newton.heart.statements.change_detection import detect_change, is_comparable, load_model
 from newton.heart.statements.commitment import is_in_role, list_denials
 from newton.heart.statements.corrections import find_correction, only_announces
 from newton.heart.statements.fragments import keep_own_words
@@ -75,7 +75,7 @@ async def find_changing_parts(
     *,
     model_id: UUID,
 ) -> dict[str, str]:
-    """Return the shortest part of each message that replaces a known fact, by message; others are left out.
+    """Return the part of each message that most clearly replaces a known fact, by message; others are left out.
 
     `spans` are the parts of each message (`list_spans`), `vectors` those of messages and parts by the model for which
     change detection was trained.
@@ -100,7 +100,7 @@ async def find_changing_parts(
 def _choose_parts(
     spans: Mapping[str, Sequence[str]], near: Mapping[str, Sequence[_NearFact]], vectors: Mapping[str, Vector]
 ) -> dict[str, str]:
-    """Return the first part of each message that a trained model takes for an update of a fact near it."""
+    """Return the part of each message that is the clearest update of a fact near it; the shorter one of equal parts."""
     pairs = {
         (fact.text, part): fact
         for message, parts in spans.items()
@@ -109,18 +109,13 @@ def _choose_parts(
         if is_comparable(fact.text, part, cosine=float(fact.vector @ vectors[part]))
     }
     readings = zip(pairs, load_reader().score_pairs(list(pairs)), strict=True) if pairs else ()
-    changing = {
-        part
-        for (older, part), reading in readings
-        if _replaces(pairs[older, part], part, vectors[part], reading=reading)
-    }
-    found = {message: next((part for part in parts if part in changing), None) for message, parts in spans.items()}
-    return {message: part for message, part in found.items() if part}
-
-
-def _replaces(fact: _NearFact, part: str, vector: Vector, *, reading: float) -> bool:
-    cosine, score = float(fact.vector @ vector), score_vectors(fact.vector, vector)
-    return detect_change(fact.text, part, cosine=cosine, vector_score=score, reading=reading).kind == "update"
+    clear = defaultdict[str, float](float)
+    for (older, part), reading in readings:
+        cosine = float(pairs[older, part].vector @ vectors[part])
+        verdict = detect_change(older, part, cosine=cosine, reading=reading)
+        clear[part] = max(clear[part], verdict.probability if verdict.kind == "update" else 0.0)
+    found = {message: max(parts, key=lambda part: clear[part]) for message, parts in spans.items()}
+    return {message: part for message, part in found.items() if clear[part]}
 
 
 async def extract_statements(

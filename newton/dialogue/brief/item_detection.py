@@ -6,7 +6,6 @@ Whether a new limit or rule contradicts an open one is decided by the detection 
 (`heart/statements/change_detection.py`); announced changes and finished work are recognized by their words.
 """
 
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -375,7 +374,7 @@ def _contradicts(older: str, newer: str, *, announced: bool) -> bool:
     share = _share(older, newer)
     if share < MIN_CHANGE_SHARE:
         return False
-    verdict = detect_change(older, newer, cosine=SIMILAR_COSINE, vector_score=math.nan)
+    verdict = detect_change(older, newer, cosine=SIMILAR_COSINE)
     return verdict.kind == "update" or (announced and (verdict.kind == "unsure" or share >= MIN_DROP_SHARE))
 
 

@@ -27,7 +27,6 @@ from newton.heart.statements.change_detection import (
     is_comparable,
     load_model,
     names_topic,
-    score_vectors,
 )
 from newton.ids import derive_model_id
 from newton.memory import store
@@ -266,11 +265,8 @@ def _in_order(fact: UncomparedFact, known: KnownFact) -> tuple[UncomparedFact | 
 def _detect(fact: UncomparedFact, known: KnownFact, readings: Readings) -> ChangeVerdict:
     """Return the verdict on whether the later of the two facts replaces the earlier one."""
     older, newer = _in_order(fact, known)
-    score = math.nan
-    if older.vector is not None and newer.vector is not None:
-        score = score_vectors(older.vector, newer.vector)
     reading = readings.get((older.text, newer.text), math.nan)
-    verdict = detect_change(older.text, newer.text, cosine=known.cosine, vector_score=score, reading=reading)
+    verdict = detect_change(older.text, newer.text, cosine=known.cosine, reading=reading)
     if verdict.kind == "update" and _goes_on(older.text, newer.text):
         return verdict._replace(kind="compatible")
     if verdict.kind == "unsure" and _repeats(older, newer, known.cosine):
@@ -300,8 +296,7 @@ def _is_version(known: KnownFact, best: KnownFact) -> bool:
     """Return whether one of two known facts replaces the other, so that both are versions of one fact."""
     if known.vector is None or best.vector is None:
         return False
-    cosine, score = float(known.vector @ best.vector), score_vectors(known.vector, best.vector)
-    return detect_change(known.text, best.text, cosine=cosine, vector_score=score).kind == "update"
+    return detect_change(known.text, best.text, cosine=float(known.vector @ best.vector)).kind == "update"
 
 
 def _classify_change(fact: UncomparedFact, known: KnownFact, kind: ChangeKind) -> str:

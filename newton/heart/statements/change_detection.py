@@ -1,9 +1,8 @@
 """Detection of whether a newer statement replaces an older one, without a language model. Pure.
 
-The log odds of two models are added: gradient-boosted trees over the features of `change_features` (one of them the
-score of a linear model over the vectors), and a transformer, the reader, that reads both texts together
-(`providers.minilm`). `scripts/fit-changes` fits the trees, `scripts/fit-change-reader` the reader and the sum. A
-replacement that is clear to the trees alone counts too, unless the reader doubts it.
+Gradient-boosted trees over the features of `change_features` decide. One of the features is the score of a transformer,
+the reader, that reads both texts together (`providers.minilm`). `scripts/fit-change-reader` trains the reader,
+`scripts/fit-changes` then fits the trees.
 """
 
 import json
@@ -13,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
-
-import numpy as np
 
 from newton.heart.statements.change_features import ANNOUNCING_CUES, extract_features, outline
 from newton.heart.statements.clauses import list_untouched, split_clauses
@@ -28,7 +25,6 @@ from newton.heart.statements.slots import (
     says_passing_state,
     says_present,
 )
-from newton.providers.embedding import Vector
 from newton.text.languages import ENGLISH, detect_language, load_language
 from newton.text.patterns import find_attribute, has_ended, is_negated
 from newton.text.stems import stem_word
@@ -147,10 +143,7 @@ def _content_stems(text: str, code: str) -> frozenset[str]:
 ChangeKind = Literal["update", "unsure", "compatible"]
 
 PATTERN_PROBABILITY = 0.9  # of a change that a pattern of another language than English shows
-MAX_TREES, MAX_READING = 3.0, 4.0  # log odds, by which the score of each counts at most
 MIN_COSINE = 0.2  # pairs below it are not compared
-NEAR_COSINE = 0.4  # below which the trees must agree to a replacement
-SLOT_MIN = 0.5  # probability by the trees, which compare words, for a doubt: the reader doubts pairs of two matters too
 SHOWN_EVIDENCE = 3  # features named in a reason
 
 # The name of each feature in a reason. Features without a name only count.
@@ -184,8 +177,7 @@ class ChangeModel(NamedTuple):
     """The fitted parameters of change detection.
 
     The log odds of a change are `base` plus the sum over the trees. `update_min` and `unsure_min` are the minimum
-    probabilities of the verdicts `update` and `unsure`. `vector_weights` weigh the result of `combine_vectors` for
-    vectors of the embedding model `vector_model`.
+    probabilities of the verdicts `update` and `unsure`. The cosines are of vectors of the model `vector_model`.
     """
 
     trees: Sequence[Sequence[Sequence[Any]]]
@@ -193,33 +185,6 @@ class ChangeModel(NamedTuple):
     update_min: float
     unsure_min: float
     vector_model: str
-    vector_weights: Sequence[float]
-    vector_base: float
-
-
-class ReadingModel(NamedTuple):
-    """The fitted sum of the trees and the reader (a transformer), and the minimum probabilities of the verdicts.
-
-    `trees` and `reader` are the weights of the log odds of both models. `near_trees` and `near_reader` are added to
-    them as the cosine similarity grows from .5 to 1. `doubt` is the log odds of the reader below which clear evidence
-    of the trees does not count.
-    """
-
-    base: float
-    trees: float
-    reader: float
-    near_trees: float
-    near_reader: float
-    update_min: float
-    unsure_min: float
-    doubt: float
-
-
-@cache
-def load_reading_model() -> ReadingModel:
-    """Return the fitted model of the file `reading_model.json`."""
-    text = files("newton.heart.statements").joinpath("reading_model.json").read_text(encoding="utf-8")
-    return ReadingModel(**json.loads(text))
 
 
 @cache
@@ -246,73 +211,23 @@ def compute_probability(features: Mapping[str, float], model: ChangeModel) -> fl
     return 1 / (1 + math.exp(-total))
 
 
-def combine_readings(probability: float, reading: float, cosine: float) -> float:
-    """Return the probability of a replacement from that of the trees and the log odds of the reader (transformer)."""
-    model = load_reading_model()
-    odds = model.base + sum(
-        weight * value
-        for weight, value in zip(
-            (model.trees, model.reader, model.near_trees, model.near_reader),
-            weigh_evidence(probability, reading, cosine),
-            strict=True,
-        )
-    )
-    return 1 / (1 + math.exp(-odds))
-
-
-def weigh_evidence(probability: float, reading: float, cosine: float) -> tuple[float, float, float, float]:
-    """Return the terms to weigh and add: log odds of trees and reader, and both scaled by the texts' similarity."""
-    odds = math.log(max(probability, 1e-9) / max(1 - probability, 1e-9))
-    trees, near = min(max(odds, -MAX_TREES), MAX_TREES), min(max(2 * cosine - 1, 0.0), 1.0)
-    reader = min(max(reading, -MAX_READING), MAX_READING)
-    return trees, reader, trees * near, reader * near
-
-
-def score_vectors(older: Vector, newer: Vector) -> float:
-    """Return the log odds of a replacement by the unit vectors of both statements alone.
-
-    The vectors must be of the embedding model that `ChangeModel.vector_model` names.
-    """
-    model = load_model()
-    return float(np.dot(combine_vectors(older, newer), model.vector_weights)) + model.vector_base
-
-
-def combine_vectors(older: Vector, newer: Vector) -> Vector:
-    """Return the elementwise products, the absolute differences and both vectors as one vector, scaled alike."""
-    return np.concatenate([20 * older * newer, 10 * np.abs(older - newer), 5 * older, 5 * newer])
-
-
-def detect_change(
-    older: str, newer: str, *, cosine: float, vector_score: float = math.nan, reading: float = math.nan
-) -> ChangeVerdict:
+def detect_change(older: str, newer: str, *, cosine: float, reading: float = math.nan) -> ChangeVerdict:
     """Return the verdict on whether `newer` replaces `older`. `cosine` is the similarity of their vectors.
 
-    `vector_score` is the result of `score_vectors`, NaN if the vectors are of another model. `reading` is the log odds
-    of the reader (transformer), NaN if it has not read the pair. If the newer statement concerns only some clauses of
-    the older one, the verdict is at most `unsure`, so that the other clauses are not lost.
+    `reading` is the log odds of the reader (transformer), NaN if it has not read the pair. If the newer statement
+    concerns only some clauses of the older one, the verdict is at most `unsure`, so that no other clause is lost.
     """
     languages = {detect_language(older), detect_language(newer)}
     if verdict := _judge_by_rules(older, newer, languages, cosine=cosine):
         return verdict
-    features = extract_features(older, newer, cosine=cosine, vector_score=vector_score)
+    features = extract_features(older, newer, cosine=cosine, reading=reading)
     if features["restates"] or is_single_event(older, newer):
         reason = "they say the same" if features["restates"] else "a single event leaves what recurs as it is"
         return ChangeVerdict("compatible", 0.0, reason)
     model = load_model()
     probability = compute_probability(features, model)
-    is_clear, is_likely = probability >= model.update_min, probability >= model.unsure_min
-    is_about_same = probability >= SLOT_MIN and names_topic(older, newer)
-    # The same words in another order or with other numbers are the trees' alone: the reader has hardly seen such pairs.
-    same_words = features["only_numbers_differ"] or outline(older).stems == outline(newer).stems
-    if not math.isnan(reading) and not same_words:
-        limits = load_reading_model()
-        by_trees = is_clear and reading >= limits.doubt
-        combined = combine_readings(probability, reading, cosine)
-        is_near = cosine >= NEAR_COSINE or probability >= SLOT_MIN  # of distant texts the reader alone is often wrong
-        is_clear = by_trees or (combined >= limits.update_min and is_near)
-        is_likely = is_clear or combined >= limits.unsure_min
-        probability = max(combined, probability) if by_trees else combined
-    if not is_clear and not (is_likely and is_about_same):
+    is_clear = probability >= model.update_min
+    if not is_clear and not (probability >= model.unsure_min and names_topic(older, newer)):
         return ChangeVerdict("compatible", probability, "too little evidence of a change")
     kind: ChangeKind = "update" if is_clear and not _says_more(older, newer) else "unsure"
     evidence = [text for name, text in _DESCRIPTIONS.items() if features[name]]

@@ -157,13 +157,13 @@ def _subject_stems(parsed: ParsedStatement) -> frozenset[str]:
     return frozenset(stems)
 
 
-def extract_features(older: str, newer: str, *, cosine: float, vector_score: float = math.nan) -> dict[str, float]:
+def extract_features(older: str, newer: str, *, cosine: float, reading: float = math.nan) -> dict[str, float]:
     """Return the features, by name, of two statements whose vectors have this cosine similarity.
 
-    `vector_score` is the log odds of a replacement by the vectors alone; NaN if the vectors are of another model.
+    `reading` is the log odds of the reader (transformer), NaN if it has not read them.
     """
     old, new = outline(older), outline(newer)
-    features = {"cosine": cosine, "vector_score": vector_score}
+    features = {"cosine": cosine, "reading": reading}
     features |= _overlap_features(old, new) | _subject_features(old, new) | _cue_features(old, new)
     features |= _value_features(old, new) | _relation_features(old, new) | _form_features(old, new, cosine)
     features |= _former_features(old, new) | _topic_features(old, new)
