@@ -13,7 +13,7 @@ from newton.heart.reconciliation.citations import is_limited
 from newton.heart.wills.will_reader import Will, read_choice, read_will
 from newton.memory import tombstones
 from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, WriteContext
-from newton.memory.tombstones import FORGOTTEN, WITHHELD, is_redacted, seal_ref
+from newton.memory.tombstones import FORGOTTEN, WITHHELD, is_redacted, mark_rest, seal_ref
 
 SQL = load("newton.dialogue", "veils.sql")
 
@@ -115,7 +115,7 @@ def _mark(line: Message, kept: str, agent_id: UUID) -> Message:
     """Return a message with a mark in place of what is not kept, under an id that does not depend on the text."""
     return replace(
         line,
-        content=f"{kept} {WITHHELD}" if kept else WITHHELD,
+        content=mark_rest(kept, WITHHELD),
         is_notice=not kept,
         ref=line.ref or seal_ref(line.stable_ref, agent_id=agent_id),
         calls=tuple(call._replace(name="withheld", arguments="{}") for call in line.calls),

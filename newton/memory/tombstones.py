@@ -69,6 +69,16 @@ def is_redacted(text: str) -> bool:
     return WITHHELD in text or FORGOTTEN in text
 
 
+def mark_rest(kept: str, mark: str) -> str:
+    """Return the part of a text that is kept, as a sentence of its own, with a mark in place of the rest.
+
+    >>> mark_rest("My son reads along", WITHHELD), mark_rest("", FORGOTTEN)
+    ('My son reads along. [withheld]', '[forgotten]')
+    """
+    end = "" if re.search(r"[.!?…:。！？]\W*$", kept) else "."
+    return f"{kept}{end} {mark}" if kept else mark
+
+
 def hash_statements(text: str, *, agent_id: UUID) -> dict[str, bytes]:
     """Return the hash of each sentence of a text, whatever its case, accents and punctuation."""
     plain = {one: " ".join(re.findall(r"\w+", fold(one))) for one in split_sentences(text)}

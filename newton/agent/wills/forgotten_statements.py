@@ -24,7 +24,7 @@ from newton.ids import derive_model_id, new_id
 from newton.memory import store, tombstones
 from newton.memory.forgetting import forget, list_derived
 from newton.memory.memory import Trust
-from newton.memory.tombstones import FORGOTTEN, is_redacted
+from newton.memory.tombstones import FORGOTTEN, is_redacted, mark_rest
 from newton.providers.embedding import Embedder
 from newton.text.questions import is_only_question
 from newton.text.sentences import split_sentences
@@ -141,12 +141,15 @@ async def _find_topic(tx: Tx, topic: str, key: Mapping[str, Any]) -> FoundTarget
 
 
 def _share(text: str, topic: str, stems: Collection[str]) -> float:
-    """Return which share of the words of a topic a text has."""
-    if is_about(text, topic) or topic.lower() in text.lower():
+    """Return which share of the words of a topic a text has; at most half if it only has their owner, "Bev"."""
+    if topic.lower() in text.lower():
         return 1
-    if is_of_kind(text, topic):
-        return MIN_PARTIAL_SHARE
-    return len(share_stems(stems, list_stems(text))) / max(len(stems), 1)
+    head, found = _OWNER.sub("", topic), list_stems(text)
+    names_head = head == topic or share_stems(list_stems(head), found) or set(head.lower().split()) & set(text.split())
+    if not names_head and not is_of_kind(text, topic):
+        return MIN_PARTIAL_SHARE * bool(share_stems(stems, found))
+    share = len(share_stems(stems, found)) / max(len(stems), 1)
+    return 1 if is_about(text, topic) else min(share + MIN_PARTIAL_SHARE * is_of_kind(text, topic), 1)
 
 
 def _find_rest(text: str, topic: str) -> tuple[int, ...]:
@@ -208,7 +211,7 @@ async def forget_targets(tx: Tx, targets: Sequence[ForgetTarget], *, topic: str 
     await SQL["drop_responses"].execute(tx, agent_id=ctx.agent_id, texts=gone)
     for row in rows:
         if row["session_id"] and (rest := rests[row["memory_id"]][1]):
-            memory_id = await _restore(tx, row, f"{rest} {FORGOTTEN}", ctx)
+            memory_id = await _restore(tx, row, mark_rest(rest, FORGOTTEN), ctx)
             if any(one.kind == "fact" for one in derived):  # what else was read in it stays known
                 told = {name: row[name] for name in ("role", "name", "said_at", "trust", "origin", "said_on")}
                 line = EpisodeMessage(**told, content=rest, memory_id=memory_id, is_parsed=False)

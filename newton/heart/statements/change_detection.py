@@ -144,6 +144,7 @@ ChangeKind = Literal["update", "unsure", "compatible"]
 
 PATTERN_PROBABILITY = 0.9  # of a change that a pattern of another language than English shows
 MIN_COSINE = 0.2  # pairs below it are not compared
+NEAR_COSINE, DISTANT = 0.4, 0.1  # of texts that are farther apart, the limits are higher by this
 SHOWN_EVIDENCE = 3  # features named in a reason
 
 # The name of each feature in a reason. Features without a name only count.
@@ -224,10 +225,10 @@ def detect_change(older: str, newer: str, *, cosine: float, reading: float = mat
     if features["restates"] or is_single_event(older, newer):
         reason = "they say the same" if features["restates"] else "a single event leaves what recurs as it is"
         return ChangeVerdict("compatible", 0.0, reason)
-    model = load_model()
+    model, raised = load_model(), DISTANT if cosine < NEAR_COSINE else 0.0
     probability = compute_probability(features, model)
-    is_clear = probability >= model.update_min
-    if not is_clear and not (probability >= model.unsure_min and names_topic(older, newer)):
+    is_clear = probability >= model.update_min + raised
+    if not is_clear and not (probability >= model.unsure_min + raised and names_topic(older, newer)):
         return ChangeVerdict("compatible", probability, "too little evidence of a change")
     kind: ChangeKind = "update" if is_clear and not _says_more(older, newer) else "unsure"
     evidence = [text for name, text in _DESCRIPTIONS.items() if features[name]]

@@ -13,6 +13,7 @@ WILL_ACTS: tuple[WillAct, ...] = get_args(WillAct)
 SENTENCE_MIN, CLAUSE_MIN, QUESTION_MIN = 0.7, 0.8, 0.9  # probability that a part wants something of memory
 ACT_MIN = 0.42  # of what it wants, so that a part that is like many of them is none
 LATER_MIN = 0.9  # if it means messages to come: "nothing goes up before I've seen it" is a rule for work
+UNCLEAR_MIN = 0.85  # from which a part that is like many of them is one all the same
 SURE_MIN = 0.95  # from which memory forgets without a question
 MIXED_MAX = 0.5  # of a clause that says something else
 MIN_CLAUSE_WORDS = 2
@@ -85,5 +86,7 @@ def _rate(reading: SpeechReading, span: tuple[int, int], act_min: float = ACT_MI
     rates = reading.rate(*span)
     if not rates:
         return None
-    act = max(WILL_ACTS, key=lambda one: rates[one])
-    return WillPart(*span, act, sum(rates[one] for one in WILL_ACTS)) if rates[act] >= act_min else None
+    act, total = max(WILL_ACTS, key=lambda one: rates[one]), sum(rates[one] for one in WILL_ACTS)
+    if rates[act] < act_min:  # surely a will, but not which one: what it names decides
+        return WillPart(*span, "topic", total) if total >= UNCLEAR_MIN else None
+    return WillPart(*span, act, total)

@@ -192,7 +192,8 @@ def _place_veil(will: Will, request: str, before: str, after: str) -> WillReadin
     if is_announced or (is_forward and not has_content):
         return WillReading(Will("next"), before)
     is_backward = refers_to_earlier(request) and not is_forward
-    if is_backward and after and not before and not _has_content(request):
+    is_own = not re.search(r"\bthis\b", request)  # "this stays between us." means what follows
+    if is_backward and is_own and after and not before and not _has_content(request):
         return WillReading(Will("last", is_bare=True), after)  # "Please don't store that. My son reads along."
     if has_content:
         return WillReading(Will("message"), before if after and not (before and is_backward) else "")
