@@ -58,8 +58,8 @@ async def test_a_duplicate_lends_its_trust_to_no_change(mind: Mind) -> None:
 async def test_a_classifier_does_not_doubt_what_a_model_wrote_beside_the_facts_it_knew(
     mind: Mind, *, is_read: bool
 ) -> None:
-    older = await say(mind, "The office printer is a Brother.")
-    newer = await say(mind, "We print on a Canon at the office.")
+    older = await say(mind, "Carla is allergic to peanuts.")
+    newer = await say(mind, "Carla can eat peanuts without any problem.")
     if is_read:
         async with mind.scope.write() as (tx, ctx):
             await insert_changes(tx, [LineChange("learnt", newer, None)], ctx=ctx)

@@ -360,7 +360,7 @@ async def test_an_update_keeps_the_attribute_of_what_it_updates(mind: Mind) -> N
         )
         await fact_store.add_facts(tx, [fact], ctx=replace(ctx, trust="user"))
     mind.clock.advance(timedelta(days=1))
-    await told(mind, "The rent: 870 from now on.")
+    await told(mind, "Rent now 870.")
     text = "Nora's rent is 870 euros from now on."
     await read(mind, lambda s: [s.item("update", "870", "820", text=text, subject="Rent")])
     found = await mind.fetch("select attribute from heart.facts where is_current and subject = 'Rent'")

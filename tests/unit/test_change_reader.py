@@ -98,7 +98,6 @@ def test_the_more_the_reader_says_for_a_replacement_the_more_probable_it_is(mini
         assert found[-1].probability - found[0].probability > 0.5
     # without a reading the words decide
     assert judge(minilm, "The kiln is in the cellar.", "The kiln has moved to the garage.", math.nan).kind == "update"
-    assert judge(minilm, *PAIRS[0], math.nan).kind != "update"
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ ChangeKind = Literal["update", "unsure", "compatible"]
 
 PATTERN_PROBABILITY = 0.9  # of a change that a pattern of another language than English shows
 MIN_COSINE = 0.2  # pairs below it are not compared
-NEAR_COSINE, DISTANT = 0.4, 0.1  # of texts that are farther apart, the limits are higher by this
+NEAR_COSINE, DISTANT = 0.4, 0.18  # of texts that are farther apart, the limit is higher by this, and no doubt counts
 SHOWN_EVIDENCE = 3  # features named in a reason
 
 # The name of each feature in a reason. Features without a name only count.
@@ -222,13 +222,16 @@ def detect_change(older: str, newer: str, *, cosine: float, reading: float = mat
     if verdict := _judge_by_rules(older, newer, languages, cosine=cosine):
         return verdict
     features = extract_features(older, newer, cosine=cosine, reading=reading)
+    # The reader has hardly seen the same words in another order or with other numbers ("Room 12 seats 40").
+    if features["only_numbers_differ"] or outline(older).stems == outline(newer).stems:
+        features["reading"] = math.nan
     if features["restates"] or is_single_event(older, newer):
         reason = "they say the same" if features["restates"] else "a single event leaves what recurs as it is"
         return ChangeVerdict("compatible", 0.0, reason)
-    model, raised = load_model(), DISTANT if cosine < NEAR_COSINE else 0.0
+    model, is_near = load_model(), cosine >= NEAR_COSINE
     probability = compute_probability(features, model)
-    is_clear = probability >= model.update_min + raised
-    if not is_clear and not (probability >= model.unsure_min + raised and names_topic(older, newer)):
+    is_clear = probability >= model.update_min + DISTANT * (not is_near)
+    if not is_clear and not (is_near and probability >= model.unsure_min and names_topic(older, newer)):
         return ChangeVerdict("compatible", probability, "too little evidence of a change")
     kind: ChangeKind = "update" if is_clear and not _says_more(older, newer) else "unsure"
     evidence = [text for name, text in _DESCRIPTIONS.items() if features[name]]

@@ -19,6 +19,8 @@ MIN_PART = 0.5  # from which a part says nothing else
 # something; fitted to people whom the reader does not know, and to pairs of statements that are both true.
 WEIGHTS, BIAS = (4.7, 4.7, 5.6, -2.1), -12.1
 OTHER = 1.0  # what a clause loses that says the like of something else; of another value besides, three times that
+ANNOUNCED = 0.95  # probability that a message corrects that begins with words such as "no wait"
+MAX_EXCLAMATION = 3  # words of a message that may only exclaim
 MIN_WITHDRAWN = 0.6  # mean of the probabilities that the message corrects, and that all of a sentence is wrong
 SHARPNESS = 10  # which turns what is above it into log odds
 FARTHER = 0.2  # what a message further back loses
@@ -85,6 +87,7 @@ def read_correction(own: str, earlier: Sequence[tuple[int, str]], question: str)
         compared = load_speech_reader().compare(text, own)
         acts = [compared.reading.rate(*part) for part in parts]
         rates = tuple(max(one[act] for one in acts) for act in ("correct", "told"))
+        rates = (max(rates[0], ANNOUNCED), rates[1]) if compared.right and cues["cue"].match(own) else rates
         cue = " ".join(own[slice(*part)] for part, one in zip(parts, acts, strict=True) if one["correct"] >= MIN_PART)
         score, replaced = _find_replaced(text, own, compared, cues, rates=rates)
         if replaced and score >= 0:
@@ -124,7 +127,8 @@ def _find_replaced(
         return 0.0, None
     if right is None:
         sure = (rates[0] + wrong.probability) / 2 - MIN_WITHDRAWN
-        return sure * SHARPNESS, (sentence[0], sentence[0], None) if is_whole else None
+        is_said = len(own.split()) > MAX_EXCLAMATION  # "feck it anyway" takes nothing back
+        return sure * SHARPNESS, (sentence[0], sentence[0], None) if is_whole and is_said else None
     values = (rates[0], wrong.probability, right.probability, rates[1])
     score = sum(weight * one for weight, one in zip(WEIGHTS, values, strict=True)) + BIAS
     score -= OTHER * _differ(_find_clause(own, right), own[right.start : right.end], sentence[0])
