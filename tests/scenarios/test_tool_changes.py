@@ -107,7 +107,7 @@ async def test_what_the_user_wants_forgotten_is_hidden_and_named_by_id_too(mind:
     )
     assert "newton forget" in str(model.told["hint"])
     assert BIRTHDAY not in await mind.facts()
-    model = await say(mind, "Forget the circus.", [call("forget", id="the circus in Linz")])
+    model = await say(mind, "The circus is no more.", [call("forget", id="the circus in Linz")])
     assert "No current item has" in str(model.told["error"])
 
 

@@ -46,7 +46,7 @@ _GOING_ON = re.compile(
     re.IGNORECASE,
 )
 REPEATED_MIN_COSINE = 0.65  # of two statements of which one has all words of the other
-SAFETY_UNSURE_MIN = 0.35  # probability from which a statement contests a fact on safety
+SAFETY_UNSURE_MIN = 0.2  # probability from which a statement contests a fact on safety
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,11 +271,9 @@ def _detect(fact: UncomparedFact, known: KnownFact, readings: Readings) -> Chang
         return verdict._replace(kind="compatible")
     if verdict.kind == "unsure" and _repeats(older, newer, known.cosine):
         return verdict._replace(kind="compatible")
-    is_risky = verdict.kind == "compatible" and concerns_safety(older.text) and names_topic(older.text, newer.text)
-    if is_risky:  # by its words alone too: the reader is often sure where a person must decide
-        by_words = detect_change(older.text, newer.text, cosine=known.cosine)
-        is_possible = max(verdict.probability, by_words.probability) >= SAFETY_UNSURE_MIN
-        return verdict._replace(kind="unsure") if is_possible else verdict
+    is_possible = verdict.kind == "compatible" and verdict.probability >= SAFETY_UNSURE_MIN
+    if is_possible and concerns_safety(older.text) and names_topic(older.text, newer.text):
+        return verdict._replace(kind="unsure")
     return verdict
 
 

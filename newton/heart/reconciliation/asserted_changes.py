@@ -32,8 +32,8 @@ from newton.text.words import COMMON_WORDS
 
 UNREAL_MIN = 0.9  # probability that the person does not mean a clause as real
 SURELY_TOLD = 0.65  # that it is told as true, from which a phrase of a doubt or report in it does not count
-LIKELY_CHANGE = 0.25  # probability of a change from which a clause that links to the known statement says it
-MIN_ENDING = 3.0  # reading of a known statement and a clause on it that surely leaves it no more as it is
+LIKELY_CHANGE = 0.15  # probability of a change from which a clause that links to the known statement says it
+MIN_ENDING = 6.0  # reading of a known statement and a clause on it that surely leaves it no more as it is
 ANY_COSINE = 0.6  # of statements that are near: what is far shares no words either
 _CHANGING = ("replacement", "cessation", "milestone", "present", "correction", "amount")
 _SELF = re.compile(r"\b(?:i|me|my|mine|we|us|our|ours)\b", re.IGNORECASE)
@@ -289,7 +289,7 @@ def _says_end(parts: Sequence[tuple[str, bool]], old: str) -> bool:
     if is_named and any(_ceases(one) and _CEASES_IT.search(one) for one in clauses if one not in about):
         return True
     verdicts = [detect_change(old, one, cosine=ANY_COSINE, reading=_read_pair(old, one)) for one in clauses]
-    if any(one.kind != "compatible" or (not about and one.probability >= LIKELY_CHANGE) for one in verdicts):
+    if any(one.kind == "update" or (not about and one.probability >= LIKELY_CHANGE) for one in verdicts):
         return True
     return any(_read_pair(old, one) >= MIN_ENDING for one in about)
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from newton.heart.statements.commitment import CommitmentKind, find_reading, list_unasserted
 from newton.heart.statements.replacement import is_function
 from newton.heart.statements.slots import count_edits
 from newton.heart.statements.statement_candidates import ClauseForm, find_verb, list_words, split_message
@@ -76,7 +77,8 @@ def read_correction(own: str, earlier: Sequence[tuple[int, str]], question: str)
     Each earlier message stands with its number. The `question` is what the assistant has asked.
     """
     parts = [one.span() for one in _PART.finditer(own)]
-    if not parts or _EXCLAMATION.fullmatch(own):
+    is_reported = any(one.commitment is CommitmentKind.REPORTED for one in list_unasserted(own))
+    if not parts or is_reported or _EXCLAMATION.fullmatch(own):
         return None
     if len(own.split()) > MAX_SHORT and rate_correcting(own, question, earlier[0][1]) < MIN_MAYBE:
         earlier = earlier[:MAX_UNLIKELY]
@@ -97,8 +99,10 @@ def read_correction(own: str, earlier: Sequence[tuple[int, str]], question: str)
 
 
 def _states_nothing(text: str) -> bool:
-    """Return whether a text only asks or requests."""
+    """Return whether a text only asks or requests, or is not asserted."""
     clauses = split_message(text)
+    if find_reading(list_unasserted(text), 0, len(text)):
+        return True
     return bool(clauses) and all(one.form in (ClauseForm.QUESTION, ClauseForm.REQUEST) for one in clauses)
 
 
@@ -127,7 +131,8 @@ def _find_replaced(
         return 0.0, None
     if right is None:
         sure = (rates[0] + wrong.probability) / 2 - MIN_WITHDRAWN
-        is_said = len(own.split()) > MAX_EXCLAMATION  # "feck it anyway" takes nothing back
+        # "Feck it anyway" and "please forget that I live in Graz" take nothing back.
+        is_said = len(own.split()) > MAX_EXCLAMATION and not _states_nothing(own)
         return sure * SHARPNESS, (sentence[0], sentence[0], None) if is_whole and is_said else None
     values = (rates[0], wrong.probability, right.probability, rates[1])
     score = sum(weight * one for weight, one in zip(WEIGHTS, values, strict=True)) + BIAS
