@@ -62,7 +62,8 @@ _DOING = re.compile(
     re.IGNORECASE,
 )
 _CEASING = re.compile(
-    r"\b(?:over|done|shut|finished|cancel+ed|gone|deleted|mistake|alone again|signed \w+ off|g[ai]ve notice"
+    r"\b(?:is|am|are|'s|'m|'re|comes?|came) off (?:the|my|his|her|our|their)\b"
+    r"|\b(?:over|done|shut|finished|cancel+ed|gone|deleted|mistake|alone again|signed \w+ off|g[ai]ve notice"
     r"|pack\w* (?:it )?in|(?:gave|given|handed)\b.*\bback|put\b.*\bdown"
     r"|(?:last|final)(?! (?:night|week|weekend|month|year|summer|winter)\b))\b",
     re.IGNORECASE,
