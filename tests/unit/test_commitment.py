@@ -52,6 +52,9 @@ def test_a_denial_leaves_the_rest_of_its_sentence() -> None:
     # S002-16
     assert [one.content for one in select_statements("I don't live in Graz, I live in Linz.")] == ["I live in Linz."]
     assert select_statements("My car isn't blue.", changing="My car isn't blue") == []
+    assert [one.content for one in select_statements("The car isn't blue, it's green.")] == [
+        "The car isn't blue, it's green."
+    ]
 
 
 def test_a_role_play_reaches_the_next_messages_until_it_is_left() -> None:

@@ -11,10 +11,10 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 120_842,
+    "lines of newton": 120_847,
     "modules of newton": 659,
     "classes that only carry data": 877,
-    "lines of tests": 85_984,
+    "lines of tests": 85_987,
     "lines of docs": 7_720,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

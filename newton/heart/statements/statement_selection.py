@@ -67,6 +67,7 @@ _BARE_VERB = re.compile(
 _COMMON_ENDINGS = ("s", "ing", "ion", "ment", "ness", "ity", "age", "ery", "ance", "ence")
 _APOSTROPHES = ("'s ", "’s ", "' ", "’ ")
 _MOMENT = re.compile(r"\b(?:in|for) \d+ (?:min(?:ute)?|sec(?:ond)?)s?\b|\b(?:right|just) now\b", re.IGNORECASE)
+_PRONOUN = re.compile(r"(?:it|he|she|they|that)\b", re.IGNORECASE)
 _VAGUE = re.compile(
     r"(?:(?:that|hello|hi|hey) (?!is\b|was\b|has\b|'s\b)\w+(?: \w+){0,3}"
     r"|(?:i|we|he|she|they|it) (?:still |also |never |always )?(?:do|does|did|am|is|are|was|were|has|have|can|will))"
@@ -183,8 +184,8 @@ def _select_by_reader(message: str, speaker: str | None, context: MessageContext
     candidates = split_message(straight, is_framed=context.is_framed)
     told = rate_told(straight, candidates, context)
     chosen = [
-        p if _is_substantial(one, p) and not is_denial(one.text, ENGLISH) else 0.0
-        for one, p in zip(candidates, told, strict=True)
+        p if _is_substantial(one, p) and not _only_denies(one, candidates[n + 1 : n + 2]) else 0.0
+        for n, (one, p) in enumerate(zip(candidates, told, strict=True))
     ]
     groups = _group_clauses(candidates, chosen, TOLD_MIN, tells=only_tells(straight, candidates))
     return list(dict.fromkeys(_to_statement(straight, [candidates[n] for n in group], speaker) for group in groups))
@@ -243,10 +244,14 @@ def only_tells(message: str, candidates: Sequence[StatementCandidate]) -> bool:
     return not asks and not TECHNICAL.search(message)
 
 
+def _only_denies(one: StatementCandidate, following: Sequence[StatementCandidate]) -> bool:
+    """Return whether a clause is a denial to which the next one does not refer: "My car isn't blue, it's green"."""
+    is_named = any(other.sentence == one.sentence and _PRONOUN.match(other.text) for other in following)
+    return is_denial(one.text, ENGLISH) and not is_named
+
+
 def _is_substantial(one: StatementCandidate, probability: float) -> bool:
     """Return whether a clause says enough to be remembered although it looks like nothing that lasts."""
-    if is_denial(one.text, ENGLISH):
-        return False
     is_short = len(one.words) < MIN_TOLD_WORDS and (_REFERRING_OBJECT.search(one.text) or not _names_something(one))
     is_vague = bool(_VAGUE.match(one.text)) or (is_short and (len(one.words) < 2 or probability < SURELY_TOLD))
     return bool(list_introduced([one.text])) or (not is_vague and not _MOMENT.search(one.text))
