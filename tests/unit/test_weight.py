@@ -15,7 +15,7 @@ MOST = {
     "modules of newton": 659,
     "classes that only carry data": 877,
     "lines of tests": 85_987,
-    "lines of docs": 7_720,
+    "lines of docs": 7_721,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help
