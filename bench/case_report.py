@@ -24,8 +24,8 @@ RIGHT = frozenset(
 Case: TypeAlias = Mapping[str, Any]
 
 
-class Finding(NamedTuple):
-    """What became of a case, or of a part of it, in one of the measures, and the part itself; or a number of these."""
+class CaseFinding(NamedTuple):
+    """The outcome of a case, or of a part of it, in one of the measures, and the part itself; or a number of these."""
 
     measure: str
     outcome: str
@@ -42,11 +42,11 @@ class JudgedCase(NamedTuple):
 
     person: str
     case: Case
-    findings: Sequence[Finding]
+    findings: Sequence[CaseFinding]
     held: Sequence[str]
 
 
-CaseJudge: TypeAlias = Callable[[SimulatedAgent, Case], AsyncGenerator[Finding]]
+CaseJudge: TypeAlias = Callable[[SimulatedAgent, Case], AsyncGenerator[CaseFinding]]
 
 
 async def judge_cases(

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from cyclopts import Parameter
 
-from bench.case_report import Case, Finding, judge_cases, report_cases
+from bench.case_report import Case, CaseFinding, judge_cases, report_cases
 from bench.environment import AtLeastOne
 from bench.sessions import REFRESH_METHODS
 from bench.simulated_agent import MESSAGE_GAP, SimulatedAgent, StoredFact, has_words
@@ -68,7 +68,7 @@ def load_lives(folder: Path, *, replies: bool) -> list[tuple[str, str, Case]]:
     return [(person, "lives", life) for person, life in lives]
 
 
-async def live(agent: SimulatedAgent, life: Case) -> AsyncGenerator[Finding]:
+async def live(agent: SimulatedAgent, life: Case) -> AsyncGenerator[CaseFinding]:
     """Tell a life, and yield what is found on the way and at the end."""
     start, times = agent.clock.now(), dict[str, datetime]()
     told = sorted(life["told"], key=lambda one: one["day"])
@@ -92,7 +92,7 @@ async def live(agent: SimulatedAgent, life: Case) -> AsyncGenerator[Finding]:
 
 async def _tell(
     agent: SimulatedAgent, lines: Iterable[Case], start: datetime, times: dict[str, datetime]
-) -> AsyncGenerator[Finding]:
+) -> AsyncGenerator[CaseFinding]:
     """Tell lines day by day, keep the time of each in `times`, and yield whether its turn rebuilt the context."""
     for day, group in groupby(lines, key=lambda one: one["day"]):
         await agent.rest(start + timedelta(days=day), nightly=True)
@@ -100,11 +100,11 @@ async def _tell(
             method, reason = await agent.converse(f"day {day}", line["text"], line["reply"])
             times[line["id"]] = agent.clock.now()
             if number:  # a session begins with a context
-                yield Finding("turns", "rebuilt" if method in REFRESH_METHODS else "not rebuilt", reason)
+                yield CaseFinding("turns", "rebuilt" if method in REFRESH_METHODS else "not rebuilt", reason)
 
 
 class LifeEnd:
-    """What an agent knows at the end of a life, compared with what was told."""
+    """The knowledge of an agent at the end of a life, compared with what was told."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class LifeEnd:
         said_at = self.times[line]
         return [one for one in self.facts if said_at - MESSAGE_GAP < one.said_at <= said_at]
 
-    def judge_changes(self) -> Iterator[Finding]:
+    def judge_changes(self) -> Iterator[CaseFinding]:
         """Yield whether of each change the old value is no current fact, and the new one is, or is in force."""
         current = [*(one.text for one in self.facts if one.is_current), *self.rules]
         for change in self.life["changed"]:
@@ -131,12 +131,12 @@ class LifeEnd:
             stale = [one.text for one in older if one.is_current and _has_all(one.text, change["gone"])]
             is_known = any(_has_all(text, change["new"]) for text in current)
             outcome = "the old is current" if stale else "right" if is_known else "the new is not known"
-            yield Finding("changes", outcome, f"{change['by']} {stale or change['new']}")
-            yield Finding(f"changes, {change['kind']}", outcome)
+            yield CaseFinding("changes", outcome, f"{change['by']} {stale or change['new']}")
+            yield CaseFinding(f"changes, {change['kind']}", outcome)
 
-    async def judge_conflicts(self) -> list[Finding]:
+    async def judge_conflicts(self) -> list[CaseFinding]:
         """Return which statements that nothing changed are replaced or unsettled."""
-        pairs, found = await self.agent.list_conflicts(), list[Finding]()
+        pairs, found = await self.agent.list_conflicts(), list[CaseFinding]()
         ids = {line: {one.memory_id for one in self._list_told(line)} for line in self.times}
         known = [(ids[self.gold[one["old"]]["from"]], ids[one["by"]]) for one in self.life["changed"]]
         false = [pair for pair in pairs if not any(pair & older and pair & newer for older, newer in known)]
@@ -146,36 +146,36 @@ class LifeEnd:
             for fact in self._list_told(line):
                 outcome = "kept" if fact.is_current or fact.is_merged else "replaced"
                 outcome = "unsettled" if fact.memory_id in unsettled else outcome
-                found.append(Finding("unchanged facts", outcome, fact.text))
+                found.append(CaseFinding("unchanged facts", outcome, fact.text))
         return found
 
-    async def judge_confirmations(self) -> list[Finding]:
+    async def judge_confirmations(self) -> list[CaseFinding]:
         """Return how many facts were confirmed, as the metrics of the agent count them."""
         counts = await self.agent.count_confirmed()
         names = ("told once", "confirmed")
-        return [Finding("facts", name, count=count) for name, count in zip(names, counts, strict=True)]
+        return [CaseFinding("facts", name, count=count) for name, count in zip(names, counts, strict=True)]
 
-    async def ask(self) -> AsyncGenerator[Finding]:
+    async def ask(self) -> AsyncGenerator[CaseFinding]:
         """Ask the questions, and yield what their contexts show."""
         for one in self.life["questions"]:
             context = await self.agent.build_context(one["ask"])
             is_answered = all(_has_all(context.text, [word]) for word in one["want"])
-            yield Finding("answers", "shown" if is_answered else "not shown", one["ask"])
+            yield CaseFinding("answers", "shown" if is_answered else "not shown", one["ask"])
             if one.get("not"):
                 stale = [line for line in context.text.splitlines() if _is_stale(line, one)]
-                yield Finding("contexts", "stale" if stale else "not stale", f"{one['ask']} {stale}")
+                yield CaseFinding("contexts", "stale" if stale else "not stale", f"{one['ask']} {stale}")
             else:
                 for finding in _count_relevant("precision, after", one, context):
                     yield finding
             replies = sum(item.tokens for item in context.items if REPLY.match(item.text))
-            yield Finding("tokens", "restated by the assistant", count=replies)
-            yield Finding("tokens", "other tokens", count=context.tokens - replies)
+            yield CaseFinding("tokens", "restated by the assistant", count=replies)
+            yield CaseFinding("tokens", "other tokens", count=context.tokens - replies)
         name = (await self.agent.build_context(MY_NAME)).text
-        yield Finding("name", "shown" if has_words(name, self.life["name"]) else "not shown")
+        yield CaseFinding("name", "shown" if has_words(name, self.life["name"]) else "not shown")
         for finding in self._judge_profile(await self.agent.build_context(ABOUT_ME)):
             yield finding
 
-    def _judge_profile(self, context: Bundle) -> Iterator[Finding]:
+    def _judge_profile(self, context: Bundle) -> Iterator[CaseFinding]:
         """Yield whether a profile shows each fact that still holds, or counts it among those that did not fit."""
         count = COUNT.search(context.text)
         left_out = int(count[1]) - int(count[2]) if count else 0
@@ -185,14 +185,14 @@ class LifeEnd:
                 is_counted, left_out = not is_shown and left_out > 0, left_out - (not is_shown)
                 outcome = "shown" if is_shown else "counted" if is_counted else "not shown"
                 whose = "about me" if fact["about"] == USER else "about me, other persons and things"
-                yield Finding(whose, outcome, str(fact["words"]))
+                yield CaseFinding(whose, outcome, str(fact["words"]))
 
 
-def _count_relevant(measure: str, question: Case, context: Bundle) -> Iterator[Finding]:
+def _count_relevant(measure: str, question: Case, context: Bundle) -> Iterator[CaseFinding]:
     """Yield how many items of a context have words of the answer, and how many have none."""
     relevant = sum(any(_has_all(item.text, [word]) for word in question["want"]) for item in context.items)
-    yield Finding(measure, "relevant", count=relevant)
-    yield Finding(measure, "other items", count=len(context.items) - relevant)
+    yield CaseFinding(measure, "relevant", count=relevant)
+    yield CaseFinding(measure, "other items", count=len(context.items) - relevant)
 
 
 def _is_stale(line: str, question: Case) -> bool:

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from bench.case_report import Case, CaseJudge, Finding
+from bench.case_report import Case, CaseFinding, CaseJudge
 from bench.simulated_agent import SimulatedAgent, StoredFact, has_words, states
 from newton.agent.wills.carried_wills import ASK
 from newton.dialogue import veils
@@ -16,7 +16,7 @@ FRAGMENT_WORDS = 4  # of the longest correction that is a fragment
 REPORTED = ": “"  # in a fact that names who said it, and so does not assert it
 
 
-async def _judge_commitment(agent: SimulatedAgent, case: Case) -> AsyncGenerator[Finding]:
+async def _judge_commitment(agent: SimulatedAgent, case: Case) -> AsyncGenerator[CaseFinding]:
     await agent.say("chat", *filter(None, [case.get("earlier")]))
     await agent.say("chat", *filter(None, [case.get("question")]), role="assistant")
     before = {one.memory_id for one in await agent.read_facts()}
@@ -24,7 +24,7 @@ async def _judge_commitment(agent: SimulatedAgent, case: Case) -> AsyncGenerator
     await agent.rest()
     facts, asserted = _list_current(await agent.read_facts()), case.get("asserted", [])
     for part in asserted:
-        yield Finding("asserted", "kept" if any(states(one.text, part) for one in facts) else "lost", part)
+        yield CaseFinding("asserted", "kept" if any(states(one.text, part) for one in facts) else "lost", part)
     doubtful = [
         one.text
         for one in facts
@@ -33,10 +33,12 @@ async def _judge_commitment(agent: SimulatedAgent, case: Case) -> AsyncGenerator
         and not any(states(one.text, part) for part in asserted)
     ]
     for part in case.get("unasserted", []):
-        yield Finding("unasserted", "kept as fact" if any(states(one, part) for one in doubtful) else "left out", part)
+        yield CaseFinding(
+            "unasserted", "kept as fact" if any(states(one, part) for one in doubtful) else "left out", part
+        )
 
 
-async def _judge_corrections(agent: SimulatedAgent, case: Case) -> AsyncGenerator[Finding]:
+async def _judge_corrections(agent: SimulatedAgent, case: Case) -> AsyncGenerator[CaseFinding]:
     await agent.say("chat", case["first"], *case.get("between", []), case["correction"])
     await agent.rest()
     old, new, rest = case["old"], case["new"], extract_content_words(case["first"].replace(case["old"], " "))
@@ -44,23 +46,23 @@ async def _judge_corrections(agent: SimulatedAgent, case: Case) -> AsyncGenerato
     is_known = any(has_words(one, new) and (not rest or rest & extract_content_words(one)) for one in texts)
     has_old = any(has_words(one.replace(new, " "), old) for one in texts)
     outcome = "the old is current" if has_old else "right" if is_known else "the new is not known"
-    yield Finding("corrections", outcome)
+    yield CaseFinding("corrections", outcome)
     if len(case["correction"].split()) <= FRAGMENT_WORDS:
-        yield Finding("corrections, fragments", outcome)
+        yield CaseFinding("corrections, fragments", outcome)
 
 
-async def _judge_changes(agent: SimulatedAgent, case: Case) -> AsyncGenerator[Finding]:
+async def _judge_changes(agent: SimulatedAgent, case: Case) -> AsyncGenerator[CaseFinding]:
     pair = await _tell_pair(agent, case)
     was_fact = any(has_words(one.text, case["gone"]) for one in pair.first)
     stale = {one.memory_id for one in _list_current(pair.older) if has_words(one.text, case["gone"])}
     outcome = "right" if was_fact else "right, the older was no fact"
     if stale:
         outcome = "unsettled" if stale <= pair.unsettled else "the older is current"
-    yield Finding("changes", outcome)
-    yield Finding(f"changes, {case['kind']}", outcome)
+    yield CaseFinding("changes", outcome)
+    yield CaseFinding(f"changes, {case['kind']}", outcome)
 
 
-async def _judge_lookalikes(agent: SimulatedAgent, case: Case) -> AsyncGenerator[Finding]:
+async def _judge_lookalikes(agent: SimulatedAgent, case: Case) -> AsyncGenerator[CaseFinding]:
     pair = await _tell_pair(agent, case)
     first, held = {one.memory_id for one in pair.first}, [one for one in pair.older + pair.newer if _holds(one)]
     is_lost = not first <= {one.memory_id for one in held} or len(held) < len(pair.older + pair.newer)
@@ -69,7 +71,7 @@ async def _judge_lookalikes(agent: SimulatedAgent, case: Case) -> AsyncGenerator
         outcome = "unsettled"
     elif not first or is_lost:
         outcome = "replaced" if is_lost else "the older was no fact"
-    yield Finding("lookalikes", outcome)
+    yield CaseFinding("lookalikes", outcome)
 
 
 class _ToldPair(NamedTuple):
@@ -92,7 +94,7 @@ async def _tell_pair(agent: SimulatedAgent, case: Case) -> _ToldPair:
     return _ToldPair(first, older, newer, unsettled)
 
 
-async def _judge_wills(agent: SimulatedAgent, case: Case) -> AsyncGenerator[Finding]:
+async def _judge_wills(agent: SimulatedAgent, case: Case) -> AsyncGenerator[CaseFinding]:
     await agent.say("chat", *case.get("before", []))
     done = "done"
     if any(one.notice.startswith(ASK) for one in await agent.say("chat", case["will"])):
@@ -104,37 +106,37 @@ async def _judge_wills(agent: SimulatedAgent, case: Case) -> AsyncGenerator[Find
     left = [f"{word} in {name}" for word in case["gone"] for name, text in rows.items() if has_words(text, word)]
     lost = [word for word in case.get("stays", []) if not any(has_words(text, word) for text in rows.values())]
     outcome = "words are left" if left else "other words are lost" if lost else done
-    yield Finding("wills", outcome, ", ".join(left or lost))
+    yield CaseFinding("wills", outcome, ", ".join(left or lost))
 
 
-async def _judge_not_wills(agent: SimulatedAgent, case: Case) -> AsyncGenerator[Finding]:
+async def _judge_not_wills(agent: SimulatedAgent, case: Case) -> AsyncGenerator[CaseFinding]:
     (stored,) = await agent.say("chat", case["text"])
     scope = agent.services.scope
     async with scope.transaction() as tx:
         held = await veils.read_session_will(tx, session_id=stored.session_id, agent_id=scope.agent_id)
     is_taken = stored.notice or held.veil or stored.message.content != case["text"]
-    yield Finding("not_wills", "taken for a will" if is_taken else "kept", stored.notice)
+    yield CaseFinding("not_wills", "taken for a will" if is_taken else "kept", stored.notice)
 
 
-async def _judge_talk(agent: SimulatedAgent, case: Case) -> AsyncGenerator[Finding]:
+async def _judge_talk(agent: SimulatedAgent, case: Case) -> AsyncGenerator[CaseFinding]:
     await agent.say("chat", case["statement"])
     before = {one.memory_id for one in _list_current(await agent.read_facts())}
     await agent.say("chat", case["message"])
     await agent.rest()
     after = {one.memory_id for one in _list_current(await agent.read_facts())}
     is_changed = before - after or await agent.list_conflicts()
-    yield Finding("talk", "changed a fact" if is_changed else "became a fact" if after - before else "nothing")
+    yield CaseFinding("talk", "changed a fact" if is_changed else "became a fact" if after - before else "nothing")
 
 
-async def _judge_notes(agent: SimulatedAgent, case: Case) -> AsyncGenerator[Finding]:
+async def _judge_notes(agent: SimulatedAgent, case: Case) -> AsyncGenerator[CaseFinding]:
     for note in case["notes"]:
         await agent.remember(note)
     await agent.rest(nightly=True)
     for fact in await agent.read_facts():
         outcome = "kept" if fact.is_current else "merged" if fact.is_merged else "replaced"
-        yield Finding("notes", outcome, fact.text)
+        yield CaseFinding("notes", outcome, fact.text)
     conflicts = len(await agent.list_conflicts())
-    yield Finding("notes, stores", "conflicts" if conflicts else "no conflict", str(conflicts))
+    yield CaseFinding("notes, stores", "conflicts" if conflicts else "no conflict", str(conflicts))
 
 
 def _list_current(facts: Sequence[StoredFact]) -> list[StoredFact]:

@@ -145,7 +145,8 @@ def _share(text: str, topic: str, stems: Collection[str]) -> float:
     if topic.lower() in text.lower():
         return 1
     head, found = _OWNER.sub("", topic), list_stems(text)
-    names_head = head == topic or share_stems(list_stems(head), found) or set(head.lower().split()) & set(text.split())
+    has_word = bool({*head.lower().split()} & {*text.lower().split()})  # a short one, "ex", has no stem
+    names_head = head == topic or has_word or share_stems(list_stems(head), found)
     if not names_head and not is_of_kind(text, topic):
         return MIN_PARTIAL_SHARE * bool(share_stems(stems, found))
     share = len(share_stems(stems, found)) / max(len(stems), 1)

@@ -131,7 +131,7 @@ def _find_replaced(
         return 0.0, None
     if right is None:
         sure = (rates[0] + wrong.probability) / 2 - MIN_WITHDRAWN
-        # "Feck it anyway" and "please forget that I live in Graz" take nothing back.
+        # "Oh, blow it" and "please forget that I live in Graz" take nothing back.
         is_said = len(own.split()) > MAX_EXCLAMATION and not _states_nothing(own)
         return sure * SHARPNESS, (sentence[0], sentence[0], None) if is_whole and is_said else None
     values = (rates[0], wrong.probability, right.probability, rates[1])
