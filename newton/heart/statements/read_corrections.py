@@ -183,9 +183,11 @@ def _differ(clause: str, new: str, sentence: str) -> int:
     """Return how far a clause with the right words says the like of another subject or value than a sentence does."""
     words, known = list_words(clause), fold(sentence)
     verb = find_verb(words)
-    if verb < 1 or words[verb].text not in english.AUXILIARIES | {*known}:
+    if verb < 1:
         return 0
     subject = [one.text for one in words[:verb] if not is_function(one.text, sentence)]
+    if words[verb].text not in english.AUXILIARIES | {*known}:  # "the lido opens at half six", of who swims at six
+        return 2 * any(one not in known for one in subject)
     others = [one.text for one in find_values(clause.replace(new, " ", 1))]
     return any(one not in known for one in subject) + 3 * any(not has_words(sentence, one) for one in others)
 
