@@ -18,6 +18,7 @@ from newton.dialogue.messages import Message
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_comparison import KnownFact, UncomparedFact, compare_facts, find_changes, read_changes
 from newton.heart.lifecycle.engine import run_lifecycle
+from newton.heart.persons.person_store import PersonReader
 from newton.heart.statements.change_detection import detect_change
 from newton.ids import derive_model_id
 from newton.memory.memory import Trust
@@ -43,6 +44,24 @@ async def say(mind: Mind, text: str, trust: Trust = "user", at: datetime | None 
     verbs = MemoryService(scope=mind.scope.at("test", trust))
     mind.clock.advance(timedelta(hours=1))
     return (await verbs.remember(FactDraft(content=text, at=at))).memory_id
+
+
+async def test_a_profile_has_what_ended_if_it_says_more_than_what_is_in_its_place(mind: Mind) -> None:
+    # S002-17
+    told = ("With my sister Brigitte we go to Edinburgh.", "I get up at six.", "I own a red boat with two sails.")
+    trip, _, _ = [await say(mind, text) for text in told]
+    boat, early = await say(mind, "I own a blue kayak."), await say(mind, "I get up at five.")
+    mind.clock.advance(timedelta(days=1))
+    curator = CurationService(scope=mind.scope)
+    await curator.supersede(str(trip), "We go to Dublin, not to Edinburgh.")
+    await curator.supersede(str(early), "I get up at four.")
+    mind.clock.advance(timedelta(minutes=1))
+    await curator.supersede(str(boat), "I own a blue kayak and a green one.")
+    await curator.retract(str(await say(mind, "I have seven cats and a horse.")))
+    async with mind.scope.transaction() as tx:
+        record = await PersonReader(tx, mind.agent_id, now=mind.clock.now()).read_user()
+    assert [one.text for one in record.sections["ended"]] == ["With my sister Brigitte we go to Edinburgh."]
+    assert record.total == 5, "what ended is not counted"
 
 
 async def test_a_duplicate_lends_its_trust_to_no_change(mind: Mind) -> None:

@@ -86,7 +86,7 @@ async def test_what_does_not_fit_is_counted(api: Api) -> None:
         assert built["tokens"] <= 300
         note = next(line for line in str(built["text"]).splitlines() if "shown" in line)
         profile = str(built["text"]).partition("## Profile")[2].partition(note)[0]
-        shown = sum(line.startswith("- ") for line in profile.splitlines())
+        shown = sum(line.count(".") for line in profile.splitlines() if line.startswith("- "))
         assert note == f"- 13 facts, {shown} shown; `newton about --all` lists them."
         assert 0 < shown < 13
 
@@ -107,6 +107,31 @@ async def test_the_name_is_known_however_it_was_told(api: Api) -> None:
             await tell(http, *(f"I own a lamp of type {n}." for n in range(12)), session="b")
             assert name in await ask(http, "What is my name?", "c"), agent
             assert name in str((await build_context(http, "Which lamp is the best?"))["text"]), agent
+
+
+async def test_a_name_of_a_quotation_is_the_users_and_that_of_a_role_or_of_a_text_is_not(api: Api) -> None:
+    # S002-17
+    told = {
+        "mireille": (("My husband always says 'Mireille, you work too much'.", "I grow dahlias."), ["Mireille"]),
+        "roland": (("Let's play a game: I'm the knight and you are the king.", "I'm Roland. I want ale."), []),
+        "carlos": (("Translate: my name is Carlos", "I have three cats."), []),
+    }
+    for agent, (texts, names) in told.items():
+        async with api.http(await api.token(agent)) as http:
+            await tell(http, *texts, session="a")
+            assert (await http.get("/v1/about")).json()["names"] == names, agent
+            assert all(name in str((await build_context(http, "What is my name?"))["text"]) for name in names)
+
+
+async def test_what_was_told_together_stands_together(api: Api) -> None:
+    # S002-17
+    async with api.http(await api.token("bee")) as http:
+        await tell(
+            http, "On saturdays I ride with a club, we start at 5:30 at the station. My aunt is Jo.", session="a"
+        )
+        lines = str((await build_context(http, "What do you know about me?"))["text"]).splitlines()
+        assert any("I ride with a club. We start at 5:30 at the station." in line for line in lines), lines
+        assert any(line.endswith(": My aunt is Jo.") for line in lines), "a fact of another section stands there"
 
 
 async def test_the_health_of_everybody_is_there_where_it_matters(api: Api) -> None:

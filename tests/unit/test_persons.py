@@ -11,7 +11,7 @@ from newton.cognition.assembly.budget import allocate_budget
 from newton.cognition.assembly.render import count_header_tokens
 from newton.cognition.sources.person import FoundPerson
 from newton.heart.identity.rule_plan import plan_rules
-from newton.heart.identity.user_names import find_known_names, find_names
+from newton.heart.identity.user_names import find_address, find_known_names, find_names
 from newton.heart.persons.person_questions import PersonQuestion, read_person_question
 from newton.heart.persons.profile_sections import (
     PersonFact,
@@ -99,7 +99,46 @@ INTRODUCTIONS = {
     "Olá, aqui é a Rita.": "Rita",
     "Hoi, met Ans van de bieb": "Ans",
     "Привет, это Саша.": "Саша",
+    "Can you help me with a card? It's Joanne btw": "Joanne",
+    "the name is Rufus, retired plumber": "Rufus",
+    "Joanne from the bakery again, we need a new price list": "Joanne",
+    "And who am I talking to? Pavel, night porter.": "Pavel",
+    "Mit wem spreche ich? Heike.": "Heike",
+    "Yusuf's the name, fixing boilers is the game": "Yusuf",
+    "everyone at work just knows me as Kirsty": "Kirsty",
+    "so yeah I'm Erin and I run": "Erin",
+    "Ich bin übrigens der Jonas": "Jonas",
+    "moi c'est Chantal, j'habite à Lille": "Chantal",
+    "ciao, sono Giulia e vivo a Torino": "Giulia",
+    "mi chiamano Renzo": "Renzo",
+    "健太です。よろしくお願いします。": "健太",
 }
+ADDRESSES = {
+    "My husband always says 'Mireille, you talk more to the flowers than to me' haha": "Mireille",
+    "My mother still says to me: Colm, eat your greens!": "Colm",
+    'my wife goes "Hector, put the phone down" all evening': "Hector",
+    "My boss always says 'Leonie, you are too slow' but I like to do things right": "Leonie",
+    "Kids on the bus holler LONNIE LONNIE all the way to school.": "Lonnie",
+    "Draft a reminder to clients. Sign it Dr. Kamau.": "Kamau",
+    "This is Beata. I'd like a list of plants.": "Beata",
+    'Mein Mann sagt immer "Ute, du redest zu viel"': "Ute",
+    'mi hermana siempre me dice "Inma, duermes poco"': "Inma",
+    "mon fils me dit toujours « Maëlle, tu travailles trop »": "Maëlle",
+    'mio marito mi dice sempre "Fiorella, calmati"': "Fiorella",
+    "我老公总说“美玲，你太忙了”": "美玲",
+}
+NO_ADDRESSES = (
+    'My husband Tom says "Kate, come here" to our daughter',
+    "Mum always said to my brother 'Peter, shut the door'",
+    'My boss is Marcus. He shouted "Lena, faster!" at the new girl',
+    'My daughter says "Elsa, let it go" all day, it\'s from Frozen',
+    'My husband always says "Darling, you work too much"',
+    "the fans shouted MESSI MESSI the whole night",
+    'the neighbour shouts "Rocky, Rocky" at his dog all night',
+    "Mon voisin dit « Paul, viens manger » à son fils",
+    "Write an invitation, sign it from Mum",
+    "This is Bruno, my dog",
+)
 NO_INTRODUCTIONS = (
     "I like Berlin best, Paris less.",
     "Thanks, Anna",
@@ -122,6 +161,11 @@ NO_INTRODUCTIONS = (
     "We have a dog, name's Dusty",
     "This is Moira from the library",
     "Cheers, Newton",
+    'Write a story about a girl. "My name is Anna," she says.',
+    "Who is your doctor? Meyer.",
+    "Who am I talking to? A tired nurse.",
+    "I'm German and proud of it",
+    "Tom from the garage called about my car",
 )
 
 
@@ -194,6 +238,9 @@ def test_names_are_found_as_people_say_them() -> None:
     # S002-17
     assert {text: next(iter(find_names([text])), None) for text in INTRODUCTIONS} == INTRODUCTIONS
     assert {text: find_names([text]) for text in NO_INTRODUCTIONS if find_names([text])} == {}
+    assert {text: next(iter(find_address([text])), None) for text in ADDRESSES} == ADDRESSES
+    assert {text: find_address([text]) for text in NO_ADDRESSES if find_address([text])} == {}
+    assert find_address([*ADDRESSES][:2]) == [], "one of two names is of somebody else"
     assert find_known_names(["i'm resident at the club now"], ["Resident"]) == []
     assert find_known_names(["I'm Isla's mum.", "Tom here is my brother"], ["Isla", "Tom"]) == []
 
@@ -214,6 +261,18 @@ def test_somebody_of_the_user_stands_with_the_fact_that_says_whose_they_are() ->
         "health": ["Bruno is allergic to chicken."],
         "other": ["The kiln is fired at nine."],
     }
+
+
+def test_a_fact_of_no_section_stands_with_those_of_its_message() -> None:
+    # S002-17
+    told = [fact(1, "I have panic since an accident."), fact(2, "My brother Max bakes.")]
+    beside = fact(3, "He is late.")._replace(told_at=told[1].told_at)
+    assert texts(group_user_facts([*told, beside])) == {
+        "people": ["My brother Max bakes.", "He is late."],
+        "other": ["I have panic since an accident."],
+    }
+    ended = fact(4, "I own a boat.")._replace(total=0)
+    assert rank_facts({"home": [ended], "other": [beside]}) == [beside, ended], "what holds comes first"
 
 
 def test_what_somebody_else_says_of_themselves_stands_with_the_people() -> None:

@@ -68,7 +68,8 @@ class PersonService:
         sections = {
             section: [one for record in records for one in record.sections.get(section, ())] for section in TITLES
         }
-        shown = {one.memory_id for one in rank_facts(sections)[:limit]}
+        ranked = rank_facts(sections)[:limit]
+        shown = {one.memory_id for one in ranked}
         found = [
             ProfileSection(
                 title=TITLES[section],
@@ -92,6 +93,6 @@ class PersonService:
             is_user=who is None,
             names=list(dict.fromkeys(name for record in records for name in record.names)) or ([who] if who else []),
             count=sum(record.total for record in records),
-            shown=len(shown),
+            shown=sum(one.total > 0 for one in ranked),
             sections=[one for one in found if one.facts],
         )

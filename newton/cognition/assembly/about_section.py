@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from newton.cognition.assembly.budget import ContextBudget, reserve_layer
 from newton.cognition.assembly.render import TextBlock, count_day_tokens
 from newton.cognition.sources.person import ABOUT_LAYER, FoundPerson
-from newton.heart.persons.profile_sections import TITLES
+from newton.heart.persons.profile_sections import ENDED, TITLES
 from newton.memory.memory import TokenCounter, past_reason
 from newton.memory.representations import to_bullet
 from newton.memory.search_types import RetrievedMemory
 
 LABEL_TOKENS = 8  # of a fact: whose word, its day
+MIN_TOKEN_CHARS = 3  # of what replaced a fact, in its label
 MAX_SHARE = 0.5  # of the tokens of the flexible layers
 ASKED_SHARE = 0.9  # of the same, for an input that asks for what is known of a person
 
@@ -47,10 +48,12 @@ def select_about(
         set[str](),
         list[RetrievedMemory](),
     )
-    for one in found.memories:
+    for number, one in enumerate(found.memories):
         section = found.sections[one.memory_id]
-        cost = one.summary_tokens + LABEL_TOKENS + (0 if section in started else headings[section])
-        is_past = past_reason(one.kind, one.state) and not found.question.changes
+        heading = 0 if section in started else headings[section]
+        cost = one.summary_tokens + LABEL_TOKENS + len(one.changed or "") // MIN_TOKEN_CHARS + heading
+        may_be_past = found.question.changes or (section == ENDED and len(chosen) == number)  # if all that holds fits
+        is_past = past_reason(one.kind, one.state) and not may_be_past
         if used + cost <= limit and not (one.quarantined or is_past):
             used += cost
             started.add(section)
@@ -60,7 +63,8 @@ def select_about(
         return AboutSelection(person=replace(found, memories=(), sections={}), tokens=used if note else 0, note=note)
     sections = {one.memory_id: found.sections[one.memory_id] for one in chosen}
     person = replace(found, memories=chosen, sections=sections)
-    return AboutSelection(person=person, tokens=used, note=note and _render_note(found, len(chosen), count_tokens))
+    shown = sum(found.question.changes is not None or not past_reason(one.kind, one.state) for one in chosen)
+    return AboutSelection(person=person, tokens=used, note=note and _render_note(found, shown, count_tokens))
 
 
 def _render_note(found: FoundPerson, shown: int, count_tokens: TokenCounter) -> TextBlock:

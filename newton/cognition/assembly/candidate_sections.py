@@ -140,12 +140,31 @@ def _group_by_section(
     show_ids: bool,
 ) -> list[TextBlock]:
     """Render the facts on a person under the headings of their sections, those stated last first."""
-    ordered = sorted(candidates, key=lambda c: (c.scored.found.told_at, c.memory_id), reverse=True)
+    ordered = sorted(sorted(candidates, key=lambda c: c.memory_id), key=lambda c: c.scored.found.told_at, reverse=True)
     blocks = list[TextBlock]()
     for section in TITLES:
-        items = [_render_item(c, members, show_id=show_ids) for c in ordered if c.scored.section == section]
-        blocks += [render_section_heading(section, day_tokens), *items] if items else []
+        items = list[tuple[ScoredCandidate, TextBlock]]()
+        for c in (one for one in ordered if one.scored.section == section):
+            if items and not show_ids and _is_continued(items[-1][0], c):
+                items[-1] = (c, _continue_line(items[-1][1], c))
+            else:
+                items.append((c, _render_item(c, members, show_id=show_ids)))
+        blocks += [render_section_heading(section, day_tokens), *(block for _, block in items)] if items else []
     return blocks
+
+
+def _is_continued(before: ScoredCandidate, one: ScoredCandidate) -> bool:
+    """Return whether a fact stands on the line of the one before: of one message, and nothing contradicts either."""
+    first, second = before.scored.found, one.scored.found
+    is_alone = not any(c.label and c.label.group for c in (before, one))
+    is_same = (first.stated_thread_id, first.stated_position) == (second.stated_thread_id, second.stated_position)
+    prefixes = {c.label.prefix if c.label else "" for c in (before, one)}
+    return is_alone and is_same and first.stated_thread_id is not None and len(prefixes) == 1
+
+
+def _continue_line(block: TextBlock, one: ScoredCandidate) -> TextBlock:
+    """Return the line with a further fact behind it, without its bullet and label, so the count is an upper limit."""
+    return TextBlock(f"{block.text.rstrip()} {one.text}\n", block.tokens + one.tokens)
 
 
 def _day_of(group: tuple[str | None, list[ScoredCandidate]]) -> str:

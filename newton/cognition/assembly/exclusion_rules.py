@@ -131,13 +131,14 @@ def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput,
     """Return why the memory is excluded from this context, or None. `focus_ids` are shown in Current Focus already."""
     if assembly_input.gathering.asks_changes:
         return None if found.memory_id in assembly_input.gathering.about else "did not change in the requested time"
-    if reason := _find_state_reason(found, assembly_input.observations.get(found.memory_id)):
+    is_asked = assembly_input.gathering.asks_person and found.memory_id in assembly_input.gathering.about
+    reason = _find_state_reason(found, assembly_input.observations.get(found.memory_id))
+    if reason and not is_asked:
         return reason
     if found.memory_id in focus_ids:
         return "already in Current Focus"
     if found.memory_id in assembly_input.tasks.task_ids:
         return "already in Tasks"
-    is_asked = assembly_input.gathering.asks_person and found.memory_id in assembly_input.gathering.about
     if assembly_input.sent_messages and assembly_input.sent_messages.contains(found) and not is_asked:
         return ALREADY_SENT
     is_injected = found.memory_id in assembly_input.injected

@@ -38,6 +38,31 @@ where
 order by told_at desc, m.memory_id desc
 limit $5;
 
+-- name: list_ended(agent_id, now, max_rows, min_age)
+-- What a person stated and what holds no longer, the latest first, with what replaced it: not what was wrong, which was
+-- retracted, or replaced soon after it was said.
+select
+    m.memory_id, m.summary as text, m.language, f.subject, m.state, m.trust, f.valid_to, f.valid_from as told_at,
+    0 as total, coalesce(r.texts, '') as before
+from memory.memories as m
+join heart.facts as f on f.agent_id = $1 and f.memory_id = m.memory_id
+left join lateral (
+    select string_agg(n.summary, ' ') as texts, min(n.created_at) as replaced_at
+    from memory.links as l
+    join memory.memories as n on n.agent_id = $1 and n.memory_id = l.memory_id
+    where l.agent_id = $1 and l.other_id = m.memory_id and l.link = 'supersedes'
+) as r on true
+where
+    m.agent_id = $1
+    and m.kind = 'fact'
+    and m.trust in ('user', 'operator')
+    and not m.quarantined
+    and f.duplicate_of is null
+    and (m.state = 'SUPERSEDED' or (not memory.is_obsolete(m.kind, m.state) and f.valid_to <= $2))
+    and coalesce(r.replaced_at > m.created_at + $4::interval, true)
+order by told_at desc, m.memory_id desc
+limit $3;
+
 -- name: list_changes(agent_id, now, moment, starts_at, ends_at, max_rows)
 -- What a person or the agent changed in a time, the latest first: facts that were first told then, known facts that one told
 -- then replaced, and those whose validity ended then. A fact that is deduced, or that a merge left, is told by nobody.
@@ -86,12 +111,15 @@ order by changed_at desc, memory_id desc
 limit $6;
 
 -- name: list_introductions(agent_id, max_subjects, max_candidates, speaker, unnamed)
--- What a person said first in a conversation, and lately, without the date and the speaker, lines of the identity, and facts that a person stated, which may tell the
--- name of the user; the latest first, each with the most frequent subjects of the latest facts, which may be the name too.
--- Only the first and the latest facts, the latest conversations, and the latest messages of who has no name in their
--- session: people introduce themselves early, and say another name in a new conversation.
+-- What a person said first in a conversation, at first, and lately, without the date and the speaker, with the place in its
+-- session, lines of the identity, and facts that a person stated, which may tell the name of the user; the latest first,
+-- each with the most frequent subjects of the latest facts, which may be the name too.
+-- Only the first and the latest facts, the latest conversations, and the first and the latest messages of who has no name
+-- in their session: people introduce themselves early, and say another name in a new conversation.
 with stated as not materialized (
-    select memory_id, full_text, summary
+    select
+        memory_id, full_text, summary, false as is_wish, false as is_said, null::uuid as thread_id,
+        null::integer as position
     from memory.memories
     where
         agent_id = $1
@@ -99,6 +127,13 @@ with stated as not materialized (
         and trust in ('user', 'operator')
         and not quarantined
         and not memory.is_obsolete(kind, state)
+),
+said as not materialized (
+    select
+        memory_id, null as full_text, regexp_replace(summary, $4, '') as summary, false as is_wish, true as is_said,
+        thread_id, position, summary ~ $5 as is_unnamed
+    from memory.memories
+    where agent_id = $1 and kind = 'exchange' and trust in ('user', 'operator') and not quarantined
 ),
 named as materialized (
     select array_agg(t.subject) as subjects
@@ -119,10 +154,12 @@ named as materialized (
     ) as t
 ),
 candidate as (
-    (select memory_id, full_text, summary, false as is_wish, false as is_said from stated order by memory_id limit $3)
+    (select * from stated order by memory_id limit $3)
     union all
     (
-        select tenet_id as memory_id, text as full_text, text as summary, true as is_wish, false as is_said
+        select
+            tenet_id as memory_id, text as full_text, text as summary, true as is_wish, false as is_said,
+            null as thread_id, null as position
         from heart.tenets
         where
             agent_id = $1
@@ -131,25 +168,35 @@ candidate as (
             )
     )
     union all
-    (select memory_id, full_text, summary, false as is_wish, false as is_said from stated order by memory_id desc limit $3)
+    (select * from stated order by memory_id desc limit $3)
     union all
     (
-        select memory_id, null as full_text, regexp_replace(summary, $4, '') as summary, false as is_wish, true as is_said
-        from memory.memories
-        where agent_id = $1 and kind = 'exchange' and position = 0 and trust in ('user', 'operator') and not quarantined
+        select memory_id, full_text, summary, is_wish, is_said, thread_id, position
+        from said
+        where position = 0
         order by memory_id desc
         limit $3
     )
     union all
     (
-        select memory_id, null as full_text, regexp_replace(summary, $4, '') as summary, false as is_wish, true as is_said
-        from memory.memories
-        where agent_id = $1 and kind = 'exchange' and trust in ('user', 'operator') and not quarantined and summary ~ $5
+        select memory_id, full_text, summary, is_wish, is_said, thread_id, position
+        from said
+        where is_unnamed
+        order by memory_id
+        limit $3
+    )
+    union all
+    (
+        select memory_id, full_text, summary, is_wish, is_said, thread_id, position
+        from said
+        where is_unnamed
         order by memory_id desc
         limit $3
     )
 )
-select distinct c.memory_id, left(coalesce(c.full_text, c.summary), 1000) as text, c.is_wish, c.is_said, n.subjects
+select distinct
+    c.memory_id, left(coalesce(c.full_text, c.summary), 1000) as text, c.is_wish, c.is_said, c.thread_id, c.position,
+    n.subjects
 from candidate as c
 cross join named as n
 order by c.is_wish desc, c.memory_id desc;

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 from uuid import UUID
 
@@ -36,7 +36,8 @@ USER = "user"  # the subject of facts on the user
 
 
 class PersonFact(NamedTuple):
-    """A fact as it may be shown in a profile. `total` is the number of all facts that were asked for.
+    """A fact as it may be shown in a profile. `total` is the number of all facts that were asked for; of one that holds
+    no longer, 0.
 
     `rivals` are the facts that contradict it, of a settled fact those in whose place it stands; `before` is the text of
     the latest of these.
@@ -122,8 +123,18 @@ def group_user_facts(facts: Sequence[PersonFact]) -> dict[str, list[PersonFact]]
             owner = next((section for name, section in known.items() if one.text.startswith(name)), None)
             section = classify_text(one.text, one.language)
             placed[one.memory_id] = section if owner is None or section == "health" else owner
+    _place_beside(facts, placed)
     is_other = {one.memory_id for one in facts} - {one.memory_id for one in own}
     return _group(facts, placed, last=is_other)
+
+
+def _place_beside(facts: Sequence[PersonFact], placed: dict[UUID, str]) -> None:
+    """Place facts of no section with those that were told in the same message, which say what they are about."""
+    ordered = sorted(facts, key=lambda one: (one.told_at, one.memory_id))
+    for line in (ordered, ordered[::-1]):
+        for before, one in pairwise(line):
+            if placed[one.memory_id] == OTHER and before.told_at == one.told_at:
+                placed[one.memory_id] = placed[before.memory_id]
 
 
 def group_facts(facts: Sequence[PersonFact]) -> dict[str, list[PersonFact]]:
@@ -132,12 +143,16 @@ def group_facts(facts: Sequence[PersonFact]) -> dict[str, list[PersonFact]]:
 
 
 def rank_facts(sections: Mapping[str, Sequence[PersonFact]]) -> list[PersonFact]:
-    """Return the facts in the order in which they get room: the first ones of each section, then the next ones."""
+    """Return the facts in the order in which they get room: the first ones of each section, then the next ones.
+
+    What holds no longer comes last.
+    """
     groups = [
         [facts[start : start + FIRST_FACTS] for start in range(0, len(facts), FIRST_FACTS)]
         for facts in sections.values()
     ]
-    return [one for turn in zip_longest(*groups, fillvalue=()) for part in turn for one in part]
+    ranked = [one for turn in zip_longest(*groups, fillvalue=()) for part in turn for one in part]
+    return sorted(ranked, key=lambda one: one.total == 0)
 
 
 def find_relations(facts: Iterable[PersonFact], name: str) -> set[str]:

@@ -74,11 +74,20 @@ def read_commitment(message: str, *, is_framed: bool = False) -> list[Unasserted
             found.append(held._replace(start=start, end=end))
         elif begun := _search(("session", "onward"), cues, message, start, end):
             is_shown = begun.commitment is CommitmentKind.REPORTED and message[begun.end :].lstrip().startswith(MASK)
-            held = None if is_shown else begun  # the form of the text that it presents shows where that ends
+            is_asked = begun.commitment is CommitmentKind.IMAGINED and _asks_for_words(message[start:end])
+            held = (
+                None if is_shown or is_asked else begun
+            )  # the form of the text that it presents shows where that ends
             found.append(begun._replace(start=_find_joint(message, start, begun.start), end=end))
         before = sentences[number - 1][0] if number else start
         found += _read_sentence(cues, message, (start, end), before=before, left=left)
     return found
+
+
+def _asks_for_words(sentence: str) -> bool:
+    """Return whether a sentence asks how something is said; what follows it is the person's own again."""
+    match = re.fullmatch(r"\W*how (?:do|would|can|should)\b[^:]*\?\s*", sentence, re.IGNORECASE)
+    return match is not None
 
 
 def list_unasserted(message: str, *, is_framed: bool = False) -> list[UnassertedPart]:

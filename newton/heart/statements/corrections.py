@@ -28,6 +28,7 @@ from newton.heart.statements.read_corrections import (
     FoundCorrection,
     fold,
     has_words,
+    keep_preposition,
     names_other_value,
     rate_correcting,
     read_correction,
@@ -95,9 +96,9 @@ def find_correction(message: str, earlier: Sequence[str], *, question: str = "")
         return found
     rate = _rate(message, recent[0][1], question, cues)
     named = _find_named(message, sentences, cues, cue) if rate >= MIN_NAMING else None
-    if named or rate < MIN_CORRECTING:
-        return named
-    return _find_told(message, sentences, cues, cue, nearest=nearest, last=raw[size - 1])
+    if not named and rate >= MIN_CORRECTING:
+        named = _find_told(message, sentences, cues, cue, nearest=nearest, last=raw[size - 1])
+    return named and keep_preposition(named, message, cues)
 
 
 def _rate(message: str, last: str, question: str, cues: Cues) -> float:

@@ -98,6 +98,19 @@ def read_correction(own: str, earlier: Sequence[tuple[int, str]], question: str)
     return max(found)[2] if found else None
 
 
+def keep_preposition(found: FoundCorrection, message: str, cues: Cues) -> FoundCorrection:
+    """Return a correction with the preposition that the person says before the right value: "no Porto", "em Braga"."""
+    old, new = (_find_place(*one, cues) for one in ((found.sentence, found.old), (message, found.new or "")))
+    if not found.new or not old or not new or old.lastgroup != new.lastgroup:
+        return found
+    return found._replace(old=f"{old[0]} {found.old}", new=f"{new[0]} {found.new}")
+
+
+def _find_place(text: str, value: str, cues: Cues) -> re.Match[str] | None:
+    """Return the preposition right before a value, which may be one word with an article."""
+    return next((one for one in cues["place"].finditer(text) if text[one.end() :].lstrip().startswith(value)), None)
+
+
 def _states_nothing(text: str) -> bool:
     """Return whether a text only asks or requests, or is not asserted."""
     clauses = split_message(text)

@@ -80,6 +80,7 @@ _REASON = re.compile(  # "since I can't eat nuts, what could I cook?" tells the 
     r"(?=(?:i|we|my|our|he|she|they|it|there|the)\b|(?-i:[A-Z]))",
     re.IGNORECASE,
 )
+_RELATIVE = re.compile(r"(?:who|whose)\s+(?!(?:am|are) (?:i|you)\b)", re.IGNORECASE)  # behind whom it tells of
 _LABEL = re.compile(
     r"^((?:(?:quick|small|short|little) )?(?:update|news|fyi|correction|heads[- ]up|context|background|change"
     r"|info|btw|psa"
@@ -136,7 +137,7 @@ def split_message(message: str, *, is_framed: bool = False) -> tuple[StatementCa
 def mask_message(message: str) -> tuple[str, str]:
     """Return a message without the numbers of its lists, and the same with masked quotations and material."""
     plain = _blank_numbers(_LABEL.sub(r"\1,", message.replace("’", "'").replace("\t", " ")))
-    return plain, _mask_material(mask_foreign_text(plain))
+    return plain, mask_material(mask_foreign_text(plain))
 
 
 def _blank_numbers(message: str) -> str:
@@ -152,7 +153,7 @@ def _blank_numbers(message: str) -> str:
     return message
 
 
-def _mask_material(masked: str) -> str:
+def mask_material(masked: str) -> str:
     """Mask the text that follows a request to work on it, such as "translate:". Offsets do not change."""
     work = _WORK_ON.search(masked)
     return masked if work is None else masked[: work.end()] + re.sub(r"[^\s.!?]", MASK, masked[work.end() :])
@@ -182,6 +183,8 @@ def _is_boundary(left: str, mark: str, right: str) -> bool:
 
     After ", so" the right side needs no subject: it may be a request.
     """
+    if _RELATIVE.match(right) and not right.rstrip().endswith("?"):
+        return False
     if _asks(right):
         return len(left.split()) >= MIN_WORDS
     is_clause = _begins_clause(right) or mark.strip(" ").casefold() == ", so"

@@ -31,6 +31,7 @@ from newton.text.names import find_names
 from newton.text.numerals import NUMBER_PREFIX, TIME_PREFIX, WordToken
 from newton.text.pasted_text import MASK
 from newton.text.patterns import find_statements, list_sentences
+from newton.text.words import NEVER_NAMES
 
 SPEAKER = "user"  # the subject of a statement in the first person by a person without a name
 DECIDED = "decided"  # the attribute of a statement of a decision
@@ -50,6 +51,13 @@ CONTEXT_MIN = 0.15  # probability from which a clause is kept for the next one, 
 
 _DECISION = re.compile(r"^[^,;]{1,40}\b(?:decided|agreed|settled|opted) (?!with\b)\w", re.IGNORECASE)
 _REFERRING = frozenset({"he", "they", "his", "it", "this"})  # classes of first words that refer to another clause
+_OTHERS = frozenset({"he", "his"})  # classes of first words that mean another person
+# Whom a clause is about, before its verb.
+_OTHER_SUBJECT = re.compile(
+    r"(?:(?:my|our)(?: (?!(?:always|often|still|just|never)\b)\w+){1,3}|(?-i:[A-Z])\w+)"
+    r"(?= (?:\w+ )?(?:says?|said|thinks?|thought|reckons?|keeps?|told|tells|calls?|wants|loves|hates)\b)",
+    re.IGNORECASE,
+)
 _REFERRING_BACK = re.compile(
     r"\binstead\b(?! of)|^(?:before|after) that\b|(?<=\w )there\b(?! (?:is|are|was|were)\b)|\bsomething else\b",
     re.IGNORECASE,
@@ -183,12 +191,13 @@ def _select_by_reader(message: str, speaker: str | None, context: MessageContext
     straight = _straighten(message)
     candidates = split_message(straight, is_framed=context.is_framed)
     told = rate_told(straight, candidates, context)
-    chosen = [
-        p if _is_substantial(one, p) and not _only_denies(one, candidates[n + 1 : n + 2]) else 0.0
-        for n, (one, p) in enumerate(zip(candidates, told, strict=True))
-    ]
+    chosen = list[float]()
+    for n, (one, p) in enumerate(zip(candidates, told, strict=True)):
+        adds = one.verb < 0 and bool(chosen) and chosen[-1] >= TOLD_MIN  # to the clause before it: "Same dates."
+        is_kept = (adds or _is_substantial(one, p)) and not _only_denies(one, candidates[n + 1 : n + 2])
+        chosen.append(p if is_kept else 0.0)
     groups = _group_clauses(candidates, chosen, TOLD_MIN, tells=only_tells(straight, candidates))
-    return list(dict.fromkeys(_to_statement(straight, [candidates[n] for n in group], speaker) for group in groups))
+    return list(dict.fromkeys(_to_statement(straight, candidates, group, speaker) for group in groups))
 
 
 def rate_told(message: str, candidates: Sequence[StatementCandidate], context: MessageContext = ALONE) -> list[float]:
@@ -296,7 +305,8 @@ def _group_clauses(
         if probability < minimum:
             continue
         one, before, is_loose = candidates[position], position - 1, tells and candidates[position].verb < 0
-        if not _refers_back(one) and not is_loose:
+        refers = _refers_back(one) or (before >= 0 and _is_of_other(candidates[before]) and _STATE.match(one.text))
+        if not refers and not is_loose:
             groups.append([position])
         elif groups and groups[-1][-1] == before and _fits(candidates, groups[-1][0], position):
             groups[-1].append(position)
@@ -323,8 +333,25 @@ def _refers_back(one: StatementCandidate) -> bool:
     return kind in _REFERRING or is_dropped or bool(_REFERRING_BACK.search(one.text))
 
 
-def _to_statement(message: str, clauses: Sequence[StatementCandidate], speaker: str | None) -> SelectedStatement:
-    return _state(message[clauses[0].start : clauses[-1].end], clauses[0].words, speaker)
+def _is_of_other(one: StatementCandidate) -> bool:
+    return bool(one.words) and classify_word(one.words[0]) in _OTHERS
+
+
+def _to_statement(
+    message: str, candidates: Sequence[StatementCandidate], group: Sequence[int], speaker: str | None
+) -> SelectedStatement:
+    """Return the clauses of a group as a statement; if it begins with "she", behind whom the clause before it names."""
+    first = candidates[group[0]]
+    text = message[first.start : candidates[group[-1]].end]
+    if group[0] and _is_of_other(first) and (who := _find_subject(candidates[group[0] - 1])):
+        return _state(f"{who}: {text[:1].lower()}{text[1:]}", list_words(who), speaker)
+    return _state(text, first.words, speaker)
+
+
+def _find_subject(one: StatementCandidate) -> str:
+    """Return whom a clause is about, by name or as somebody of the user's; "" if it is about anything else."""
+    match = _OTHER_SUBJECT.match(one.text)
+    return match[0] if match and match[0].casefold() not in NEVER_NAMES else ""
 
 
 def _state(text: str, words: Sequence[WordToken], speaker: str | None) -> SelectedStatement:
