@@ -112,7 +112,7 @@ async def test_the_name_is_known_however_it_was_told(api: Api) -> None:
 async def test_a_name_of_a_quotation_is_the_users_and_that_of_a_role_or_of_a_text_is_not(api: Api) -> None:
     # S002-17
     told = {
-        "mireille": (("My husband always says 'Mireille, you work too much'.", "I grow dahlias."), ["Mireille"]),
+        "mireille": (("My husband always says 'Mireille, you rush'. He is called Gerard.", "I sing."), ["Mireille"]),
         "roland": (("Let's play a game: I'm the knight and you are the king.", "I'm Roland. I want ale."), []),
         "carlos": (("Translate: my name is Carlos", "I have three cats."), []),
     }
@@ -120,7 +120,8 @@ async def test_a_name_of_a_quotation_is_the_users_and_that_of_a_role_or_of_a_tex
         async with api.http(await api.token(agent)) as http:
             await tell(http, *texts, session="a")
             assert (await http.get("/v1/about")).json()["names"] == names, agent
-            assert all(name in str((await build_context(http, "What is my name?"))["text"]) for name in names)
+            built = await build_context(http, "What is my name?")
+            assert [one for one in names if one not in str(built["text"])] == [], agent
 
 
 async def test_what_was_told_together_stands_together(api: Api) -> None:

@@ -80,6 +80,7 @@ INTRODUCTIONS = {
     "The parcel has come. Best, Bea": "Bea",
     "Hi, Karim here.": "Karim",
     "Hiya, Moira here.": "Moira",
+    "hello there, Teodor here. i moved": "Teodor",
     "hiya moira here": "moira",
     "it's Moira again": "Moira",
     "Moira speaking": "Moira",

@@ -317,7 +317,7 @@ def _reject_candidates(
     repeated = find_repeated_messages(one for one in kept if one.thread_id not in assembly_input.related_sessions)
     rejected |= {memory_id: FillPlacement(memory_id, None, 0, REPEATS_STATED_FACT) for memory_id in repeated}
     if assembly_input.budget.other_sessions is not None or assembly_input.gathering.asks_person:
-        sources = find_fact_sources(kept)
+        sources = find_fact_sources(kept) - assembly_input.gathering.about.keys()  # a name may be only in its message
         rejected |= {memory_id: FillPlacement(memory_id, None, 0, IS_FACT_SOURCE) for memory_id in sources}
     rejected |= reject_surplus_passages(ordered, rejected, assembly_input.artifact_selector.policy.max_selected)
     return reject_repeated_facts(ordered, rejected, assembly_input.fact_labels, assembly_input.relation_evidence)

@@ -158,8 +158,8 @@ def _is_continued(before: ScoredCandidate, one: ScoredCandidate) -> bool:
     first, second = before.scored.found, one.scored.found
     is_alone = not any(c.label and c.label.group for c in (before, one))
     is_same = (first.stated_thread_id, first.stated_position) == (second.stated_thread_id, second.stated_position)
-    prefixes = {c.label.prefix if c.label else "" for c in (before, one)}
-    return is_alone and is_same and first.stated_thread_id is not None and len(prefixes) == 1
+    label, added = (c.label.prefix.removesuffix(":") if c.label else "" for c in (before, one))
+    return is_alone and is_same and first.stated_thread_id is not None and label.startswith(added)
 
 
 def _continue_line(block: TextBlock, one: ScoredCandidate) -> TextBlock:

@@ -38,7 +38,8 @@ _CLOSING = re.compile(
 # Words that may be no name: who is there, and is there again.
 _THERE = (
     re.compile(
-        rf"(?:^|(?i:{_GREETING})[,!. ]+(?:all[,!. ]+)?){_NAME} (?i:{_WORDS['here']})(?i: {_WORDS['again']})?{_END}"
+        rf"(?:^|(?i:{_GREETING})[,!. ]+(?:(?:all|there|again)[,!. ]+)?){_NAME} (?i:{_WORDS['here']})"
+        rf"(?i: {_WORDS['again']})?{_END}"
     ),
     re.compile(
         rf"(?<!\w)(?i:{_GREETING}[^.?!\n]{{0,20}}?(?<!\w)(?:{_PRESENT})) {_NAME}"

@@ -81,6 +81,10 @@ _REASON = re.compile(  # "since I can't eat nuts, what could I cook?" tells the 
     re.IGNORECASE,
 )
 _RELATIVE = re.compile(r"(?:who|whose)\s+(?!(?:am|are) (?:i|you)\b)", re.IGNORECASE)  # behind whom it tells of
+_WHOSE = re.compile(  # whose somebody is: "That's Ianto, Rhian's boy"
+    r"[A-Z][\w-]*'s (?:\w+ )?(?:boy|girl|son|daughter|brother|sister|mum|mom|dad|mother|father|husband|wife|partner|kid"
+    r"|child|friend|mate|cousin|aunt|uncle|nephew|niece|boss|neighbou?r|teacher|dog|cat)\W*"
+)
 _LABEL = re.compile(
     r"^((?:(?:quick|small|short|little) )?(?:update|news|fyi|correction|heads[- ]up|context|background|change"
     r"|info|btw|psa"
@@ -183,6 +187,8 @@ def _is_boundary(left: str, mark: str, right: str) -> bool:
 
     After ", so" the right side needs no subject: it may be a request.
     """
+    if _WHOSE.fullmatch(right):
+        return False
     if _RELATIVE.match(right) and not right.rstrip().endswith("?"):
         return False
     if _asks(right):

@@ -5,7 +5,8 @@ other languages, patterns and hints do. Questions, requests, instructions and te
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from itertools import pairwise
 from typing import NamedTuple
 
 from newton.heart.identity.standing_wishes import mask_foreign_text
@@ -46,6 +47,7 @@ LIMITS = {
 ASIDE_MIN = 0.8  # that a clause of a sentence with a question needs
 SURELY_TOLD = 0.65  # from which also a very short one is
 ASSERTED_MIN = 0.5  # of a sentence in another language than English
+MAX_HEAD_WORDS = 6  # of a clause before a colon that says what the next one is about
 MIN_TOLD_WORDS = 4  # of a clause of a message that asks nothing, and neither names something nor has a number
 CONTEXT_MIN = 0.15  # probability from which a clause is kept for the next one, which refers to it by a pronoun
 
@@ -196,7 +198,9 @@ def _select_by_reader(message: str, speaker: str | None, context: MessageContext
         adds = one.verb < 0 and bool(chosen) and chosen[-1] >= TOLD_MIN  # to the clause before it: "Same dates."
         is_kept = (adds or _is_substantial(one, p)) and not _only_denies(one, candidates[n + 1 : n + 2])
         chosen.append(p if is_kept else 0.0)
-    groups = _group_clauses(candidates, chosen, TOLD_MIN, tells=only_tells(straight, candidates))
+    pairs = enumerate(pairwise(candidates), 1)
+    headed = {n for n, (a, b) in pairs if len(a.words) <= MAX_HEAD_WORDS and straight[a.end : b.start].startswith(":")}
+    groups = _group_clauses(candidates, chosen, headed, tells=only_tells(straight, candidates))
     return list(dict.fromkeys(_to_statement(straight, candidates, group, speaker) for group in groups))
 
 
@@ -293,19 +297,20 @@ def _select_by_patterns(
 
 
 def _group_clauses(
-    candidates: Sequence[StatementCandidate], probabilities: Sequence[float], minimum: float, *, tells: bool
+    candidates: Sequence[StatementCandidate], probabilities: Sequence[float], headed: Set[int], *, tells: bool
 ) -> list[list[int]]:
-    """Return the positions of the clauses that reach the minimum probability, grouped into statements.
+    """Return the positions of the clauses that are told, grouped into statements. Those `headed` stand behind a colon.
 
     A clause that refers to the clause before it is grouped with that one, and in a message that only `tells` one
     without a verb too. If there is none, it is dropped unless it names something or the message only tells.
     """
     groups = list[list[int]]()
     for position, probability in enumerate(probabilities):
-        if probability < minimum:
+        if probability < TOLD_MIN:
             continue
         one, before, is_loose = candidates[position], position - 1, tells and candidates[position].verb < 0
         refers = _refers_back(one) or (before >= 0 and _is_of_other(candidates[before]) and _STATE.match(one.text))
+        refers = refers or (position in headed and probabilities[before] >= CONTEXT_MIN)
         if not refers and not is_loose:
             groups.append([position])
         elif groups and groups[-1][-1] == before and _fits(candidates, groups[-1][0], position):
