@@ -11,11 +11,11 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 120_850,
+    "lines of newton": 121_085,
     "modules of newton": 659,
     "classes that only carry data": 877,
-    "lines of tests": 85_987,
-    "lines of docs": 7_721,
+    "lines of tests": 86_092,
+    "lines of docs": 7_728,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help
