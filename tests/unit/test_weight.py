@@ -11,7 +11,7 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 121_085,
+    "lines of newton": 121_087,
     "modules of newton": 659,
     "classes that only carry data": 877,
     "lines of tests": 86_092,

@@ -140,7 +140,9 @@ def _group_by_section(
     show_ids: bool,
 ) -> list[TextBlock]:
     """Render the facts on a person under the headings of their sections, those stated last first."""
-    ordered = sorted(sorted(candidates, key=lambda c: c.memory_id), key=lambda c: c.scored.found.told_at, reverse=True)
+    told = sorted(candidates, key=lambda c: c.memory_id)
+    # the latest message first, and what one message says in its order
+    ordered = sorted(told, key=lambda c: (c.scored.found.told_at, c.scored.found.stated_position or 0), reverse=True)
     blocks = list[TextBlock]()
     for section in TITLES:
         items = list[tuple[ScoredCandidate, TextBlock]]()
