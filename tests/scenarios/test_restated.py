@@ -15,6 +15,10 @@ from tests.scenarios.test_turn import log, take
 pytestmark = pytest.mark.usefixtures("minilm")
 
 REPEATED = "From what I know: the ferry is called Artemis."
+TOLD = "My daughter Clemence lives in Nantes, she expects her first baby in June."
+ECHO = "Congratulations! Clemence in Nantes with a first baby in June, what joy."
+ASKING = "So she worries about the birth. Shall I note the day?"
+HELP = "Ask at the town hall of Nantes, Mrs. Aubin keeps the list of midwives."
 ADVICE = "Take the tunnel on Mondays, the toll is 12 euros then."
 
 
@@ -42,6 +46,19 @@ async def test_what_another_program_had_said_from_memory_is_left_to_the_fact(min
     assert "- The ferry is called Artemis." in text
     assert REPEATED not in text
     assert ADVICE in text, "a reply that says more is told whole"
+
+
+async def test_a_reply_that_takes_up_what_was_told_is_no_second_memory(mind: Mind) -> None:
+    # S002-16: the statement represents it, whether a turn or another program stores it
+    turns, session_id = mind.turns(ScriptedChat(ECHO, HELP, ASKING)), await mind.session()
+    for text in (TOLD, "She looks for a midwife.", "She worries about the birth."):
+        await take(turns, TurnInput(session_id=session_id, text=text))
+    assert list(await replies(mind)) == [HELP, ASKING], "a question explains what is told next"
+    await mind.hear("My son Bastien cooks in Montreal.", session="elsewhere")
+    await mind.hear("Bastien cooking in Montreal, you must be proud.", session="elsewhere", role="assistant")
+    await mind.settle()
+    text = (await mind.context("Where does my son Bastien cook?")).text
+    assert "Montreal" in text and "you must be proud" not in text
 
 
 @pytest.mark.parametrize(

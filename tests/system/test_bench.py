@@ -140,7 +140,7 @@ def test_lives_counts_what_is_known_at_the_end(tmp_path: Path, server: str) -> N
     said = (
         (0, "Hi, I'm Greta. I live in Graz.", "Nice to meet you, Greta from Graz!"),
         (0, "My son Tom plays the trumpet.", "How nice that Tom plays the trumpet."),
-        (1, "My dentist is Dr Vogel.", "Noted, Dr Vogel."),
+        (1, "My dentist is Dr Vogel.", "Dr Vogel is open late on Mondays."),
         (22, "I moved to Linz.", "Linz it is."),
         (22, "My sister lives in Hull.", "I see, Hull."),
         (22, "As I said, my son Tom plays the trumpet.", "Yes, the trumpet."),

@@ -26,7 +26,7 @@ from newton.agent.scope import AgentScope
 from newton.agent.session_data.user_rules import NOTHING_HEARD, HeardRules
 from newton.cognition.bundles.bundle_store import AnsweredBy
 from newton.cognition.pipeline import ContextBuilder
-from newton.cognition.scoring.reply_usage import restates
+from newton.cognition.scoring.reply_usage import echoes, restates
 from newton.cognition.session_context.service import SessionContext
 from newton.db.pool import Tx
 from newton.dialogue.compaction.progress_events import ignore_progress
@@ -45,7 +45,7 @@ from newton.fault_isolation import compute_part, isolate_failure, run_part
 from newton.memory.hygiene import clean_text
 from newton.memory.redaction.tally import count_redactions
 from newton.providers.chat import ChatModel, ReplyPiece
-from newton.text.questions import remove_questions
+from newton.text.questions import contains_question, remove_questions
 
 REQUEST_ERRORS = (RefusedRequestError, ModelNotFoundError, ContextWindowError)  # of an API caller's own making
 EMPTY_REPLY_MESSAGE = "The model returned an empty reply."
@@ -385,7 +385,9 @@ def _to_reply_record(turn: RunningTurn, prepared: PreparedTurn, text: str, answe
         input_position=turn.recorded.position,
         min_trust=prepared.min_trust,
         calls=prepared.calls if answered_by == "model" else (),
-        restates=is_plain and restates(text, _list_told(turn, prepared)),
+        restates=is_plain
+        and not contains_question(text)  # it explains what is told next
+        and (restates(text, _list_told(turn, prepared)) or echoes(text, turn.recorded.text)),
         fingerprint=fingerprint(text, prepared.calls) if fingerprint else None,
     )
 

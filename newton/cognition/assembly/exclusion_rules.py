@@ -9,7 +9,7 @@ from newton.cognition.assembly.artifact_selection import ALREADY_SENT
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.sections import IdentitySection
 from newton.cognition.assembly.working_context import find_state_reason
-from newton.cognition.scoring.reply_usage import restates
+from newton.cognition.scoring.reply_usage import echoes, restates
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.observations import ObservationVerdict
 from newton.cognition.sources.signals import asks_for_whole_range
@@ -70,18 +70,22 @@ def find_repeated_messages(memories: Iterable[RetrievedMemory]) -> Set[UUID]:
     """Return the ids of the messages that say no more than a fact among the memories that was extracted from them.
 
     A message with a relative time, such as "yesterday", is not among them, because it needs its own date. Of the
-    assistant, they are those that say no more than the facts and the person's messages among the memories.
+    assistant, they are those that say no more than the facts and the person's messages among the memories, or only take
+    up the message before them.
     """
     found = list(memories)
     messages = [one for one in found if one.kind == "exchange"]
     facts = [one for one in found if one.kind == "fact"]
-    if not facts or not messages:
+    if not messages:
         return frozenset()
     stating = {(f.stated_thread_id, f.stated_position, _reduce(f.spoken_text)) for f in facts if f.stated_thread_id}
     texts = {_reduce(fact.spoken_text) for fact in facts}
     replies = [one for one in messages if _find_speaker(one) == ASSISTANT]
     told = [one.spoken_text for one in found if one.kind in ("fact", "exchange") and one not in replies]
     restating = {one.memory_id for one in replies if restates(one.spoken_text, map(remove_questions, told))}
+    said = {(one.thread_id, one.position): one.spoken_text for one in messages}
+    before = [(one, said.get((one.thread_id, (one.position or 0) - 1), "")) for one in replies]
+    restating |= {one.memory_id for one, answered in before if answered and echoes(one.spoken_text, answered)}
     return {one.memory_id for one in messages if _is_stated(one, stating, texts)} | restating
 
 

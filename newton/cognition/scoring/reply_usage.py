@@ -8,8 +8,10 @@ from itertools import chain
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.heart.statements.statement_candidates import ClauseForm, split_message
 from newton.memory.lookup import short_id
 from newton.memory.representations import one_line
+from newton.text.questions import contains_question, opens_question
 from newton.text.sentences import STOP_WORDS, split_sentences
 from newton.text.stems import strip_ending
 
@@ -35,6 +37,7 @@ WINDOW_WORDS = 30  # window within a sentence
 MIN_SHARED_WEIGHT, MIN_SHARED_WEIGHT_LONG, LONG_ITEM_WEIGHT = 3.0, 4.0, 6.0
 RESTATED_SHARE = 0.6  # share of an item's stems in a sentence that restates it
 MAX_NEW_SHARE = 0.25  # of the words of a reply that only restates something
+MAX_ECHO_SHARE, MAX_REMARK_WORDS = 2 / 3, 4  # new words of a reply that takes up a message, and words of its remarks
 BRIEF_REPLY_WORDS, BRIEF_REPLY_SHARE = 6, 0.5  # maximum of new words, and minimum share of the item's words in them
 
 
@@ -95,8 +98,42 @@ def restates(reply: str, sources: Iterable[str]) -> bool:
     known = frozenset(chain.from_iterable(map(_extract_stems, sources)))
     words = [word for sentence in split_sentences(reply) for word in _locate_words(sentence)]
     new = [word for word in words if word.stem not in known]
-    names_more = any((word.is_capitalized and word.position) or word.stem[0].isdigit() for word in new)
-    return not names_more and len(new) <= max(1, MAX_NEW_SHARE * len(words)) and len(words) - len(new) > 1
+    return not _names_more(new) and len(new) <= max(1, MAX_NEW_SHARE * len(words)) and len(words) - len(new) > 1
+
+
+def echoes(reply: str, message: str) -> bool:
+    """Return whether a reply only takes up what a message tells, with remarks about it.
+
+    It has no new name or number, and not many new words; each sentence has a word of the message or is short. A message
+    that asks for something is answered, not taken up, and a reply that asks explains the next message.
+
+    >>> told = "I wear a splint at night, it is for the arthritis in my thumb."
+    >>> replies = "Good that you wear it. Sleep well!", "Does the splint help?", "The surgeon Kern treats the thumb."
+    >>> [echoes(one, told) for one in replies]
+    [True, False, False]
+    >>> echoes("A splint at night helps arthritis.", "What helps with arthritis at night?")
+    False
+    """
+    if contains_question(reply) or _asks(message):
+        return False
+    known = _extract_stems(message)
+    sentences = [_locate_words(one) for one in split_sentences(reply)]
+    new = [word for words in sentences for word in words if word.stem not in known]
+    remarks = [words for words in sentences if known.isdisjoint(word.stem for word in words)]
+    is_brief = all(len(words) <= MAX_REMARK_WORDS for words in remarks) and len(remarks) < len(sentences)
+    return is_brief and not _names_more(new) and len(new) <= MAX_ECHO_SHARE * sum(map(len, sentences))
+
+
+def _asks(message: str) -> bool:
+    """Return whether a message asks a question or for something to be done."""
+    asking = (ClauseForm.QUESTION, ClauseForm.REQUEST)
+    clauses = split_message(message)
+    return contains_question(message) or opens_question(message) or any(one.form in asking for one in clauses)
+
+
+def _names_more(new: Iterable[_WordPosition]) -> bool:
+    """Return whether any of the words is a name or a number."""
+    return any((word.is_capitalized and word.position) or word.stem[0].isdigit() for word in new)
 
 
 def _parse_reply(reply: str, input_text: str) -> _ParsedReply:
