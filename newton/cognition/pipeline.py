@@ -123,21 +123,21 @@ class ContextBuilder:
         frame_choice: FrameChoice | None = None,
         records_access: bool = False,
         failed: Mapping[str, str] = NOTHING_FAILED,
+        revise: Callable[[Bundle], Bundle] | None = None,
     ) -> CachedContext:
         """Build a context, store it unless the request is private, and return it with the data from which it was built.
 
         The frame is selected by the input unless `frame_choice` is given. `failed` are parts of the request that failed
-        before, with the reasons.
+        before, with the reasons. `revise` changes the bundle before it is stored.
         """
         request = request.start_deadline(self.timeout_seconds)
         snapshot = await self.db.current_snapshot(self.parent_id) if self.parent_id else None
         built = await self._build_in_span(request, sources or self.create_sources(request), frame_choice, failed)
+        bundle = revise(built.bundle) if revise else built.bundle
         if not request.is_private:
             async with self.db.transaction(request.agent_id) as tx:
-                await bundle_store.insert_bundle(
-                    tx, built.bundle, records_access=records_access, parent_id=self.parent_id
-                )
-        return replace(built, parent_snapshot=snapshot)
+                await bundle_store.insert_bundle(tx, bundle, records_access=records_access, parent_id=self.parent_id)
+        return replace(built, bundle=bundle, parent_snapshot=snapshot)
 
     def create_sources(self, request: ContextBuildRequest) -> ContextSources:
         return ContextSources(

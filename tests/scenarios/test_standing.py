@@ -11,6 +11,7 @@ from newton.agent.loop.turn import TurnInput, TurnResult, TurnRunner
 from newton.agent.prompting.memory_delta import INPUT_HEADER
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft
+from newton.cognition.assembly.sections import NOTHING_KNOWN
 from newton.cognition.session_context import staleness
 from newton.cognition.session_context.service import SessionContext
 from newton.heart.censors import CensorRule
@@ -99,12 +100,37 @@ async def test_a_context_stands_until_an_input_is_on_something_else_or_in_anothe
     assert second.reason.startswith("the context covers the input (cosine 0.")
     assert third.reason == "the input is a follow-up"
     other = await talk.given(ELSE)
-    assert other.method == "built" and other.reason.startswith("the input is on another topic (cosine ")
+    assert other.method == "updated" and other.reason.startswith("the input is on another topic (cosine ")
+    assert FERRY in other.bundle.text, "what stands is kept"
+    assert other.bundle.has_nothing_relevant and NOTHING_KNOWN in other.bundle.text
+    assert await replays(talk.mind, other)
     debug = await talk.given(ELSE, frame="debug")
     assert (debug.method, debug.reason) == ("built", "the frame changed from question to debug")
     assert "## Current Approach: debug" in talk.told
     ids = [one.bundle.bundle_id for one in (first, second, third, other, debug)]
-    assert await stored(talk.mind) == list(zip(["built", "stood", "stood", "built", "built"], ids, strict=True))
+    assert await stored(talk.mind) == list(zip(["built", "stood", "stood", "updated", "built"], ids, strict=True))
+
+
+async def test_what_stands_gives_way_when_it_takes_half_of_the_budget(talk: Talk) -> None:
+    # S002-14: most of it would be of no use
+    await talk.mind.know(*(f"The ferry Artemis leaves the harbour from pier {n} in the morning." for n in range(10)))
+    first = await talk.given(ASKED)
+    talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, context=first.bundle.tokens))
+    other = await talk.given(ELSE)
+    assert other.method == "built" and other.reason.startswith("the input is on another topic (cosine ")
+    assert FERRY not in other.bundle.text and other.bundle.update is None
+
+
+async def test_without_a_model_what_is_found_is_quoted_and_added_to_what_stands(talk: Talk) -> None:
+    # S002-14
+    await talk.mind.know("The bicycle of Priya was painted green.")
+    talk.turns = talk.mind.turns(None)
+    first, second = await talk.say(ASKED), await talk.say(ELSE)
+    assert first.context and second.context
+    assert (first.context.method, second.context.method) == ("built", "updated")
+    assert "Priya" in second.text and FERRY not in second.text
+    assert FERRY in second.context.bundle.text and await replays(talk.mind, second.context)
+    assert second.context.reason == "no model was called, so all memories were searched for some to quote"
 
 
 async def test_a_decision_point_has_it_made_anew(talk: Talk) -> None:

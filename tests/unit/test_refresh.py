@@ -43,12 +43,12 @@ TRIGGERS: dict[str, tuple[RefreshInput, RefreshMethod, str]] = {
     "another frame": (replace(CALM, frame="debug"), "built", "the frame changed from question to debug"),
     "not covered": (
         replace(CALM, coverage=ELSEWHERE),
-        "built",
+        "updated",
         "the input is on another topic (cosine 0.10 to the last inputs, minimum 0.22)",
     ),
     "too few of its words, without an embedder": (
         replace(CALM, coverage=replace(COVERED, cosine=None, word_share=0.5)),
-        "built",
+        "updated",
         "the context has 50% of the input's words, minimum 80%",
     ),
     "a decision point": (replace(CALM, is_choice_due=True), "built", "the input asks for a choice"),
@@ -68,9 +68,14 @@ TRIGGERS: dict[str, tuple[RefreshInput, RefreshMethod, str]] = {
         "the context covers the input (cosine 0.70); items to add: 2",
     ),
     "too much that is new": (
-        replace(CALM, added_count=20, overflow_reason="20 memories are new"),
-        "built",
+        replace(CALM, added_count=20, search_reason="20 memories are new"),
+        "updated",
         "20 memories are new",
+    ),
+    "another kind of request": (
+        replace(CALM, coverage=ELSEWHERE, rebuild_reason="the request has other parameters than the last one"),
+        "built",
+        "the request has other parameters than the last one",
     ),
 }
 
@@ -79,7 +84,9 @@ TRIGGERS: dict[str, tuple[RefreshInput, RefreshMethod, str]] = {
 def test_each_trigger_has_its_consequence_and_its_reason(trigger: str) -> None:
     # S002-14: four triggers, and what is not so any more is never stated
     outlook, how, because = TRIGGERS[trigger]
-    assert decide_refresh(outlook, DEFAULT_COVERAGE_THRESHOLDS) == (how, because)
+    verdict = decide_refresh(outlook, DEFAULT_COVERAGE_THRESHOLDS)
+    assert (verdict.method, verdict.reason) == (how, because)
+    assert verdict.is_searched == (how == "updated" and "items to add" not in because)
 
 
 STAYS = {
@@ -100,21 +107,17 @@ def test_an_input_leaves_the_topic_only_when_all_signs_say_so(what: str) -> None
 def test_the_words_of_an_input_decide_where_vectors_do_not() -> None:
     # S002-14
     closer = replace(ELSEWHERE, cosine=0.55, missing_cosine=0.6, new_word_count=2)
-    assert decide_refresh(replace(CALM, coverage=closer), DEFAULT_COVERAGE_THRESHOLDS).method == "built"
+    assert decide_refresh(replace(CALM, coverage=closer), DEFAULT_COVERAGE_THRESHOLDS).is_searched
     referring = replace(CALM, coverage=replace(closer, refers_back=True))
-    assert decide_refresh(referring, DEFAULT_COVERAGE_THRESHOLDS).method == "built"
+    assert decide_refresh(referring, DEFAULT_COVERAGE_THRESHOLDS).is_searched
     lenient = CoverageThresholds(min_topic_cosine=0.05)
     assert decide_refresh(replace(CALM, coverage=closer), lenient).method == "stood"
     # without an embedding the words decide
     blind = replace(COVERED, cosine=None)
-    assert decide_refresh(replace(CALM, coverage=blind), DEFAULT_COVERAGE_THRESHOLDS) == (
-        "stood",
-        "the context covers the input",
-    )
-    assert (
-        decide_refresh(replace(CALM, coverage=replace(blind, word_share=0.5)), DEFAULT_COVERAGE_THRESHOLDS).method
-        == "built"
-    )
+    stands = decide_refresh(replace(CALM, coverage=blind), DEFAULT_COVERAGE_THRESHOLDS)
+    assert (stands.method, stands.reason) == ("stood", "the context covers the input")
+    lacking = replace(CALM, coverage=replace(blind, word_share=0.5))
+    assert decide_refresh(lacking, DEFAULT_COVERAGE_THRESHOLDS).is_searched
     # an input that leans on what was said has nothing to be covered
     leaning = InputCoverage(cosine=0.05, word_share=0.0, is_follow_up=True)
     other = replace(CALM, coverage=leaning, frame="conversation")
@@ -122,10 +125,8 @@ def test_the_words_of_an_input_decide_where_vectors_do_not() -> None:
     assert decide_refresh(replace(other, is_frame_forced=True), DEFAULT_COVERAGE_THRESHOLDS).method == "built", (
         "but a person may say which"
     )
-    assert decide_refresh(replace(CALM, coverage=leaning), DEFAULT_COVERAGE_THRESHOLDS) == (
-        "stood",
-        "the input is a follow-up",
-    )
+    leans = decide_refresh(replace(CALM, coverage=leaning), DEFAULT_COVERAGE_THRESHOLDS)
+    assert (leans.method, leans.reason) == ("stood", "the input is a follow-up")
 
 
 @pytest.mark.parametrize(

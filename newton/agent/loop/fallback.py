@@ -10,7 +10,7 @@ from newton.cognition.assembly.exclusion_rules import TIMELY_INDEX
 from newton.cognition.assembly.fact_labels import render_contradiction
 from newton.cognition.assembly.relevance_floor import ANSWER_KINDS
 from newton.cognition.assembly.render import render_header
-from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
+from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, STANDS, ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.bundle_store import AnsweredBy
 from newton.cognition.questions.question_kinds import read_question
@@ -164,7 +164,7 @@ def _is_relevant(item: ScoredCandidate, bundle: Bundle) -> bool:
     found = item.scored.found
     if (
         item.kind not in QUOTABLE_KINDS
-        or item.reason == SHOWN_TOGETHER
+        or item.reason in (SHOWN_TOGETHER, STANDS)
         or found.is_only_question
         or (item.kind == "episode" and summarizes_session_starting_with(found.spoken_text, bundle.input))
     ):

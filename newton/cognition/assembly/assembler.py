@@ -30,6 +30,7 @@ from newton.cognition.assembly.render import (
     render_memory,
 )
 from newton.cognition.assembly.scored_candidate import (
+    STANDS,
     LayerUsage,
     ScoredCandidate,
     label_candidates,
@@ -159,7 +160,7 @@ def compose(
     sections = {**fixed, **shown, ABOUT_LAYER: profile}
     if is_asked and profile:
         pass
-    elif not (shown.keys() - {ABOUT_LAYER} or focus):
+    elif not (focus or any(c.detail and c.layer != ABOUT_LAYER and c.reason != STANDS for c in candidates)):
         sections = _add_note(sections, assembly_input.nothing_known_note, assembly_input)
     elif _is_insufficient(candidates, assembly_input):
         sections = _add_note(sections, assembly_input.uncertain_note, assembly_input)

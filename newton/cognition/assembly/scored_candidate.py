@@ -17,6 +17,7 @@ from newton.memory.search_types import RetrievedMemory
 if TYPE_CHECKING:
     from newton.client.context import LayerTokens
 
+STANDS = "stands since an earlier input"
 SHOWN_TOGETHER = "shown in one item with a fact that it contradicts"
 NO_PASSAGE_ROOM = "no room for another passage of a document"
 REPEATS_FACT = "repeats a fact of the context"

@@ -11,7 +11,7 @@ from newton.brain.pack_hooks import HookResult, HookRunner
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.exclusion_rules import REPEATS_STATED_FACT
 from newton.cognition.assembly.fill import NO_ROOM
-from newton.cognition.assembly.scored_candidate import LayerUsage, ScoredCandidate
+from newton.cognition.assembly.scored_candidate import STANDS, LayerUsage, ScoredCandidate
 from newton.cognition.assembly.sections import IdentitySection, strip_approval_note
 from newton.cognition.frames.selection import FrameChoice
 from newton.cognition.request import NO_OVERRIDES, ContextBuildRequest, ContextFilters, ContextOverrides
@@ -154,7 +154,9 @@ class Bundle:
     def has_nothing_relevant(self) -> bool:
         """Return True when every source was searched, and no memory was selected but names, which every context has."""
         is_asked = self.assembly_input.gathering.asks_person
-        return not self.is_incomplete and all(c.scored.section == "name" and not is_asked for c in self.items)
+        return not self.is_incomplete and all(
+            c.reason == STANDS or (c.scored.section == "name" and not is_asked) for c in self.items
+        )
 
     @property
     def is_incomplete(self) -> bool:

@@ -1,7 +1,7 @@
-"""Update of a context without a search: adds new memories and evicts those with the lowest scores. Pure."""
+"""Update of a context: adds new memories, evicts those with the lowest scores, or keeps what stands. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -20,11 +20,16 @@ from newton.cognition.assembly.exclusion_rules import (
     find_repeated_messages,
 )
 from newton.cognition.assembly.fill import OVER_LIMIT, FillPlacement
-from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate, limit_new_passages
+from newton.cognition.assembly.relevance_floor import ANSWER_INDEX, PROBABILITY_INDEX
+from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, STANDS, ScoredCandidate, limit_new_passages
+from newton.cognition.bundles.bundle import Bundle, ContextUpdate
+from newton.cognition.request import ContextBuildRequest
 from newton.cognition.scoring.score import ScoredMemory
 from newton.memory.search_types import RetrievedMemory
 
 NEW_MEMORY_SCORE = 1.0  # as high as the best search result
+STANDING_DISCOUNT = 10.0  # more than any score: what stands for an earlier input ranks below what this one needs
+MAX_STANDING_SHARE = 0.5  # of the budget, for what stands and this input does not need
 SHORTENING_DIVISOR = 3  # an item is shortened only to 1/3 of its tokens or less
 
 REASON_ADDED = "added after the context was built"
@@ -82,6 +87,68 @@ def update_context(
             return UpdatedContext(assembly=assembly, added=added, evicted=state.evicted)
         if not state.free_tokens(excess, shorten=assembly_input.profile.fill == "downgrade"):
             return None
+
+
+def extend_context(standing: Bundle, found: Bundle, *, request: ContextBuildRequest, reason: str) -> Bundle:
+    """Return the context `found` for an input together with the items of the `standing` one.
+
+    If these are of no use for the input and take more than their share of the budget, or all do not fit, return
+    `found`, which is a context built anew.
+    """
+    kept, previous = _list_kept(standing, found), standing.assembly_input
+    inputs, total = found.assembly_input, min(max(standing.budget, found.budget), request.tokens)
+    inputs = replace(
+        inputs,
+        budget=replace(inputs.budget, total=total),
+        fact_labels={**previous.fact_labels, **inputs.fact_labels},
+        observations={**previous.observations, **inputs.observations},
+        gathering=replace(inputs.gathering, about={**previous.gathering.about, **inputs.gathering.about}),
+    )
+    kept_ids = {c.memory_id for c in kept}
+    candidates = [*(c for c in found.candidates if c.memory_id not in kept_ids), *kept]
+    candidates.sort(key=lambda c: (-c.score, c.memory_id))
+    assembly = compose(candidates, inputs, focus=found.focus)
+    if sum(c.tokens for c in kept) > MAX_STANDING_SHARE * total or assembly.block.tokens > total:
+        return found
+    before = {c.memory_id for c in standing.items}
+    added = tuple(c.memory_id for c in found.items if c.memory_id not in before)
+    return replace(
+        found,
+        text=assembly.block.text,
+        tokens=assembly.block.tokens,
+        budget=total,
+        assembly_input=inputs,
+        layers=assembly.layers,
+        candidates=assembly.candidates,
+        update=ContextUpdate(previous_bundle_id=standing.bundle_id, reason=reason, added=added, evicted={}),
+    )
+
+
+def _list_kept(standing: Bundle, found: Bundle) -> list[ScoredCandidate]:
+    """Return the items of the standing context that the one found lacks, without those that repeat its items.
+
+    The profile of a person is that for which the input asks.
+    """
+    is_asked = found.assembly_input.gathering.asks_person
+    shown = [*found.focus, *(c.scored.found for c in found.items)]
+    shown_ids, deduplicator = {one.memory_id for one in shown}, MemoryDeduplicator(found.identity, shown)
+    kept = [c for c in standing.items if c.memory_id not in shown_ids and not (is_asked and c.scored.section)]
+    kept = [c for c in kept if not deduplicator.find_duplicate_reason(c.scored.found)]
+    repeated = find_repeated_messages([*shown, *(c.scored.found for c in kept)])
+    judged = {c.memory_id: c.scored.features for c in found.candidates}
+    return [_keep_standing(c, judged.get(c.memory_id)) for c in kept if c.memory_id not in repeated]
+
+
+def _keep_standing(c: ScoredCandidate, judged: tuple[float, ...] | None) -> ScoredCandidate:
+    """Return an item of the last context with its features for another input; None if that did not find it."""
+    features = list(judged or c.scored.features)
+    if judged is None:
+        features[ANSWER_INDEX] = features[PROBABILITY_INDEX] = 0.0
+    score = c.score if c.reason == STANDS else c.score - STANDING_DISCOUNT
+    reason = c.reason if c.reason == SHOWN_TOGETHER else STANDS
+    return c._replace(
+        scored=c.scored._replace(features=tuple(features), score=score), placement=c.placement._replace(reason=reason)
+    )
 
 
 def _merge_candidates(

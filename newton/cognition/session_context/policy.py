@@ -82,9 +82,10 @@ class RefreshInput:
 
     `is_choice_due` means that the input asks for a choice. `stale_reasons` say which parts of the context are out of
     date. `used_tokens` of `max_tokens` are in use. `added_count` is the number of items to add: messages that are no
-    longer sent, and new memories that match. `overflow_reason` says why the context must be rebuilt to add them, None
-    if it need not. `broad_kind` is the kind of question if it asks for many memories, which a context for another input
-    does not have. A follow-up asks about memories that the context has.
+    longer sent, and new memories that match. `rebuild_reason` says why the context cannot be kept, `search_reason` why
+    all memories must be searched for what the input needs; None if not. `broad_kind` is the kind of question if it asks
+    for many memories, which a context for another input does not have. A follow-up asks about memories that the context
+    has.
     """
 
     frame: str
@@ -96,24 +97,32 @@ class RefreshInput:
     used_tokens: int
     stale_reasons: Sequence[str] = ()
     added_count: int = 0
-    overflow_reason: str | None = None
+    rebuild_reason: str | None = None
+    search_reason: str | None = None
     broad_kind: QuestionKind | None = None
 
 
 class RefreshVerdict(NamedTuple):
-    """The decision whether a session's context is reused, updated, reduced or rebuilt, with the reason."""
+    """The decision whether a session's context is reused, updated, reduced or rebuilt, with the reason.
+
+    If it `is_searched`, all memories are searched, and those that the input needs are added to the context.
+    """
 
     method: RefreshMethod
     reason: str
+    is_searched: bool = False
 
 
 def decide_refresh(refresh_input: RefreshInput, thresholds: CoverageThresholds) -> RefreshVerdict:
     """Decide whether the context is reused (`stood`), updated, reduced (`evicted`) or rebuilt (`built`).
 
-    It is rebuilt when it is stale, the frame changed, the input asks for a choice, or it does not cover the input.
+    It is rebuilt when it is stale, the frame changed or the input asks for a choice; if it only does not cover the
+    input, it is updated by a search.
     """
     if reason := _find_rebuild_reason(refresh_input, thresholds):
         return RefreshVerdict("built", reason)
+    if reason := _find_search_reason(refresh_input, thresholds):
+        return RefreshVerdict("updated", reason, is_searched=True)
     used, limit, added = refresh_input.used_tokens, refresh_input.max_tokens, refresh_input.added_count
     if used > limit:
         return RefreshVerdict("evicted", f"the context has {used:,} tokens, and its budget is {limit:,}")
@@ -124,7 +133,7 @@ def decide_refresh(refresh_input: RefreshInput, thresholds: CoverageThresholds) 
 
 
 def _find_rebuild_reason(refresh_input: RefreshInput, thresholds: CoverageThresholds) -> str | None:
-    """Return why the context must be built anew, or None."""
+    """Return why the context must be built anew, even if the input is on the same topic, or None."""
     if refresh_input.stale_reasons:
         return f"stale: {', '.join(refresh_input.stale_reasons)}"
     gap = find_coverage_gap(refresh_input.coverage, thresholds)
@@ -132,11 +141,14 @@ def _find_rebuild_reason(refresh_input: RefreshInput, thresholds: CoverageThresh
     is_frame_reliable = refresh_input.is_frame_forced or not refresh_input.coverage.is_follow_up
     if not gap and is_frame_reliable and refresh_input.frame != refresh_input.previous_frame:
         return f"the frame changed from {refresh_input.previous_frame} to {refresh_input.frame}"
-    if refresh_input.is_choice_due:
-        return "the input asks for a choice"
+    return "the input asks for a choice" if refresh_input.is_choice_due else refresh_input.rebuild_reason
+
+
+def _find_search_reason(refresh_input: RefreshInput, thresholds: CoverageThresholds) -> str | None:
+    """Return why the input needs memories that the context may lack, or None."""
     if refresh_input.broad_kind and not refresh_input.coverage.is_follow_up:
         return f"the input asks for a {refresh_input.broad_kind}"
-    return gap or refresh_input.overflow_reason
+    return find_coverage_gap(refresh_input.coverage, thresholds) or refresh_input.search_reason
 
 
 def find_coverage_gap(coverage: InputCoverage, thresholds: CoverageThresholds) -> str | None:
@@ -203,7 +215,8 @@ def create_refresh_input(cached: CachedContext, request: ContextBuildRequest, st
             *_list_outdated_labels(cached.bundle, state),
         ],
         added_count=len(state.lines) + len(state.new_matches.additions) + len(state.observations),
-        overflow_reason=_find_overflow_reason(cached, request, state),
+        rebuild_reason=_find_rebuild_cause(cached, request, state),
+        search_reason=_find_search_cause(cached, request, state),
         broad_kind=find_broad_kind(request.input),
     )
 
@@ -232,9 +245,9 @@ def _list_outdated_labels(bundle: Bundle, state: CurrentState) -> list[str]:
     return [*reasons, "a new fact contradicts another one"] if is_contested else reasons
 
 
-def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, state: CurrentState) -> str | None:
-    """Return why the context cannot be updated and must be rebuilt, or None."""
-    searched, new_count, matches = cached.search_request, len(state.changes.new_memories), state.new_matches
+def _find_rebuild_cause(cached: CachedContext, request: ContextBuildRequest, state: CurrentState) -> str | None:
+    """Return why the context cannot be kept: a source that was not read, another kind of request or time; or None."""
+    searched = cached.search_request
     if state.unread:
         return f"not read: {', '.join(state.unread)}"
     comparable = replace(
@@ -249,8 +262,13 @@ def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, s
         return "the request has other parameters than the last one"
     known_times = {(span.phrase, span.start) for span in cached.bundle.assembly_input.time_ranges}
     is_time_known = known_times.issuperset((span.phrase, span.start) for span in state.time_ranges)
-    if not is_time_known and asks_for_times(request.input, state.time_ranges):
-        return "the input asks for another time"
+    is_other_time = not is_time_known and asks_for_times(request.input, state.time_ranges)
+    return "the input asks for another time" if is_other_time else None
+
+
+def _find_search_cause(cached: CachedContext, request: ContextBuildRequest, state: CurrentState) -> str | None:
+    """Return why all memories must be searched although the input is on the topic of the context, or None."""
+    new_count, matches = len(state.changes.new_memories), state.new_matches
     if reason := _find_unshown_trigger(cached, request, state):
         return reason
     if new_count >= MAX_NEW_MEMORIES or len(matches.memories) > MAX_ADDED_MEMORIES or matches.unjudged_count:

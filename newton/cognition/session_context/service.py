@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -22,6 +23,7 @@ from newton.cognition.session_context.incremental_update import (
     NEW_MEMORY_SCORE,
     ContextAdditions,
     PreviousContext,
+    extend_context,
     update_context,
 )
 from newton.cognition.session_context.policy import (
@@ -34,6 +36,7 @@ from newton.cognition.session_context.policy import (
     find_coverage_gap,
 )
 from newton.cognition.session_context.staleness import ContextChanges
+from newton.cognition.sources.gather import ContextSources
 from newton.cognition.sources.gathered_data import SessionContextData
 from newton.cognition.sources.observations import FoundObservation, choose_observations
 from newton.cognition.sources.session_state import SessionState
@@ -93,47 +96,59 @@ class SessionContextService:
         current = self.builder.cache.get_current(request)
         if current is None:
             return await self._build_context(request, NO_CONTEXT_YET, None)
-        failed = dict[str, str]()
-        refreshed = await run_part("context update", self._refresh(current, request), default=None, missing=failed)
-        return refreshed or await self._build_context(request, UPDATE_FAILED, None, failed=failed)
+        return await self._try_refresh(current, request)
 
     async def get_without_model(self, request: ContextBuildRequest, *, tells: bool, reason: str) -> SessionContext:
-        """Return a new context to quote from, with the reason; for an input that only `tells`, the last one if any.
+        """Return a context to quote from, searched for a `reason`; for an input that only `tells`, the last one if any.
 
         Raises the same errors as `ContextBuilder.build`.
         """
         request = request.shorten_input().start_deadline(self.builder.timeout_seconds)
-        if tells and (current := self.builder.cache.get_current(request)):
+        current = self.builder.cache.get_current(request)
+        if current is None:
+            return await self._build_context(request, reason, None)
+        if tells:
             async with self.builder.db.transaction(request.agent_id) as tx:
                 if await staleness.is_latest(tx, current):
                     return SessionContext(bundle=current.bundle, method="stood", reason=ASKS_NOTHING)
-        return await self._build_context(request, reason, None)
+        return await self._try_refresh(current, request, search_reason=reason)
 
-    async def _refresh(self, current: CachedContext, request: ContextBuildRequest) -> SessionContext:
+    async def _try_refresh(
+        self, current: CachedContext, request: ContextBuildRequest, *, search_reason: str | None = None
+    ) -> SessionContext:
+        """Return what suits the input, or a new context. With a `search_reason`, all memories are searched anyway."""
+        failed, refreshing = dict[str, str](), self._refresh(current, request, search_reason)
+        refreshed = await run_part("context update", refreshing, default=None, missing=failed)
+        return refreshed or await self._build_context(request, search_reason or UPDATE_FAILED, None, failed=failed)
+
+    async def _refresh(
+        self, current: CachedContext, request: ContextBuildRequest, search_reason: str | None
+    ) -> SessionContext:
         """Return the cached context, an updated or a new one, whichever suits the input."""
         started, state = monotonic_ms(), await self._find_state(current, request)
         if isinstance(state, str):
             return await self._build_context(request, state, None)
         inputs = create_refresh_input(current, request, state)
         verdict = decide_refresh(inputs, self.builder.coverage_thresholds)
+        if search_reason and verdict.method != "built":
+            verdict = RefreshVerdict("updated", search_reason, is_searched=True)
+            state = replace(state, is_new_topic=True)  # its frame is that of an input on its own
         duration = monotonic_ms() - started
         current = replace(current, topic=_append_input(current.topic, request, state))
-        match verdict.method:
-            case "built":
-                return await self._build_context(
-                    request, verdict.reason, state, topic=current.topic, decision_ms=duration
-                )
-            case "stood":
-                self.builder.cache.set_current(replace(current, sent_messages=request.sent_messages))
-                return SessionContext(
-                    bundle=current.bundle,
-                    method="stood",
-                    reason=verdict.reason,
-                    decision_ms=duration,
-                    kept_rules=_list_censor_lines(state.session_data),
-                )
-            case _:
-                return await self._update_context(current, request, state, verdict, duration)
+        if verdict.method == "built" or verdict.is_searched:
+            standing = current.bundle if verdict.is_searched else None
+            built = await self._build_context(request, verdict.reason, state, topic=current.topic, standing=standing)
+            return replace(built, decision_ms=duration)
+        if verdict.method != "stood":
+            return await self._update_context(current, request, state, verdict, duration)
+        self.builder.cache.set_current(replace(current, sent_messages=request.sent_messages))
+        return SessionContext(
+            bundle=current.bundle,
+            method="stood",
+            reason=verdict.reason,
+            decision_ms=duration,
+            kept_rules=_list_censor_lines(state.session_data),
+        )
 
     async def _find_state(self, cached: CachedContext, request: ContextBuildRequest) -> CurrentState | str:
         """Read the current state, or return why the context must be rebuilt without it."""
@@ -180,7 +195,7 @@ class SessionContextService:
         is_new_topic = find_coverage_gap(coverage, builder.coverage_thresholds) is not None
         session_frame = cached.bundle.frame_choice.frame
         suggested = builder.choose_frame(request, core, previous_frame=session_frame)
-        is_choice_due = suggested.frame == DECISION_FRAME and self._is_choice_input(request.input)
+        is_choice_due = suggested.frame == DECISION_FRAME and _is_choice_input(builder, request.input)
         is_choice_due &= not (coverage.is_follow_up and session_frame == DECISION_FRAME)  # it is about this choice
         return CurrentState(
             cue=cue,
@@ -228,11 +243,6 @@ class SessionContextService:
         async with self.builder.db.transaction(cached.bundle.agent_id) as tx:
             return await staleness.read_changes(tx, cached, sent) if await staleness.is_latest(tx, cached) else None
 
-    def _is_choice_input(self, text: str) -> bool:
-        """Return True when the input matches a pattern of the decision frame."""
-        frame = self.builder.frames.get(DECISION_FRAME)
-        return frame is not None and bool(frame.matching_patterns(text))
-
     async def _build_context(
         self,
         request: ContextBuildRequest,
@@ -240,23 +250,19 @@ class SessionContextService:
         state: CurrentState | None,
         *,
         topic: TopicInputs = NO_INPUTS,
-        decision_ms: float = 0.0,
+        standing: Bundle | None = None,
         failed: Mapping[str, str] = NOTHING_FAILED,
     ) -> SessionContext:
-        sources = self.builder.create_sources(request)
-        if state and state.cue.vector is not None:
-            sources = replace(sources, known_vectors={request.input: state.cue.vector})
-        if state and not state.session_data.missing:
-            sources = replace(sources, known_session_data=state.session_data)
-        is_same_topic = state is not None and not state.is_new_topic
-        frame_choice = state.frame_choice if state and is_same_topic else None
-        built = await self.builder.build_for_session(request, sources, frame_choice=frame_choice, failed=failed)
+        """Build a context for an input. It keeps what a `standing` one shows, unless that takes too many tokens."""
+        sources = _create_known_sources(self.builder, request, state)
+        frame = state.frame_choice if state and not state.is_new_topic else None
+        extend = partial(extend_context, standing, request=request, reason=reason) if standing else None
+        built = await self.builder.build_for_session(request, sources, frame_choice=frame, failed=failed, revise=extend)
         self.builder.cache.set_current(replace(built, topic=topic))
         return SessionContext(
             bundle=built.bundle,
-            method="built",
+            method="updated" if built.bundle.update else "built",
             reason=reason,
-            decision_ms=decision_ms,
             kept_rules=_list_censor_lines(built.session_data),
         )
 
@@ -277,7 +283,7 @@ class SessionContextService:
         updated = update_context(PreviousContext(previous.candidates, previous.focus), inputs, additions)
         if updated is None:
             reason = f"the sections that are always included exceed the budget of {request.tokens:,} tokens"
-            return await self._build_context(request, reason, state, topic=cached.topic, decision_ms=decision_ms)
+            return await self._build_context(request, reason, state, topic=cached.topic)
         assembly = updated.assembly
         bundle = replace(
             previous,
@@ -339,6 +345,24 @@ class SessionContextService:
                 other_sessions=limit_other_sessions(request),
             ),
         )
+
+
+def _is_choice_input(builder: ContextBuilder, text: str) -> bool:
+    """Return True when the input matches a pattern of the decision frame."""
+    frame = builder.frames.get(DECISION_FRAME)
+    return frame is not None and bool(frame.matching_patterns(text))
+
+
+def _create_known_sources(
+    builder: ContextBuilder, request: ContextBuildRequest, state: CurrentState | None
+) -> ContextSources:
+    """Return the sources of a context, without those that the current state has read."""
+    sources = builder.create_sources(request)
+    if state and state.cue.vector is not None:
+        sources = replace(sources, known_vectors={request.input: state.cue.vector})
+    if state and not state.session_data.missing:
+        sources = replace(sources, known_session_data=state.session_data)
+    return sources
 
 
 def _find_unembedded(builder: ContextBuilder, cue: RecallQuery) -> Mapping[str, str]:
