@@ -113,7 +113,8 @@ def _choose_parts(
     for (older, part), reading in readings:
         cosine = float(pairs[older, part].vector @ vectors[part])
         verdict = detect_change(older, part, cosine=cosine, reading=reading)
-        clear[part] = max(clear[part], verdict.probability if verdict.kind == "update" else 0.0)
+        is_clear = verdict.kind == "update" or verdict.is_partial
+        clear[part] = max(clear[part], verdict.probability if is_clear else 0.0)
     found = {message: max(parts, key=lambda part: clear[part]) for message, parts in spans.items()}
     return {message: part for message, part in found.items() if clear[part]}
 

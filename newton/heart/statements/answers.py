@@ -6,9 +6,13 @@ from functools import cache
 from importlib.resources import files
 
 from newton.content.yaml_files import parse_trusted
+from newton.heart.statements.statement_candidates import has_verb
+from newton.text.english import AUXILIARIES
 from newton.text.languages import ENGLISH, detect_language
+from newton.text.words import extract_content_words
 
 MAX_QUESTION, MAX_ANSWER = 160, 200  # characters
+MAX_FRAGMENT = 6  # words of an answer to a yes-or-no question that has a verb and no word of the question
 MAX_SHORT_WORDS = 20  # of the first sentence of an answer that the question completes
 _SENTENCE = re.compile(r"[^\s.!?。？！][^\n.!?。？！]*[.!?。？！]*")
 _WORD = re.compile(r"\w+")
@@ -39,7 +43,10 @@ def complete_answer(message: str, question: str) -> str | None:
     is_short = 0 < words <= MAX_SHORT_WORDS and len(text) <= MAX_ANSWER and "?" not in text
     if not is_short or patterns["offered"].search(question) or patterns["whole"].match(text):
         return None
-    if patterns["empty"].fullmatch(text.strip(" .!")):
+    shared = extract_content_words(first) & extract_content_words(question)
+    is_closed = question.split(maxsplit=1)[0].casefold() in AUXILIARIES  # "Have you asked him?", not "When do you run?"
+    is_whole = is_closed and words > MAX_FRAGMENT and has_verb(first) and not shared
+    if is_whole or patterns["empty"].fullmatch(text.strip(" .!")):
         return None
     return f"{question} {text[:1].upper()}{text[1:].rstrip(' .!,;:')}."
 

@@ -194,7 +194,7 @@ def _is_boundary(left: str, mark: str, right: str) -> bool:
     if _asks(right):
         return len(left.split()) >= MIN_WORDS
     is_clause = _begins_clause(right) or mark.strip(" ").casefold() == ", so"
-    return is_clause and (has_verb(left) or _asks(left))
+    return is_clause and (has_verb(left) or _asks(f"{left[:1].lower()}{left[1:]}"))
 
 
 def _asks(text: str) -> bool:
