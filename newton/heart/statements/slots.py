@@ -29,6 +29,7 @@ _UNKNOWN = split_words("he she it they you er sie es du él ella il elle lui lei
 _OWNER = re.compile(r"\w+['’]s\b")  # "my brother's wife" is not about the brother
 _ACTING_NAME = re.compile(r"(?P<name>[A-Z]\w+) (?:no longer|never|now|\w+(?:s|ed|n't)(?<!\bis)(?<!\bwas))(?!\w)")
 _CLAUSE_END = re.compile(r"[,;:!?\n，。；：！？]|\.(?=\s|$)(?<!\b[DM]r\.)(?<!\bMrs\.)")
+_BE = re.compile(r"(?:\b(?:is|are|was|were|has|have|been|got)|['’]s) $", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 _POSSESSIVES = split_words("my our mein meine unser unsere mi mon ma mio mia meu minha mijn ons onze мой моя")
 
@@ -159,7 +160,7 @@ def list_holders(text: str, code: str) -> list[str]:
 def _explain_ended_name(older: str, newer: str, code: str) -> str:
     """Return that the newer statement says of something which the older one names that it is over; "" if not."""
     patterns = _load_patterns(code)
-    for term in _list_terms(older):
+    for term in () if _negation(code).search(older) else _list_terms(older):  # "my knee does not like stairs"
         for match in re.finditer(rf"(?<!\w){re.escape(term)}\w{{0,2}}(?!\w)", newer, re.IGNORECASE):
             if lemmatize(term) in VERB_LEMMAS or (code != ENGLISH and match[0].islower()):
                 continue
@@ -187,10 +188,16 @@ def _explain_event(older: str, newer: str, code: str) -> str:
             given_up = _list_terms(newer[event.end() :])[:MAX_OBJECT]
             ends = _is_subject(newer[: event.start()], older) and bool(shared & {*map(stem_word, given_up)})
         else:
-            ends = bool(shared & _list_stems(_OWNER.sub(" ", older), code))
+            ends = bool(_list_stems(_said_of(newer, event), code) & _list_stems(_OWNER.sub(" ", older), code))
         if ends:
             return f"{event[0]!r} ends what the older one says"
     return ""
+
+
+def _said_of(newer: str, event: re.Match[str]) -> str:
+    """Return the part of a newer statement that names what is gone: "Rex" of "Rex is dead on the road", else all."""
+    before = _CLAUSE_END.split(newer[: event.start()])[-1]
+    return before if _BE.search(before) and _list_terms(before) else newer
 
 
 def _is_subject(subject: str, older: str) -> bool:
