@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -295,6 +295,12 @@ class PairReader:
 def load_reader() -> PairReader:
     """Return the reader of pairs, loaded once. Raises ProviderError if a file is damaged."""
     return PairReader()
+
+
+@lru_cache(maxsize=512)
+def read_pair(older: str, newer: str) -> float:
+    """Return the log odds that the newer of two statements replaces the older one."""
+    return load_reader().score_pairs([(older, newer)])[0]
 
 
 def _join(older: list[int], newer: list[int]) -> tuple[list[int], list[int]]:

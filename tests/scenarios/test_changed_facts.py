@@ -286,12 +286,28 @@ def test_a_long_text_is_not_compared_word_by_word() -> None:
             {"Atlas is the staging server."},
         ),
         ("Our plumber Theo charges 70 euros an hour.", "Our plumber Theo now charges 85 euros an hour.", set[str]()),
+        (
+            "My brother Esteban is a chef, he has a small restaurant in Laureles named Tiesto.",
+            "Esteban closed Tiesto.",
+            {"My brother Esteban is a chef."},
+        ),
+        (
+            "I work at Lidl on Mondays, and on Tuesdays I help at the food bank.",
+            "I quit Lidl.",
+            {"On Tuesdays I help at the food bank."},
+        ),
+        # what depends on a part that is over goes with it
+        (
+            "I've got a greenhouse on the plot. Tomatoes grow in there.",
+            "Nothing is left of the greenhouse.",
+            set[str](),
+        ),
     ],
 )
-async def test_what_a_superseded_statement_says_of_a_name_is_kept(
+async def test_what_a_superseded_statement_says_besides_is_kept(
     mind: Mind, older: str, newer: str, kept: set[str]
 ) -> None:
-    # S002-17: the role is still true, and only the superseded statement named it
+    # S002-17: it is still true, and only the superseded statement said it
     first, second = await say(mind, older), await say(mind, newer)
     await compare_all(mind)
     assert await outcome(mind, first, second) == "update"
@@ -299,6 +315,16 @@ async def test_what_a_superseded_statement_says_of_a_name_is_kept(
     (source,) = await mind.fetch("select trust, origin from memory.memories where memory_id = $1", first)
     rows = await mind.fetch("select trust, origin from memory.memories where full_text = any($1)", [*kept])
     assert [tuple(row) for row in rows] == [tuple(source)] * len(kept)
+
+
+async def test_of_two_facts_the_one_of_which_the_reader_is_surer_is_replaced(mind: Mind) -> None:
+    course = await say(mind, "I'm doing the conference interpreting certificate at Glendon on the side.")
+    exam = await say(mind, "The exam is on May 22.")
+    await compare_all(mind)
+    moved = await say(mind, "From Glendon: the exam has been moved, it's on June 5 now instead of in May.")
+    await compare_all(mind)
+    assert await outcome(mind, exam, moved) == "update"
+    assert (await read_states(mind))[course] == "NEW"
 
 
 async def test_a_question_that_matches_a_superseded_fact_finds_what_replaced_it(mind: Mind) -> None:

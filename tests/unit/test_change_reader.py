@@ -113,6 +113,8 @@ def test_the_more_the_reader_says_for_a_replacement_the_more_probable_it_is(mini
         ("Eye drops: one at night.", "left eye done, right to be watched"),
         ("I cycle to work.", "I quit my job at the radio station."),
         ("Zwingen 60er: 14 Stück", "Zwingen 100er: 8 Stück"),
+        ("Garza wedding Sept 20 the Veranda", "Whitlock wedding April 12, bride vegan"),
+        ("Four employees and one apprentice", "Apprentice: Melek, 91 points in the examination"),
     ],
 )
 def test_statements_on_two_things_leave_no_doubt_however_the_reader_takes_them(

@@ -13,7 +13,7 @@ from newton.cognition.sources.person import merge_persons
 from newton.cognition.sources.question_memories import FoundMemories
 from newton.heart.entities.entity_lookup import EntityMatches
 from newton.heart.identity.tenets import Identity, normalize_line
-from newton.heart.statements.change_detection import detect_change
+from newton.heart.statements.change_detection import read_change
 from newton.memory.memory import past_reason
 from newton.memory.search_types import RecallResult, RetrievedMemory
 from newton.text.words import extract_content_words
@@ -141,4 +141,4 @@ def _contradicts(own: RetrievedMemory, above: RetrievedMemory) -> bool:
     shared = len(words & others) / max(min(len(words), len(others)), 1)
     if shared < MIN_SHARED_WORDS:
         return False
-    return detect_change(above.spoken_text, own.spoken_text, cosine=(1 + shared) / 2).kind == "update"
+    return read_change(above.spoken_text, own.spoken_text, cosine=(1 + shared) / 2).kind == "update"

@@ -18,7 +18,7 @@ from newton.dialogue.brief.brief_items import BriefDraft, BriefItem, BriefKind, 
 from newton.dialogue.messages import Role
 from newton.dialogue.session_summary import unquoted_sentences
 from newton.heart.identity.standing_wishes import detect_instructions
-from newton.heart.statements.change_detection import detect_change
+from newton.heart.statements.change_detection import read_change
 from newton.text.english import lemmatize
 
 MAX_MESSAGE_CHARS = 8_000  # a longer message is mostly pasted text
@@ -374,7 +374,7 @@ def _contradicts(older: str, newer: str, *, announced: bool) -> bool:
     share = _share(older, newer)
     if share < MIN_CHANGE_SHARE:
         return False
-    verdict = detect_change(older, newer, cosine=SIMILAR_COSINE)
+    verdict = read_change(older, newer, cosine=SIMILAR_COSINE)
     return verdict.kind == "update" or (announced and (verdict.kind == "unsure" or share >= MIN_DROP_SHARE))
 
 

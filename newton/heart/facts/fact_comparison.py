@@ -4,8 +4,8 @@ import asyncio
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -16,6 +16,7 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_edits import merge_duplicates
+from newton.heart.facts.partial_changes import find_rest, split_parts
 from newton.heart.facts.restatements import compare_restated
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.speakers import concerns_safety, may_replace
@@ -117,7 +118,8 @@ NO_CHANGES = FactChanges()
 class ComparisonVerdict:
     """The result for a new fact: the fact that it duplicates, or else the facts that it changes or is related to.
 
-    `repeats` are the current facts that it states again, while it says more or less.
+    `repeats` are the current facts that it states again, while it says more or less. `rests` are what facts say besides
+    what changes in them, by the id of the fact.
     """
 
     fact: UncomparedFact
@@ -125,6 +127,7 @@ class ComparisonVerdict:
     repeats: tuple[UUID, ...] = ()
     related: tuple[UUID, ...] = ()
     changes: FactChanges = NO_CHANGES
+    rests: Mapping[UUID, Sequence[str]] = field(default_factory=dict[UUID, Sequence[str]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +198,20 @@ def _to_fields(row: Record, model_id: UUID) -> dict[str, Any]:
 
 
 def read_changes(fact: UncomparedFact) -> Readings:
-    """Return the transformer's score by pair (older text, newer text) of the new fact and each comparable known one."""
-    pairs = dict.fromkeys(
-        (older.text, newer.text)
-        for known in _list_compared(fact)
-        for older, newer in (_in_order(fact, known),)
-        if is_comparable(older.text, newer.text, cosine=known.cosine)
-    )
-    return dict(zip(pairs, load_reader().score_pairs(list(pairs)), strict=True)) if pairs else {}
+    """Return the transformer's score by pair (older text, newer text) of the new fact and each comparable known one.
+
+    Of a known fact that the new one changes in part, the pairs of each part and the new one count too.
+    """
+    compared = [(known, *_in_order(fact, known)) for known in _list_compared(fact)]
+    pairs = [(old.text, new.text) for one, old, new in compared if is_comparable(old.text, new.text, cosine=one.cosine)]
+    readings = _read_pairs(pairs)
+    partial = [(old.text, new.text) for one, old, new in compared if _detect(fact, one, readings).is_partial]
+    return readings | _read_pairs([(part.text, newer) for older, newer in partial for part in split_parts(older)])
+
+
+def _read_pairs(pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], float]:
+    distinct = list(dict.fromkeys(pairs))
+    return dict(zip(distinct, load_reader().score_pairs(distinct), strict=True)) if distinct else {}
 
 
 def decide_verdict(fact: UncomparedFact, readings: Readings = NO_READINGS) -> ComparisonVerdict:
@@ -223,19 +232,35 @@ def decide_verdict(fact: UncomparedFact, readings: Readings = NO_READINGS) -> Co
     changed = {known_id for ids in changes for known_id in ids}
     others = tuple(one for one in dict.fromkeys(related) if one not in changed)
     repeats = tuple(one for one in dict.fromkeys(repeated) if one not in changed)
-    return ComparisonVerdict(fact=fact, related=others, repeats=repeats, changes=changes)
+    replaced = {*changes.supersedes, *([fact.memory_id] if changes.superseded_by else [])}
+    rests = {one: rest for one, rest in _list_rests(fact, readings) if one in replaced}
+    return ComparisonVerdict(fact=fact, related=others, repeats=repeats, changes=changes, rests=rests)
+
+
+def _list_rests(fact: UncomparedFact, readings: Readings) -> Iterator[tuple[UUID, Sequence[str]]]:
+    """Yield the ids of facts that change only in part, each with what it says besides."""
+    for known in _list_compared(fact):
+        older, newer = _in_order(fact, known)
+        rest = find_rest(older.text, newer.text, readings) if _detect(fact, known, readings).is_partial else None
+        if rest is not None:
+            yield known.canonical_id if older is known else fact.memory_id, rest
 
 
 def find_changes(fact: UncomparedFact, readings: Readings = NO_READINGS) -> FactChanges:
     """Return the ids of current facts that the new one supersedes, is superseded by, or contradicts. Pure.
 
     A statement is assumed to change one thing. If some pairs of the new and a known fact are clear replacements, only
-    the clearest one counts, with the other versions of its known fact. If none is clear, the known fact with the
-    highest probability of a replacement and all facts about safety count; those in doubt are in `contradicts`.
+    the clearest one counts, with the other versions of its known fact: the one that the reader is surest of. If none is
+    clear, the known fact with the highest probability of a replacement and all facts about safety count; those in doubt
+    are in `contradicts`.
     `readings` are the scores from `read_changes`.
     """
     verdicts = [(known, _detect(fact, known, readings)) for known in _list_compared(fact)]
-    clear = [(verdict.probability, n) for n, (_, verdict) in enumerate(verdicts) if verdict.kind == "update"]
+    clear = [
+        (_read_or(readings, fact, known, verdict.probability), n)
+        for n, (known, verdict) in enumerate(verdicts)
+        if verdict.kind == "update"
+    ]
     if clear:
         best = verdicts[max(clear)[1]][0]
         verdicts = [(k, v) for k, v in verdicts if k is best or (v.kind == "update" and _is_version(k, best))]
@@ -262,11 +287,18 @@ def _in_order(fact: UncomparedFact, known: KnownFact) -> tuple[UncomparedFact | 
     return (fact, known) if known.is_later else (known, fact)
 
 
+def _read_or(readings: Readings, fact: UncomparedFact, known: KnownFact, default: float) -> float:
+    older, newer = _in_order(fact, known)
+    return readings.get((older.text, newer.text), default)
+
+
 def _detect(fact: UncomparedFact, known: KnownFact, readings: Readings) -> ChangeVerdict:
     """Return the verdict on whether the later of the two facts replaces the earlier one."""
     older, newer = _in_order(fact, known)
-    reading = readings.get((older.text, newer.text), math.nan)
+    reading = _read_or(readings, fact, known, math.nan)
     verdict = detect_change(older.text, newer.text, cosine=known.cosine, reading=reading)
+    if verdict.is_partial and find_rest(older.text, newer.text, readings) is not None:
+        verdict = verdict._replace(kind="update")
     if verdict.kind == "update" and _goes_on(older.text, newer.text):
         return verdict._replace(kind="compatible")
     if verdict.kind == "unsure" and _repeats(older, newer, known.cosine):
@@ -354,7 +386,7 @@ async def _store_verdict(tx: Tx, ctx: LifecycleContext, verdict: ComparisonVerdi
     await _confirm_repeated(tx, ctx, verdict)
     if changed := [memory_id for pair in (*changes, *contested) for memory_id in pair]:
         await review(tx, ctx, "fact", changed)
-    await fact_store.keep_rest(tx, changes, ctx=ctx)
+    await fact_store.keep_rest(tx, changes, ctx=ctx, rests=verdict.rests)
     return True
 
 

@@ -152,14 +152,18 @@ async def supersede(
 
 
 async def keep_rest(
-    tx: Tx, pairs: Sequence[tuple[UUID | None, UUID]], *, ctx: LifecycleContext, besides: Sequence[str] = ()
+    tx: Tx,
+    pairs: Sequence[tuple[UUID | None, UUID]],
+    *,
+    ctx: LifecycleContext,
+    besides: Sequence[str] = (),
+    rests: Mapping[UUID, Sequence[str]] | None = None,
 ) -> None:
-    """Store as new facts the parts of superseded or ended facts that are still true.
+    """Store as new facts the parts of superseded or ended facts that are still true: as in `rests`, if it names them.
 
     Each pair is (newer fact, older fact that it supersedes), or (None, fact that the texts `besides` end). Kept are the
     clauses of the older fact that neither the newer fact nor `besides` is about, and descriptions of names such as "our
-    plumber Theo" if the newer fact lacks the noun. A new fact has the origin, trust, subject and time of the older
-    one, and is deleted with it.
+    plumber Theo" if the newer fact lacks the noun. A new fact has the source of the older one, and is deleted with it.
     """
     ids = sorted({memory_id for pair in pairs for memory_id in pair if memory_id})
     rows = await SQL["list_versions"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=ids) if ids else []
@@ -167,19 +171,13 @@ async def keep_rest(
     for new, old in pairs:
         known, text = versions[old], versions[old]["full_text"]
         newer = versions[new]["full_text"] if new else " ".join(besides)
-        kept = [one.statement for one in find_appositions(text) if new and one.noun not in fold_words(newer)]
-        kept += [] if known["valid_to"] else list_untouched(text, newer, besides)
-        facts = [
-            NewFact(
-                ref=f"kept:{old}:{digest(statement).hex()[:16]}",
-                content=statement,
-                valid_from=known["valid_from"],
-                subject=known["subject"],
-                source=known["source"],
-                sources=(old,),
-            )
-            for statement in kept
-        ]
+        untouched = [] if known["valid_to"] or (rests and old in rests) else list_untouched(text, newer, besides)
+        kept = [*(rests or {}).get(old, ()), *untouched]
+        said = fold_words(" ".join((newer, *kept)))
+        kept += [one.statement for one in find_appositions(text) if new and one.noun not in said]
+        same = {"valid_from": known["valid_from"], "subject": known["subject"], "source": known["source"]}
+        refs = [f"kept:{old}:{digest(one).hex()[:16]}" for one in kept]
+        facts = [NewFact(ref=ref, content=one, sources=(old,), **same) for ref, one in zip(refs, kept, strict=True)]
         if facts:
             await add_facts(tx, facts, ctx=replace(ctx, origin=known["origin"], trust=known["trust"]))
 

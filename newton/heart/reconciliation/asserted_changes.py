@@ -7,7 +7,6 @@ Other languages have the patterns of `citations` alone.
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 from newton.heart.identity.rule_plan import may_lift
 from newton.heart.reconciliation import citations
@@ -17,12 +16,12 @@ from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.reconciling_types import KnownItem, NewLine
 from newton.heart.reconciliation.text_evidence import list_own_names, list_stems, share_stems
 from newton.heart.statements.change_cues import load_cues
-from newton.heart.statements.change_detection import detect_change
+from newton.heart.statements.change_detection import read_change
 from newton.heart.statements.commitment import CommitmentKind, find_plan, find_reading, is_unreal, list_unasserted
 from newton.heart.statements.slots import concerns_another, explain_slot_change, list_holders
 from newton.heart.statements.statement_candidates import split_message
 from newton.heart.wills.will_reader import asks_to_forget
-from newton.providers.minilm import load_reader
+from newton.providers.minilm import read_pair
 from newton.providers.speech_reader import read_speech
 from newton.text.languages import ENGLISH, detect_language, load_language
 from newton.text.patterns import asks
@@ -121,7 +120,7 @@ def may_add(line: NewLine, text: str, known: Sequence[KnownItem], names: Sequenc
 
 
 def _replaces(old: str, new: str) -> bool:
-    return detect_change(old, new, cosine=ANY_COSINE, reading=_read_pair(old, new)).kind == "update"
+    return read_change(old, new, cosine=ANY_COSINE).kind == "update"
 
 
 def asserts_change(line: str, text: str, known: Sequence[str], *, user_names: Sequence[str] = ()) -> bool:
@@ -257,7 +256,7 @@ def _is_linked(clause: str, old: str) -> bool:
         return True
     if _DOING.search(clause) and any(load_cues().cues[name].search(clause) for name in _CHANGING):
         return True
-    verdict = detect_change(old, clause, cosine=ANY_COSINE, reading=_read_pair(old, clause))
+    verdict = read_change(old, clause, cosine=ANY_COSINE)
     return verdict.kind != "compatible" or verdict.probability >= LIKELY_CHANGE
 
 
@@ -289,16 +288,11 @@ def _says_end(parts: Sequence[tuple[str, bool]], old: str) -> bool:
         return True
     if is_named and any(_ceases(one) and _CEASES_IT.search(one) for one in clauses if one not in about):
         return True
-    verdicts = [detect_change(old, one, cosine=ANY_COSINE, reading=_read_pair(old, one)) for one in clauses]
+    verdicts = [read_change(old, one, cosine=ANY_COSINE) for one in clauses]
     if any(one.kind == "update" or (not about and one.probability >= LIKELY_CHANGE) for one in verdicts):
         return True
-    return any(_read_pair(old, one) >= MIN_ENDING for one in about)
+    return any(read_pair(old, one) >= MIN_ENDING for one in about)
 
 
 def _ceases(clause: str) -> bool:
     return bool(load_cues().cues["cessation"].search(clause) or _CEASING.search(clause))
-
-
-@lru_cache(maxsize=512)
-def _read_pair(old: str, clause: str) -> float:
-    return load_reader().score_pairs([(old, clause)])[0]

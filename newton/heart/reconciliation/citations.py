@@ -14,7 +14,7 @@ from newton.content.yaml_files import parse_trusted
 from newton.heart.reconciliation.known_checks import is_denied
 from newton.heart.reconciliation.quoted_text import split_own_words
 from newton.heart.reconciliation.text_evidence import fold, list_own_names, list_stems, share_stems
-from newton.heart.statements.change_detection import detect_change
+from newton.heart.statements.change_detection import read_change
 from newton.heart.statements.corrections import find_correction, only_announces
 from newton.heart.statements.slots import concerns_another, says_present
 from newton.heart.statements.statement_candidates import has_verb
@@ -132,7 +132,7 @@ def gives_other_value(known: str, text: str, *, user_names: Sequence[str] = ()) 
     first, second = (_list_words(one, detect_language(one), user_names) for one in (known, text))
     if first[:MIN_BEGINNING] != second[:MIN_BEGINNING] or _list_kinds(known, text) != _list_kinds(text, known):
         return False
-    return detect_change(known, text, cosine=1.0).kind != "compatible"
+    return read_change(known, text, cosine=1.0).kind != "compatible"
 
 
 def _list_kinds(text: str, other: str) -> tuple[bool, bool]:
@@ -286,7 +286,7 @@ def _adds(sentence: str, line: str, text: str, known: Sequence[str]) -> bool:
     stems, code = list_stems(text), detect_language(sentence)
     return all(
         _find_form(one, code) == _find_form(text, code) in [_find_form(part, code) for part in _CLAUSE.split(sentence)]
-        and detect_change(one, text, cosine=1.0).kind == detect_change(one, sentence, cosine=1.0).kind == "compatible"
+        and read_change(one, text, cosine=1.0).kind == read_change(one, sentence, cosine=1.0).kind == "compatible"
         and not share_stems(list_stems(one) - stems, list_stems(line))
         and not (says_present(sentence, code) or _NUMBER.search(one))
         for one in known

@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
-from newton.heart.statements.change_features import ANNOUNCING_CUES, extract_features, outline
+from newton.heart.statements.change_features import ANNOUNCING_CUES, StatementOutline, extract_features, outline
 from newton.heart.statements.clauses import list_untouched, split_clauses
 from newton.heart.statements.commitment import find_plan
 from newton.heart.statements.similarity import MAX_CHARACTERS
@@ -25,6 +25,7 @@ from newton.heart.statements.slots import (
     says_passing_state,
     says_present,
 )
+from newton.providers.minilm import read_pair
 from newton.text.languages import ENGLISH, detect_language, load_language
 from newton.text.patterns import find_attribute, has_ended, is_negated
 from newton.text.stems import stem_word
@@ -145,6 +146,8 @@ ChangeKind = Literal["update", "unsure", "compatible"]
 PATTERN_PROBABILITY = 0.9  # of a change that a pattern of another language than English shows
 MIN_COSINE = 0.2  # pairs below it are not compared
 NEAR_COSINE, DISTANT = 0.4, 0.18  # of texts that are farther apart, the limit is higher by this, and no doubt counts
+NEAR_NOTE = 0.5  # of a note without a verb: "garza wedding sept 20" is near to each other wedding
+SURE, FAR_COSINE = 3.5, 0.28  # score of the reader that lowers the limit, for texts that are no farther apart
 DOUBT = -3.0  # score of the reader below which no rule replaces
 SHOWN_EVIDENCE = 3  # features named in a reason
 
@@ -168,11 +171,15 @@ _DESCRIPTIONS = {
 
 
 class ChangeVerdict(NamedTuple):
-    """The relation of the newer statement to the older one, the probability of a replacement, and a reason."""
+    """The relation of the newer statement to the older one, the probability of a replacement, and a reason.
+
+    Of a clear change that `is_partial`, the older statement says something else besides.
+    """
 
     kind: ChangeKind
     probability: float
     reason: str
+    is_partial: bool = False
 
 
 class ChangeModel(NamedTuple):
@@ -230,14 +237,28 @@ def detect_change(older: str, newer: str, *, cosine: float, reading: float = mat
     if features["restates"] or is_single_event(older, newer):
         reason = "they say the same" if features["restates"] else "a single event leaves what recurs as it is"
         return ChangeVerdict("compatible", 0.0, reason)
-    model, is_near = load_model(), cosine >= NEAR_COSINE
+    model, is_near = load_model(), cosine >= (NEAR_COSINE if features["older_verb"] else NEAR_NOTE)
     probability = compute_probability(features, model)
-    is_clear = probability >= model.update_min + DISTANT * (not is_near)
+    is_clear = probability >= _find_limit(model, cosine, reading, is_near=is_near)
     if not is_clear and not (is_near and probability >= model.unsure_min and names_topic(older, newer)):
         return ChangeVerdict("compatible", probability, "too little evidence of a change")
-    kind: ChangeKind = "update" if is_clear and not _says_more(older, newer) else "unsure"
+    is_partial = is_clear and _says_more(older, newer)
+    kind: ChangeKind = "update" if is_clear and not is_partial else "unsure"
     evidence = [text for name, text in _DESCRIPTIONS.items() if features[name]]
-    return ChangeVerdict(kind, probability, ", ".join(evidence[:SHOWN_EVIDENCE]) or "the words are close")
+    return ChangeVerdict(kind, probability, ", ".join(evidence[:SHOWN_EVIDENCE]) or "the words are close", is_partial)
+
+
+def read_change(older: str, newer: str, *, cosine: float) -> ChangeVerdict:
+    """Return the verdict as `detect_change`, after the reader has read the pair, if it can. Takes some milliseconds."""
+    reading = read_pair(older, newer) if is_comparable(older, newer, cosine=cosine) else math.nan
+    return detect_change(older, newer, cosine=cosine, reading=reading)
+
+
+def _find_limit(model: ChangeModel, cosine: float, reading: float, *, is_near: bool) -> float:
+    """Return the probability of a clear change: lower if the reader is sure, higher for texts that are far apart."""
+    if reading >= SURE and cosine >= FAR_COSINE:
+        return model.unsure_min if is_near else model.update_min
+    return model.update_min + DISTANT * (not is_near)
 
 
 def names_topic(older: str, newer: str) -> bool:
@@ -264,8 +285,8 @@ def _judge_by_rules(older: str, newer: str, languages: set[str], *, cosine: floa
     ):
         return ChangeVerdict("compatible", 0.0, "it is about another person, or a passing state")
     if reason := explain_slot_change(older, newer, detect_language(newer)):
-        kind: ChangeKind = "unsure" if languages == {ENGLISH} and _says_more(older, newer) else "update"
-        return ChangeVerdict(kind, PATTERN_PROBABILITY, reason)
+        is_partial = languages == {ENGLISH} and _says_more(older, newer)
+        return ChangeVerdict("unsure" if is_partial else "update", PATTERN_PROBABILITY, reason, is_partial)
     is_beside = names_kin(older, newer, detect_language(newer))
     if cosine < MIN_COSINE or is_beside or denies_another_value(older, newer, detect_language(newer)):
         return ChangeVerdict("compatible", 0.0, "their meaning is not close, or another value is denied")
@@ -291,14 +312,19 @@ def _detect_pattern_change(older: str, newer: str, languages: set[str]) -> Chang
 def _says_more(older: str, newer: str) -> bool:
     """Return whether the older text has several clauses, and the newer text does not concern all of them.
 
-    The newer text concerns a clause if both share a word that is neither a subject nor a name. If both texts are on the
-    same subject, clauses that can be kept as sentences of their own do not count.
+    If both texts are on the same subject, clauses that can be kept as sentences of their own do not count.
     """
     clauses = split_clauses(older)
     if len(clauses) == 1:
         return False
-    new, kept = outline(newer), frozenset[str]()
-    if new.subject <= outline(older).stems:
+    kept = frozenset[str]()
+    if outline(newer).subject <= outline(older).stems:
         kept = outline(" ".join(list_untouched(older, newer))).stems
     others = [one for one in map(outline, clauses) if not one.stems <= kept]
-    return any(not (one.stems - one.names - one.subject) & new.stems - new.subject for one in others)
+    return any(not concerns_clause(newer, one) for one in others)
+
+
+def concerns_clause(newer: str, clause: StatementOutline) -> bool:
+    """Return whether a newer text shares a word with a clause that is neither a subject nor a name."""
+    new = outline(newer)
+    return bool((clause.stems - clause.names - clause.subject) & new.stems - new.subject)

@@ -124,6 +124,7 @@ _JOINED = re.compile(r",? (?:and|but|so|while)$", re.IGNORECASE)
 _SENTENCE_END = re.compile(rf"{_NO_TITLE}[.!?]\s+[A-Z]")
 _PART = re.compile(rf"{_NO_TITLE}[.;!?](?:\s+|$)|,?\s+(?:and|but|so|while)\s+", re.IGNORECASE)
 _WORD = re.compile(r"[\w'’.&/-]*\w")
+_CONTRACTED = re.compile(r"(?:i|we|you|he|she|it|they)(?=['’](?:s|m|re|ve|d|ll)\b)", re.IGNORECASE)
 _PLACED = re.compile(r"[:,] (?=[A-Z][\w-]+ (?:in|at|near|from) )")
 _PLACED_ITEM = re.compile(r"([A-Z][\w-]+) (?:in|at|near|from) [\w' -]+")
 # A noun phrase that is true without what follows it: "a nurse with a caseload out of Govanhill".
@@ -217,6 +218,22 @@ def split_alone(text: str) -> list[str]:
     """
     clauses = split_clauses(text) if detect_language(text) == ENGLISH else [text]
     return [_JOINED.sub("", one) for one in clauses] if all(map(_has_subject, clauses)) else [text]
+
+
+def find_subject(clause: str) -> str:
+    """Return the subject of a clause; "" if it is not clear.
+
+    >>> find_subject("My son Ben is a cook."), find_subject("we're in Oslo"), find_subject("lives in Oslo")
+    ('My son Ben', 'we', '')
+    """
+    contracted, read = _CONTRACTED.match(clause), _read_clause(clause)
+    return contracted[0] if contracted else read.subject if read else ""
+
+
+def begins_with_verb(clause: str) -> bool:
+    """Return whether a clause has no subject of its own: "lives in Oslo"."""
+    words = _WORD.findall(clause)
+    return len(words) > 1 and bool(_find_form(words[0]))
 
 
 def refers_to_other(clause: str) -> bool:
