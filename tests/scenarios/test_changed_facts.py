@@ -296,6 +296,17 @@ def test_a_long_text_is_not_compared_word_by_word() -> None:
             "I quit Lidl.",
             {"On Tuesdays I help at the food bank."},
         ),
+        ("Carla lives in Oslo and works at Acme.", "Carla moved to Bergen.", {"Carla works at Acme."}),
+        (
+            "Our plumber is old Mr. Tanner, he charges 60 an hour.",
+            "Mr. Tanner charges 75 an hour now.",
+            {"Our plumber is old Mr. Tanner."},
+        ),
+        (
+            "The gym is on Mill Street. It costs 30 a month.",
+            "The gym was raised to 35 a month.",
+            {"The gym is on Mill Street."},
+        ),
         # what depends on a part that is over goes with it
         (
             "I've got a greenhouse on the plot. Tomatoes grow in there.",

@@ -104,23 +104,6 @@ async def test_statements_that_are_both_true_stand_beside_each_other(mind: Mind,
     assert await outcome(mind, first, second) == "compatible"
 
 
-@pytest.mark.parametrize(
-    ("older", "newer", "expected"),
-    [
-        ("Our plumber is old Mr. Tanner, he charges 60 an hour.", "Mr. Tanner charges 75 an hour now.", "unsure"),
-        ("Carla lives in Oslo and works at Acme.", "Carla moved to Bergen.", "unsure"),
-        ("The gym is on Mill Street. It costs 30 a month.", "The gym was raised to 35 a month.", "unsure"),
-        ("The gym costs 30 a month.", "The gym was raised to 35 a month.", "update"),
-    ],
-)
-async def test_a_statement_of_several_clauses_keeps_what_the_newer_one_does_not_concern(
-    mind: Mind, older: str, newer: str, expected: str
-) -> None:
-    # S002-17: the rest of the older statement is still true
-    first, second = await tell(mind, FactDraft(content=older), FactDraft(content=newer))
-    assert await outcome(mind, first, second) == expected
-
-
 async def test_the_later_statement_wins_in_either_order(mind: Mind) -> None:
     late = FactDraft(content="The rate limit was raised to 250.", at=NOON - timedelta(days=1))
     early = FactDraft(content="The rate limit is 100.", at=NOON - timedelta(days=30))

@@ -32,7 +32,7 @@ from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.statements.answers import find_question
-from newton.heart.statements.change_detection import detect_change, is_comparable, load_model
+from newton.heart.statements.change_detection import SURE, detect_change, is_comparable, load_model
 from newton.heart.statements.commitment import is_in_role, list_denials
 from newton.heart.statements.corrections import find_correction, only_announces
 from newton.heart.statements.fragments import keep_own_words
@@ -113,7 +113,7 @@ def _choose_parts(
     for (older, part), reading in readings:
         cosine = float(pairs[older, part].vector @ vectors[part])
         verdict = detect_change(older, part, cosine=cosine, reading=reading)
-        is_clear = verdict.kind == "update" or verdict.is_partial
+        is_clear = verdict.kind == "update" or (verdict.is_partial and reading >= SURE)
         clear[part] = max(clear[part], verdict.probability if is_clear else 0.0)
     found = {message: max(parts, key=lambda part: clear[part]) for message, parts in spans.items()}
     return {message: part for message, part in found.items() if clear[part]}

@@ -16,7 +16,7 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_edits import merge_duplicates
-from newton.heart.facts.partial_changes import find_rest, split_parts
+from newton.heart.facts.partial_changes import judge_parts, split_parts
 from newton.heart.facts.restatements import compare_restated
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.speakers import concerns_safety, may_replace
@@ -241,8 +241,8 @@ def _list_rests(fact: UncomparedFact, readings: Readings) -> Iterator[tuple[UUID
     """Yield the ids of facts that change only in part, each with what it says besides."""
     for known in _list_compared(fact):
         older, newer = _in_order(fact, known)
-        rest = find_rest(older.text, newer.text, readings) if _detect(fact, known, readings).is_partial else None
-        if rest is not None:
+        if _detect(fact, known, readings).is_partial:
+            rest = judge_parts(older.text, newer.text, readings)[1]
             yield known.canonical_id if older is known else fact.memory_id, rest
 
 
@@ -297,8 +297,8 @@ def _detect(fact: UncomparedFact, known: KnownFact, readings: Readings) -> Chang
     older, newer = _in_order(fact, known)
     reading = _read_or(readings, fact, known, math.nan)
     verdict = detect_change(older.text, newer.text, cosine=known.cosine, reading=reading)
-    if verdict.is_partial and find_rest(older.text, newer.text, readings) is not None:
-        verdict = verdict._replace(kind="update")
+    if verdict.is_partial:
+        verdict = verdict._replace(kind=judge_parts(older.text, newer.text, readings)[0])
     if verdict.kind == "update" and _goes_on(older.text, newer.text):
         return verdict._replace(kind="compatible")
     if verdict.kind == "unsure" and _repeats(older, newer, known.cosine):
