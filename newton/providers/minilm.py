@@ -297,9 +297,15 @@ def load_reader() -> PairReader:
     return PairReader()
 
 
+def read_pairs(pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], float]:
+    """Return for each pair (older, newer) the log odds that the newer statement replaces the older one."""
+    distinct = list(dict.fromkeys(pairs))
+    return dict(zip(distinct, load_reader().score_pairs(distinct), strict=True)) if distinct else {}
+
+
 @lru_cache(maxsize=512)
 def read_pair(older: str, newer: str) -> float:
-    """Return the log odds that the newer of two statements replaces the older one."""
+    """Return the score of a pair, as `read_pairs` does."""
     return load_reader().score_pairs([(older, newer)])[0]
 
 

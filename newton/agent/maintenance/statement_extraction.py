@@ -29,10 +29,11 @@ from newton.dialogue import message_queues as conversations
 from newton.dialogue.message_queues import EpisodeLines, EpisodeMessage, OpenLines
 from newton.errors import ProviderError
 from newton.heart.facts.fact_store import NewFact
+from newton.heart.facts.partial_changes import judge_parts, split_parts
 from newton.heart.identity import identity_store
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.statements.answers import find_question
-from newton.heart.statements.change_detection import SURE, detect_change, is_comparable, load_model
+from newton.heart.statements.change_detection import detect_change, is_comparable, load_model
 from newton.heart.statements.commitment import is_in_role, list_denials
 from newton.heart.statements.corrections import find_correction, only_announces
 from newton.heart.statements.fragments import keep_own_words
@@ -44,7 +45,7 @@ from newton.heart.statements.statement_selection import (
 from newton.ids import derive_model_id
 from newton.memory.memory import UNTRUSTED_TIERS
 from newton.providers.embedding import Embedder, Vector
-from newton.providers.minilm import load_reader
+from newton.providers.minilm import read_pairs
 
 SQL = load("newton.agent.maintenance", "statement_extraction.sql")
 
@@ -108,13 +109,15 @@ def _choose_parts(
         for fact in near.get(message, ())
         if is_comparable(fact.text, part, cosine=float(fact.vector @ vectors[part]))
     }
-    readings = zip(pairs, load_reader().score_pairs(list(pairs)), strict=True) if pairs else ()
+    readings = read_pairs(list(pairs))
     clear = defaultdict[str, float](float)
-    for (older, part), reading in readings:
-        cosine = float(pairs[older, part].vector @ vectors[part])
-        verdict = detect_change(older, part, cosine=cosine, reading=reading)
-        is_clear = verdict.kind == "update" or (verdict.is_partial and reading >= SURE)
-        clear[part] = max(clear[part], verdict.probability if is_clear else 0.0)
+    for (older, part), fact in pairs.items():
+        cosine = float(fact.vector @ vectors[part])
+        verdict = detect_change(older, part, cosine=cosine, reading=readings[older, part])
+        if verdict.is_partial:
+            parts_read = read_pairs([(one.text, part) for one in split_parts(older)])
+            verdict = verdict._replace(kind=judge_parts(older, part, parts_read)[0])
+        clear[part] = max(clear[part], verdict.probability if verdict.kind == "update" else 0.0)
     found = {message: max(parts, key=lambda part: clear[part]) for message, parts in spans.items()}
     return {message: part for message, part in found.items() if clear[part]}
 

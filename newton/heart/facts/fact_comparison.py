@@ -34,7 +34,7 @@ from newton.memory import store
 from newton.memory.memory import Trust
 from newton.memory.store import MemoryConfirmation
 from newton.providers.embedding import Vector
-from newton.providers.minilm import load_reader
+from newton.providers.minilm import read_pairs
 
 SQL = load("newton.heart.facts", "fact_comparison.sql")
 
@@ -204,14 +204,9 @@ def read_changes(fact: UncomparedFact) -> Readings:
     """
     compared = [(known, *_in_order(fact, known)) for known in _list_compared(fact)]
     pairs = [(old.text, new.text) for one, old, new in compared if is_comparable(old.text, new.text, cosine=one.cosine)]
-    readings = _read_pairs(pairs)
+    readings = read_pairs(pairs)
     partial = [(old.text, new.text) for one, old, new in compared if _detect(fact, one, readings).is_partial]
-    return readings | _read_pairs([(part.text, newer) for older, newer in partial for part in split_parts(older)])
-
-
-def _read_pairs(pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], float]:
-    distinct = list(dict.fromkeys(pairs))
-    return dict(zip(distinct, load_reader().score_pairs(distinct), strict=True)) if distinct else {}
+    return readings | read_pairs([(part.text, newer) for older, newer in partial for part in split_parts(older)])
 
 
 def decide_verdict(fact: UncomparedFact, readings: Readings = NO_READINGS) -> ComparisonVerdict:

@@ -147,7 +147,7 @@ PATTERN_PROBABILITY = 0.9  # of a change that a pattern of another language than
 MIN_COSINE = 0.2  # pairs below it are not compared
 NEAR_COSINE, DISTANT = 0.4, 0.18  # of texts that are farther apart, the limit is higher by this, and no doubt counts
 NEAR_NOTE = 0.5  # of a note without a verb: "garza wedding sept 20" is near to each other wedding
-SURE, FAR_COSINE = 3.5, 0.28  # score of the reader that lowers the limit, for texts that are no farther apart
+SURE, EASED, FAR_COSINE = 3.5, 0.05, 0.3  # score of the reader that lowers the limit, by how much, and least cosine
 DOUBT = -3.0  # score of the reader below which no rule replaces
 SHOWN_EVIDENCE = 3  # features named in a reason
 
@@ -257,7 +257,7 @@ def read_change(older: str, newer: str, *, cosine: float) -> ChangeVerdict:
 def _find_limit(model: ChangeModel, cosine: float, reading: float, *, is_near: bool) -> float:
     """Return the probability of a clear change: lower if the reader is sure, higher for texts that are far apart."""
     if reading >= SURE and cosine >= FAR_COSINE:
-        return model.unsure_min if is_near else model.update_min
+        return model.update_min - EASED * is_near
     return model.update_min + DISTANT * (not is_near)
 
 
