@@ -14,6 +14,7 @@ from typing import NamedTuple
 from newton.content.yaml_files import parse_trusted
 from newton.heart.identity.standing_wishes import MAX_MESSAGE_CHARACTERS, detect_instructions, mask_foreign_text
 from newton.heart.statements.commitment import find_reading, list_unasserted
+from newton.heart.statements.first_words import classify_word
 from newton.heart.statements.tokenizer import BREAK, START, STOP, is_latin_script, tokenize
 from newton.text import english
 from newton.text.english import VERB_LEMMAS, lemmatize
@@ -275,3 +276,27 @@ def _classify_form(body: str, text: str, masked_share: float, *, is_asked: bool)
 def _match_end(pattern: re.Pattern[str], text: str, start: int) -> int:
     match = pattern.match(text, start)
     return match.end() if match else start
+
+
+def join_overlapping(message: str, part: str, other: str) -> str:
+    """Return the part of a message that has both of two parts that overlap; "" if they stand apart.
+
+    >>> join_overlapping("Hi. I moved to Oslo. It rains.", "I moved to Oslo. It rains.", "Moved to Oslo")
+    'I moved to Oslo. It rains.'
+    """
+    starts = [message.casefold().find(one.casefold()) for one in (part, other)]
+    ends = [start + len(one) for start, one in zip(starts, (part, other), strict=True)]
+    return message[min(starts) : max(ends)] if max(starts) < min(ends) and min(starts) >= 0 else ""
+
+
+def asks_itself(one: StatementCandidate) -> bool:
+    """Return whether a clause has the form of a question or of a request, whatever mark ends its sentence."""
+    return one.form in (ClauseForm.QUESTION, ClauseForm.REQUEST) and not is_declarative(one)
+
+
+def is_declarative(one: StatementCandidate) -> bool:
+    """Return whether a clause has the form of a statement."""
+    first = one.words[0].text if one.words else ""
+    kind = classify_word(one.words[0]) if one.words else ""
+    is_asking = kind in ("wh", "verb", "unless") or first.startswith("~") or first in english.AUXILIARIES
+    return one.verb > 0 and not is_asking

@@ -21,6 +21,9 @@ from newton.heart.statements.statement_candidates import (
     MAX_MASKED_SHARE,
     ClauseForm,
     StatementCandidate,
+    asks_itself,
+    is_declarative,
+    join_overlapping,
     list_words,
     mask_message,
     split_message,
@@ -175,21 +178,10 @@ def select_statements(
         return statements
     kept, part = list[SelectedStatement](), changing
     for one in statements:
-        joined = _join_overlapping(message, part, one.content.rstrip("."))
+        joined = join_overlapping(message, part, one.content.rstrip("."))
         is_said = bool(joined) or one.content.rstrip(".").casefold() in part.casefold()
         kept, part = kept if is_said else [*kept, one], joined or part
     return [*kept, _state(part, list_words(part), speaker)]
-
-
-def _join_overlapping(message: str, part: str, other: str) -> str:
-    """Return the part of a message that has both of two parts that overlap; "" if they stand apart.
-
-    >>> _join_overlapping("Hi. I moved to Oslo. It rains.", "I moved to Oslo. It rains.", "Moved to Oslo")
-    'I moved to Oslo. It rains.'
-    """
-    starts = [message.casefold().find(one.casefold()) for one in (part, other)]
-    ends = [start + len(one) for start, one in zip(starts, (part, other), strict=True)]
-    return message[min(starts) : max(ends)] if max(starts) < min(ends) and min(starts) >= 0 else ""
 
 
 def _asks_elsewhere(message: str) -> bool:
@@ -227,9 +219,8 @@ def rate_told(message: str, candidates: Sequence[StatementCandidate], context: M
     earlier = "" if message in context.earlier else context.earlier  # a line of a pasted chat is read alone
     reading = read_speech(_blank_pasted_lines(message), context.question, earlier)
     rated = [_rate(one, reading, is_only=len(candidates) == 1) for one in candidates]
-    asking = {one.sentence for one in candidates if _asks_itself(one)}
-    asked = {one.sentence: one.sentence not in asking for one in candidates if one.text.endswith("?")}
-    asked |= dict.fromkeys(asking, False)
+    asking = {one.sentence for one in candidates if asks_itself(one)}
+    asked = {n.sentence: n.sentence not in asking for n in candidates if n.text.endswith("?") or n.sentence in asking}
     return [p if p >= _find_limit(one, asked) else 0.0 for one, p in zip(candidates, rated, strict=True)]
 
 
@@ -248,24 +239,11 @@ def _rate(one: StatementCandidate, reading: SpeechReading, *, is_only: bool) -> 
 def _find_limit(one: StatementCandidate, asked: Mapping[int, bool]) -> float:
     """Return the probability from which a clause of this form may be remembered; more than 1 for never.
 
-    `asked` has the sentences with a question or request, and whether that has the form of a statement: "it's Mr Pohl,
-    it says?". In "is there a gym near Leith, we moved there in May?" another clause is what is asked.
+    `asked` has the sentences with a question or request, and whether that has the form of a statement: "he says so?"
     """
     is_asked = one.form is ClauseForm.QUESTION and one.text.endswith("?")
-    is_doubtful = (is_asked and not _is_declarative(one)) or asked.get(one.sentence, False)
+    is_doubtful = (is_asked and not is_declarative(one)) or asked.get(one.sentence, False)
     return NEVER if is_doubtful else LIMITS.get(one.form, ASIDE_MIN if one.sentence in asked else 0.0)
-
-
-def _asks_itself(one: StatementCandidate) -> bool:
-    """Return whether a clause has the form of a question or of a request, whatever mark ends its sentence."""
-    return one.form in (ClauseForm.QUESTION, ClauseForm.REQUEST) and not _is_declarative(one)
-
-
-def _is_declarative(one: StatementCandidate) -> bool:
-    first = one.words[0].text if one.words else ""
-    kind = classify_word(one.words[0]) if one.words else ""
-    is_asking = kind in ("wh", "verb", "unless") or first.startswith("~") or first in english.AUXILIARIES
-    return one.verb > 0 and not is_asking
 
 
 def _blank_pasted_lines(message: str) -> str:
