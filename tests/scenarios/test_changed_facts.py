@@ -307,7 +307,6 @@ def test_a_long_text_is_not_compared_word_by_word() -> None:
             "The gym was raised to 35 a month.",
             {"The gym is on Mill Street."},
         ),
-        # what depends on a part that is over goes with it
         (
             "I've got a greenhouse on the plot. Tomatoes grow in there.",
             "Nothing is left of the greenhouse.",
