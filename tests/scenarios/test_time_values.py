@@ -123,7 +123,7 @@ async def test_what_changed_since_a_day_is_listed_with_its_count(changed: Mind, 
     # S002-16: replaced, ended and new facts by validity and links, and nothing else
     bundle = await adaptive(changed, question)
     assert "2 new, 1 changed, 1 ended; 4 shown." in bundle.text
-    assert "New:\n- 20 Nov: Olga plays the cello.\n- 20 Nov: I live in Linz.\n" in bundle.text
+    assert "New:\n- 20 Nov: I live in Linz.\n- 20 Nov: Olga plays the cello.\n" in bundle.text
     assert "Changed:\n- changed since (I live in Linz.), 1 Nov: I live in Graz." in bundle.text
     assert "Ended:\n- until 19 Nov: I train at the boat club." in bundle.text
     assert "Claes" not in bundle.text and "dog" not in bundle.text

@@ -200,7 +200,6 @@ def test_the_clause_that_changed_is_named_and_the_rest_of_the_message_stands() -
     shown = context(said, alone, reply, other)
     assert lines(shown)[1:] == [
         "- changed since (The rent is 900.): User: The rent is 900. I am allergic to nuts.",
-        "- changed since (The rent is 900.): Assistant: So the rent is 900 now.",
         "- changed since: User: Die Miete kostet 900.",
         "- Assistant: Bread without hazelnuts, then.",
     ]

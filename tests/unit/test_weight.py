@@ -11,10 +11,10 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 121_243,
-    "modules of newton": 659,
-    "classes that only carry data": 877,
-    "lines of tests": 86_136,
+    "lines of newton": 121_449,
+    "modules of newton": 660,
+    "classes that only carry data": 878,
+    "lines of tests": 86_156,
     "lines of docs": 7_728,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
