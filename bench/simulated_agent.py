@@ -37,6 +37,11 @@ join heart.facts as f using (agent_id, memory_id)
 where m.agent_id = $1
 order by m.occurred_at, m.memory_id
 """
+TEXTS = """
+select m.memory_id, coalesce(m.full_text, m.summary) as text
+from memory.memories as m
+where m.agent_id = $1 and m.memory_id = any($2)
+"""
 TABLES = """
 select c.oid::regclass::text as name
 from pg_class as c
@@ -119,6 +124,13 @@ class SimulatedAgent:
         async with self.services.scope.transaction() as tx:
             rows = await tx.fetch(FACTS, self.services.scope.agent_id, self.clock.now())
         return [StoredFact(*row) for row in rows]
+
+    async def read_texts(self, memory_ids: Sequence[UUID]) -> list[str]:
+        """Return the texts of memories, in the order of their ids."""
+        async with self.services.scope.transaction() as tx:
+            rows = await tx.fetch(TEXTS, self.services.scope.agent_id, list(memory_ids))
+        texts: dict[UUID, str] = {row["memory_id"]: row["text"] for row in rows}
+        return [texts[one] for one in memory_ids]
 
     async def list_conflicts(self) -> list[frozenset[UUID]]:
         """Return the pairs of facts that are unsettled."""

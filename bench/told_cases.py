@@ -9,6 +9,7 @@ from bench.case_report import Case, CaseFinding, CaseJudge
 from bench.simulated_agent import SimulatedAgent, StoredFact, has_words, states
 from newton.agent.wills.carried_wills import ASK
 from newton.dialogue import veils
+from newton.dialogue.messages import StoredMessage
 from newton.text.words import extract_content_words
 
 WEEKS = timedelta(days=21)  # between the older and the newer of two statements
@@ -94,12 +95,31 @@ async def _tell_pair(agent: SimulatedAgent, case: Case) -> _ToldPair:
     return _ToldPair(first, older, newer, unsettled)
 
 
+async def _judge_restated(agent: SimulatedAgent, case: Case) -> AsyncGenerator[CaseFinding]:
+    pair = await _tell_pair(agent, case)
+    _, confirmed = await agent.count_confirmed()
+    is_lost = not pair.first or any(not _holds(one) for one in pair.older)
+    yield CaseFinding("restated", "replaced" if is_lost else "confirmed" if confirmed else "told twice")
+
+
+async def _judge_uncorrected(agent: SimulatedAgent, case: Case) -> AsyncGenerator[CaseFinding]:
+    await agent.say("chat", case["first"])
+    first = {one.memory_id for one in _list_current(await agent.read_facts())}
+    await agent.say("chat", case["second"])
+    await agent.rest()
+    lost = first - {one.memory_id for one in await agent.read_facts() if _holds(one)}
+    yield CaseFinding("uncorrected", "replaced" if lost else "kept" if first else "the older was no fact")
+
+
 async def _judge_wills(agent: SimulatedAgent, case: Case) -> AsyncGenerator[CaseFinding]:
     await agent.say("chat", *case.get("before", []))
-    done = "done"
-    if any(one.notice.startswith(ASK) for one in await agent.say("chat", case["will"])):
+    done, (asked,) = "done", await agent.say("chat", case["will"])
+    if ASK in asked.notice:
         done = "done, asked first"
-        await agent.say("chat", "yes")
+        listed = [one["id"] for one in (await _read_will(agent, asked)).choices]
+        texts = await agent.read_texts([UUID(one) for one in listed])
+        chosen = [n for n, text in enumerate(texts, 1) if any(has_words(text, word) for word in case["gone"])]
+        await agent.say("chat", ", ".join(map(str, chosen)) or "none")
     await agent.say("chat", *case.get("after", []))
     await agent.rest()
     rows = {name: "\n".join(texts) for name, texts in (await agent.read_rows()).items()}
@@ -109,11 +129,15 @@ async def _judge_wills(agent: SimulatedAgent, case: Case) -> AsyncGenerator[Case
     yield CaseFinding("wills", outcome, ", ".join(left or lost))
 
 
-async def _judge_not_wills(agent: SimulatedAgent, case: Case) -> AsyncGenerator[CaseFinding]:
-    (stored,) = await agent.say("chat", case["text"])
+async def _read_will(agent: SimulatedAgent, asked: StoredMessage) -> veils.SessionWill:
     scope = agent.services.scope
     async with scope.transaction() as tx:
-        held = await veils.read_session_will(tx, session_id=stored.session_id, agent_id=scope.agent_id)
+        return await veils.read_session_will(tx, session_id=asked.session_id, agent_id=scope.agent_id)
+
+
+async def _judge_not_wills(agent: SimulatedAgent, case: Case) -> AsyncGenerator[CaseFinding]:
+    (stored,) = await agent.say("chat", case["text"])
+    held = await _read_will(agent, stored)
     is_taken = stored.notice or held.veil or stored.message.content != case["text"]
     yield CaseFinding("not_wills", "taken for a will" if is_taken else "kept", stored.notice)
 
@@ -152,6 +176,8 @@ JUDGES: Mapping[str, CaseJudge] = {
     "corrections": _judge_corrections,
     "changes": _judge_changes,
     "lookalikes": _judge_lookalikes,
+    "restated": _judge_restated,
+    "uncorrected": _judge_uncorrected,
     "wills": _judge_wills,
     "not_wills": _judge_not_wills,
     "talk": _judge_talk,

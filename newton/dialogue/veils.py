@@ -14,8 +14,10 @@ from newton.heart.wills.will_reader import Will, read_choice, read_will
 from newton.memory import tombstones
 from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, WriteContext
 from newton.memory.tombstones import FORGOTTEN, WITHHELD, is_redacted, mark_rest, seal_ref
+from newton.providers.speech_reader import MAX_CONTEXT_CHARS
 
 SQL = load("newton.dialogue", "veils.sql")
+MAX_EARLIER = 8  # statements before a message, behind which it is read
 
 
 @dataclass(slots=True)
@@ -24,7 +26,8 @@ class SessionWill:
 
     `veil` is `next` or `session` if they are not to be kept, and `covers_reply` means that the last message of the
     person was not. `lifted_by` is a hash of words that end a veil, and `choices` are what the person was asked to
-    choose from. `is_asked` means that the last message is a question of the assistant.
+    choose from. `is_asked` means that the last message is a question of the assistant, and `said` has the beginnings of
+    what persons said last.
     """
 
     veil: str | None
@@ -32,14 +35,28 @@ class SessionWill:
     choices: Sequence[Any]
     lifted_by: bytes | None = None
     is_asked: bool = False
+    said: Sequence[str] = ()
 
 
 async def read_session_will(tx: Tx, *, session_id: UUID, agent_id: UUID) -> SessionWill:
     """Return what holds for the next messages of a session."""
-    row = await SQL["read"].fetch_one(tx, agent_id=agent_id, session_id=session_id, mark=f"%{WITHHELD}%")
+    row = await SQL["read"].fetch_one(
+        tx,
+        agent_id=agent_id,
+        session_id=session_id,
+        mark=f"%{WITHHELD}%",
+        max_chars=MAX_CONTEXT_CHARS,
+        max_said=MAX_EARLIER,
+    )
     assert row is not None, "the query has one row"
-    choices = json.loads(row["choices"] or "[]")
-    return SessionWill(row["veil"], row["covers_reply"], choices, row["lifted_by"], row["is_asked"])
+    return SessionWill(
+        veil=row["veil"],
+        covers_reply=row["covers_reply"],
+        choices=json.loads(row["choices"] or "[]"),
+        lifted_by=row["lifted_by"],
+        is_asked=row["is_asked"],
+        said=row["said"][::-1],
+    )
 
 
 async def save_session_will(tx: Tx, will: SessionWill, *, session_id: UUID, agent_id: UUID) -> None:
@@ -76,7 +93,7 @@ def _withhold_one(line: Message, held: SessionWill, *, agent_id: UUID) -> tuple[
         held.is_asked = line.role == "assistant" and line.content.rstrip(" \n\"'”»)").endswith(("?", "？"))
         return (_mark(line, "", agent_id) if held.covers_reply else line), None
     will, kept = _read_line(line, held)
-    held.is_asked = False
+    held.is_asked, held.said = False, [*held.said, kept][-MAX_EARLIER:]
     choices, held.choices = held.choices, ()
     if choices and line.trust in PERSON_TIERS and (choice := read_choice(line.content, len(choices))):
         held.covers_reply = False
@@ -104,7 +121,7 @@ def _read_line(line: Message, held: SessionWill) -> tuple[Will | None, str]:
     """
     if line.trust in UNTRUSTED_TIERS:
         return None, line.content
-    will, kept = read_will(line.content, is_answer=held.is_asked)
+    will, kept = read_will(line.content, is_answer=held.is_asked, earlier=tuple(filter(None, held.said)))
     if will is None or (line.trust not in PERSON_TIERS and will.scope != "message"):
         return None, line.content
     is_idle = (will.forgets and is_limited(line.content)) or (will.scope == "lift" and not held.veil)

@@ -39,7 +39,8 @@ where g.memory_id <> all($2::uuid[])
 order by m.kind, m.memory_id;
 
 -- name: find_orphaned(agent_id, memory_ids)
--- Relations without other evidence, and entities that are mentioned nowhere else and of which only the name is known.
+-- Relations without other evidence, and entities that are mentioned nowhere else and of which only the name is known, and
+-- perhaps a role of the user ("my boss"), which a mention gave it.
 with bare as materialized (
     select r.memory_id
     from heart.relations as r
@@ -75,7 +76,11 @@ where
         where agent_id = $1 and memory_id = any($2::uuid[])
     )
     and e.type = 'thing'
-    and e.aliases = '{}'
+    and not exists (
+        select
+        from unnest(e.aliases) as a (name)
+        where a.name not like 'my %'
+    )
     and e.properties = '{}'
     and not exists (
         select

@@ -4,6 +4,7 @@ It is a transformer whose layers stand in part in the file of the embedding mode
 `scripts/fit-speech-reader` trains it on messages of people who have not seen the code (`tests/data/speech`).
 """
 
+import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -20,10 +21,16 @@ SpeechAct = Literal[
     "told", "talk", "ask", "unreal", "correct", "veil", "next", "session", "lift", "last", "topic"
 ]  # fmt: skip
 ACTS: tuple[SpeechAct, ...] = get_args(SpeechAct)
-MARKS = ("wrong", "right")  # words of the context that a message corrects, and its words that are right instead
+# Words of the context that a message corrects, its words that are right instead, and words of the context that it wants
+# memory to lose.
+MARKS = ("wrong", "right", "gone")
 SPEECH_MODEL = DATA / "speech_reader.onnx"
+# Reads wishes over memory behind the statements before them. Taught that too, the other marks corrections less exactly.
+WISH_MODEL = DATA / "wish_reader.onnx"
 MAX_CONTEXT_CHARS = 240  # of what the assistant said before a message, and of the person's message before it
 MAX_CONTEXT_PIECES, MAX_TEXT_PIECES = 96, 160
+MAX_TOLD_CHARS, MAX_TOLD_PIECES = 600, 160  # of the statements behind which a message is read
+BETWEEN = " | "  # statements
 MAX_GAP = 2  # unmarked word pieces within a marked part
 WINDOW_STEP, WINDOW_EDGE = 120, 20  # word pieces from window to window, and those that a window reads for context only
 
@@ -61,6 +68,26 @@ class MessageComparison(NamedTuple):
     right: MarkedPart | None
 
 
+class MeantWords(NamedTuple):
+    """How surely a message wants memory to lose each word piece of a statement, with the offsets of the pieces."""
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    rates: NDArray[np.float32]
+
+    def rate(self, start: int, end: int) -> float:
+        """Return how surely a part of the statement is meant: the mean of its pieces, 0 for one that was not read."""
+        chosen = self.rates[(self.starts < end) & (self.ends > start)]
+        return float(chosen.mean()) if len(chosen) else 0.0
+
+
+class MeantReading(NamedTuple):
+    """The reading of a message behind statements, and for each statement which words the message means to be lost."""
+
+    reading: SpeechReading
+    meant: Sequence[MeantWords]
+
+
 class SpeechReader:
     """A local model that reads messages. Loading takes 0.1 s, a message 3 to 8 ms of one core."""
 
@@ -84,19 +111,36 @@ class SpeechReader:
             ][: WINDOW_STEP + (0 if at else WINDOW_EDGE)]
             for at in windows
         ]
-        offsets = np.array(own.offsets or np.zeros((0, 2)), dtype=np.int64)[: sum(map(len, parts))]
+        offsets = _list_offsets(own, sum(map(len, parts)))
         return SpeechReading(offsets[:, 0], offsets[:, 1], np.concatenate(parts)[:, : len(ACTS)])
 
     def compare(self, statement: str, message: str) -> MessageComparison:
         """Return what a message corrects in a statement made before it. Of long texts, the beginning is read."""
         before, own = self._encode(statement, message)
         wrong, right = self._run(before.ids[:MAX_CONTEXT_PIECES], own.ids[:MAX_TEXT_PIECES])
-        offsets = np.array(own.offsets or np.zeros((0, 2)), dtype=np.int64)[: len(right)]
+        offsets = _list_offsets(own, len(right))
         return MessageComparison(
             SpeechReading(offsets[:, 0], offsets[:, 1], right[:, : len(ACTS)]),
             _find_marked(before.offsets, wrong[:, len(ACTS) + MARKS.index("wrong")], statement),
             _find_marked(own.offsets, right[:, len(ACTS) + MARKS.index("right")], message),
         )
+
+    def find_meant(self, statements: Sequence[str], message: str) -> MeantReading:
+        """Return the reading of a message behind statements, and which of their words it wants memory to lose.
+
+        Of long statements the beginning is read, and of many the last.
+        """
+        context, starts = join_statements(statements)
+        before, own = self._encode(context, message)
+        told, odds = self._run(before.ids[:MAX_TOLD_PIECES], own.ids[:MAX_TEXT_PIECES])
+        places, offsets = _list_offsets(before, len(told)), _list_offsets(own, len(odds))
+        rates = np.asarray(1 / (1 + np.exp(-told[:, len(ACTS) + MARKS.index("gone")])), dtype=np.float32)
+        meant = list[MeantWords]()
+        for start, text in zip(starts, statements, strict=True):
+            first = len(context) if start is None else start
+            is_own = (places[:, 0] >= first) & (places[:, 1] <= first + min(len(text), MAX_CONTEXT_CHARS))
+            meant.append(MeantWords(places[is_own, 0] - first, places[is_own, 1] - first, rates[is_own]))
+        return MeantReading(SpeechReading(offsets[:, 0], offsets[:, 1], odds[:, : len(ACTS)]), meant)
 
     def _encode(self, *texts: str) -> list[Encoding]:
         return self._tokenizer.encode_batch([clean_text(one) for one in texts], add_special_tokens=False)
@@ -110,6 +154,10 @@ class SpeechReader:
         }  # fmt: skip
         odds = np.asarray(self._session.run(None, inputs, RUN_OPTIONS)[0])[0]
         return odds[1 : len(before) + 1], odds[len(before) + 2 : -1]
+
+
+def _list_offsets(encoded: Encoding, count: int) -> NDArray[np.int64]:
+    return np.array(encoded.offsets or np.zeros((0, 2)), dtype=np.int64)[:count]
 
 
 def _find_marked(offsets: Sequence[tuple[int, int]], odds: NDArray[np.float32], text: str) -> MarkedPart | None:
@@ -130,13 +178,42 @@ def _find_marked(offsets: Sequence[tuple[int, int]], odds: NDArray[np.float32], 
     return MarkedPart(start, end, float((1 / (1 + np.exp(-chosen[chosen > 0]))).mean()))
 
 
+def join_statements(statements: Sequence[str]) -> tuple[str, list[int | None]]:
+    """Return the beginnings of the last statements as one text, and where each begins in it.
+
+    >>> join_statements(["Ann lives in Ghent.", "She rides."])
+    ('Ann lives in Ghent. | She rides.', [0, 22])
+    """
+    parts, size = list[str](), 0
+    for one in reversed(statements):
+        part = re.sub(r"\s", " ", one[:MAX_CONTEXT_CHARS])
+        size += len(part) + len(BETWEEN)
+        if parts and size > MAX_TOLD_CHARS:
+            break
+        parts.insert(0, part)
+    starts = [sum(len(one) + len(BETWEEN) for one in parts[:n]) for n in range(len(parts))]
+    return BETWEEN.join(parts), [*[None] * (len(statements) - len(parts)), *starts]
+
+
 @cache
 def load_speech_reader() -> SpeechReader:
     """Return the reader of messages, loaded once. Raises ProviderError if a file is damaged."""
     return SpeechReader()
 
 
+@cache
+def load_wish_reader() -> SpeechReader:
+    """Return the reader of wishes over memory, loaded once. Raises ProviderError if a file is damaged."""
+    return SpeechReader(WISH_MODEL)
+
+
 @lru_cache(maxsize=512)  # each message of a session is read again with those behind it
 def read_speech(text: str, assistant: str = "", earlier: str = "") -> SpeechReading:
     """Return the reading of a message behind what the assistant, and before that the person, said."""
     return load_speech_reader().read(text, "\n".join(one[-MAX_CONTEXT_CHARS:] for one in (assistant, earlier)))
+
+
+@lru_cache(maxsize=64)
+def read_meant(statements: tuple[str, ...], message: str) -> MeantReading:
+    """Return the reading of a message behind statements of its person, and which of their words it wants to be lost."""
+    return load_wish_reader().find_meant(statements, message)

@@ -3,12 +3,14 @@
 S002-24: "do not store", "forget", private sessions, imports.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 import yaml
@@ -103,6 +105,19 @@ async def bring(own: AgentServices, folder: Path, told_cases: Sequence[Any], day
     assert not report.rejections, report.rejections
 
 
+async def choose(mind: Mind, gone: Sequence[str]) -> str:
+    """The answer of the person who is asked what to forget: the numbers of the statements with words that must go."""
+    async with mind.db.transaction(mind.agent_id) as tx:
+        asked = await tx.fetchval("select choices from dialogue.session_wills where choices <> '[]'")
+        ids = [UUID(one["id"]) for one in json.loads(asked or "[]")]
+        rows = await tx.fetch(
+            "select memory_id, full_text, summary from memory.memories where memory_id = any($1)", ids
+        )
+    texts = {row["memory_id"]: row["full_text"] or row["summary"] for row in rows}
+    numbers = [n for n, one in enumerate(ids, 1) if any(word in texts[one] for word in gone)]
+    return ", ".join(map(str, numbers)) or ("none" if ids else "")
+
+
 @pytest.mark.parametrize("door", ALL_DOORS)
 async def test_one_promise_through_five_doors(
     mind: Mind, door: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -117,6 +132,8 @@ async def test_one_promise_through_five_doors(
             for n, case in enumerate(TOLD if door != "import" else ()):
                 for text in case["said"]:
                     await one.say(door, f"talk {n}", text)
+                    if chosen := await choose(mind, case["gone"]):
+                        await one.say(door, f"talk {n}", chosen)
             await finish(mind)
             carried = [case for case in TOLD if door != "mcp" or case.get("veiled")]
             gone = [word for case in carried for word in case["gone"]]
@@ -157,7 +174,7 @@ async def test_several_statements_are_listed_and_chosen(mind: Mind) -> None:
         for text in ("The biopsy was at Saint Vincent.", "The biopsy of Rex is on Friday.", VAN):
             await one.say("turns", "s", text)
         asked = await one.post("/v1/sessions/s/turns", {"input": "Forget everything I told you about the biopsy."})
-        assert "1. The biopsy of Rex" in asked.text and "2. The biopsy was at Saint Vincent" in asked.text
+        assert "1. The biopsy" in asked.text and "2. The biopsy" in asked.text
         assert await find_everywhere(mind, SECRET)
         done = await one.post("/v1/sessions/s/turns", {"input": "the second"})
         assert "Forgotten: 1 statement" in done.text

@@ -11,11 +11,11 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 121_449,
-    "modules of newton": 660,
-    "classes that only carry data": 878,
-    "lines of tests": 86_156,
-    "lines of docs": 7_728,
+    "lines of newton": 121_890,
+    "modules of newton": 662,
+    "classes that only carry data": 880,
+    "lines of tests": 86_285,
+    "lines of docs": 7_770,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help

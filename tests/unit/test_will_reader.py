@@ -3,9 +3,11 @@
 import pytest
 import yaml
 
+from newton.heart.wills.meant_statements import MEANT_MIN, rate_statements
 from newton.heart.wills.will_reader import read_choice, read_will
 from tests.unit.source_trees import ROOT
 
+MAX_FALSE = 2  # sentences of everyday life that are taken for wills
 CASES = yaml.safe_load((ROOT / "tests/data/wills.yaml").read_text(encoding="utf-8"))
 STATED = [(scope, text, kept) for scope, cases in CASES.items() if scope != "none" for text, kept in cases]
 
@@ -28,9 +30,35 @@ def test_what_was_said_is_forgotten_also_in_answer_to_a_question() -> None:
     assert told and told.scope == "last"
 
 
-@pytest.mark.parametrize("text", CASES["none"])
-def test_what_only_sounds_like_a_will_is_none(text: str) -> None:
-    assert read_will(text) == (None, text)
+def test_what_only_sounds_like_a_will_is_none() -> None:
+    assert len([text for text in CASES["none"] if read_will(text) != (None, text)]) <= MAX_FALSE
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("I live in Graz.", "Scratch that, I live in Linz."),
+        ("The dentist is on Monday at 3.", "delete that, it's at 4"),
+        ("Dinner is at half past seven.", "scrap that, twenty past seven"),
+    ],
+)
+def test_a_correction_with_the_words_of_a_will_is_none(said: str, text: str) -> None:
+    assert read_will(text, earlier=("My car is blue.", said)) == (None, text)
+
+
+def test_what_is_off_the_record_may_be_what_was_said_before() -> None:
+    earlier = ("Arjun cheated on me with someone from his office.", "I've a shift at 6.")
+    for text in ("off the record ok?? that arjun thing", "forget that arjun thing"):
+        will = read_will(text, earlier=earlier).will
+        assert will and will.forgets, will
+        (rated,) = rate_statements([earlier], text)
+        assert rated[0].probability > MEANT_MIN > rated[1].probability
+
+
+def test_the_reader_tells_which_of_several_statements_is_meant() -> None:
+    said = ("I take candesartan.", "In addition I take lorazepam at night.", "The dentist is on Monday.")
+    (rated,) = rate_statements([said], "Kindly do not retain the second medicine.")
+    assert max(rated) == rated[1]
 
 
 @pytest.mark.parametrize(

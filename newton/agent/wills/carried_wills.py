@@ -1,13 +1,14 @@
 """Carrying out of what persons want of memory, and what they are told about it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from newton.agent.events import publish
-from newton.agent.wills.forgotten_statements import ForgetTarget, FoundTargets, find_targets, forget_targets
+from newton.agent.wills.forgotten_statements import forget_targets
+from newton.agent.wills.will_targets import MAX_SHOWN, ForgetTarget, FoundTargets, find_request, find_targets
 from newton.db.pool import Tx
 from newton.dialogue import veils
 from newton.dialogue.messages import StoredMessage
@@ -18,7 +19,6 @@ from newton.memory.representations import one_line
 from newton.memory.tombstones import WITHHELD
 from newton.providers.embedding import Embedder
 
-MAX_SHOWN = 20  # statements to choose from
 MAX_SHOWN_CHARS = 100  # of each
 VEIL_NOTICES = {
     "message": "Off the record: this message is not kept.",
@@ -51,31 +51,42 @@ class WillReceipt:
 
 
 async def carry_out(
-    tx: Tx, stored: Sequence[StoredMessage], *, embedder: Embedder | None = None, ctx: LifecycleContext
+    tx: Tx,
+    stored: Sequence[StoredMessage],
+    *,
+    embedder: Embedder | None = None,
+    can_ask: bool = True,
+    ctx: LifecycleContext,
 ) -> dict[int, WillReceipt]:
     """Carry out the wills of newly stored messages; return what to tell the person, by the position of the message.
 
     What exactly one statement can mean is forgotten at once; of several, or of what is only near by the `embedder`, the
-    person chooses.
+    person chooses. Where nobody `can_ask`, as in an import, all that is surely meant is forgotten.
     """
     receipts = dict[int, WillReceipt]()
     for line in stored:
-        if line.will and (receipt := await _carry_out_one(tx, line, embedder, ctx)):
+        if line.will and (receipt := await _carry_out_one(tx, line, embedder, ctx, can_ask=can_ask)):
             receipts[line.position] = receipt
     return receipts
 
 
 async def _carry_out_one(
-    tx: Tx, line: StoredMessage, embedder: Embedder | None, ctx: LifecycleContext
+    tx: Tx, line: StoredMessage, embedder: Embedder | None, ctx: LifecycleContext, *, can_ask: bool
 ) -> WillReceipt | None:
     will = line.will
     assert will is not None, "only lines with a will are carried out"
     is_alone = line.message.content == WITHHELD or (will.scope == "lift" and not read_will(line.message.content).kept)
     if will.scope == "choice":
         return await _forget_chosen(tx, will.topic, ctx)
-    if not will.forgets:
-        return WillReceipt(VEIL_NOTICES[will.scope], is_alone=is_alone and will.scope != "message")
+    said = WillReceipt(VEIL_NOTICES.get(will.scope, ""), is_alone=is_alone and will.scope != "message")
+    if not will.forgets and will.scope != "session":
+        return said
     found = await find_targets(tx, will, line, embedder=embedder, ctx=ctx)
+    meant = [one for one in found.targets if one.is_meant]
+    if meant and not can_ask and will.scope != "weak":
+        return await _forget(tx, meant, will, ctx, is_alone=is_alone)
+    if will.scope == "session":  # "nothing of this chat" may mean what was said before it too
+        return await _ask(tx, found.targets, line, ctx, said) if found.targets else said
     return await _forget_named(tx, found, line, ctx, is_alone=is_alone)
 
 
@@ -87,6 +98,8 @@ async def _forget_named(
     assert will is not None, "only lines with a will are carried out"
     held = await veils.read_session_will(tx, session_id=line.session_id, agent_id=ctx.agent_id)
     is_alone = is_alone and will.scope != "weak"
+    if not found.targets and will.certainty < 1:
+        return None if will.scope == "weak" else WillReceipt(VEIL_NOTICES["message"], is_alone=False)
     if not found.targets and will.topic and will.scope in ("last", "weak"):
         return WillReceipt(VEIL_NOTICES["message"], is_alone=False)
     if not found.targets and will.scope == "last" and will.is_bare:  # nothing was said before, so it announces
@@ -96,16 +109,35 @@ async def _forget_named(
         return WillReceipt(NOTHING_FOUND, is_alone=is_alone) if will.topic or not will.is_bare else None
     if found.is_sure and will.scope != "weak" and len(found.targets) == 1:
         return await _forget(tx, found.targets, will, ctx, is_alone=is_alone)
-    shown = found.targets[:MAX_SHOWN]
-    held.choices = [{"id": str(one.memory_id), "kept": list(one.kept)} for one in shown]
-    await veils.save_session_will(tx, held, session_id=line.session_id, agent_id=ctx.agent_id)
-    return WillReceipt(ASK, shown, is_alone=is_alone)
+    return await _ask(tx, found.targets, line, ctx, WillReceipt("", is_alone=is_alone))
+
+
+async def _ask(
+    tx: Tx, targets: Sequence[ForgetTarget], line: StoredMessage, ctx: LifecycleContext, said: WillReceipt
+) -> WillReceipt:
+    """Remember what the person is asked to choose from, and the request if it is stored; return the question."""
+    key = {"session_id": line.session_id, "agent_id": ctx.agent_id}
+    held, shown = await veils.read_session_will(tx, **key), targets[:MAX_SHOWN]
+    request = await find_request(tx, line, ctx.agent_id)
+    held.choices = [_to_entry(one) | {"request": request and _to_entry(request)} for one in shown]
+    await veils.save_session_will(tx, held, **key)
+    return replace(said, text=f"{said.text} {ASK}".strip(), choices=shown)
+
+
+def _to_entry(target: ForgetTarget) -> dict[str, Any]:
+    return {"id": str(target.memory_id), "kept": list(target.kept)}
+
+
+def _from_entry(entry: Mapping[str, Any]) -> ForgetTarget:
+    return ForgetTarget(UUID(entry["id"]), "", tuple(entry["kept"]))
 
 
 async def _forget_chosen(tx: Tx, chosen: str, ctx: LifecycleContext) -> WillReceipt:
     entries: list[dict[str, Any]] = json.loads(chosen)
-    targets = [ForgetTarget(UUID(one["id"]), "", tuple(one["kept"])) for one in entries]
-    return await _forget(tx, targets, None, ctx, is_alone=True)
+    receipt = await _forget(tx, [_from_entry(one) for one in entries], None, ctx, is_alone=True)
+    requests = [_from_entry(one["request"]) for one in entries[:1] if one["request"]]
+    await forget_targets(tx, requests, ctx=ctx)  # which may name what is to be forgotten
+    return receipt
 
 
 async def _forget(

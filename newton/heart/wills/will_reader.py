@@ -12,13 +12,24 @@ from newton.heart.reconciliation.quoted_text import mask_quotations
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
 from newton.heart.statements.commitment import asks_to_act, takes_back
 from newton.heart.statements.statement_candidates import ClauseForm, split_message
-from newton.heart.wills.inferred_wills import SURE_MIN, WillPart, find_will_part
+from newton.heart.wills.inferred_wills import (
+    ASK_MIN,
+    SENTENCE_MIN,
+    SURE_MIN,
+    WillPart,
+    corrects,
+    find_will_part,
+    only_wishes,
+    rate_wish,
+    tells,
+)
 from newton.text.languages import ENGLISH, detect_language
 from newton.text.sentences import split_sentences
 
 MAX_CHOICE = 10  # words of an answer that chooses by numbers
 MIN_TOPIC_SHARE = 0.8  # of the words of a topic that a line about it has
 MIN_LINE_SHARE = 0.65  # of the words of a line that a request repeats
+REST_MAX = 0.3  # of the probability that a sentence beside a wish is part of it
 MAX_WILL_CHARS = 20_000  # a longer message is a document
 
 _WORD = re.compile(r"[\u3040-\u9fff]{2}|[^\W\d_\u3040-\u9fff]+")
@@ -26,10 +37,11 @@ _WORD = re.compile(r"[\u3040-\u9fff]{2}|[^\W\d_\u3040-\u9fff]+")
 _SENTENCE = re.compile(
     r"[^\n]*?(?:(?<!\b\w)(?<!\bdr)(?<!\bmr)(?<!\bst)[.!?…](?=\s|$)[\s.!?…)]*|[。！？]+|\n+|$)", re.IGNORECASE
 )
+_CONDITION = re.compile(r"(?:^|[.!?]\s+)(?:if|unless|in case|should|once|when)\b[^.!?]*$", re.IGNORECASE)
 _MARK = re.compile(r"[:：,，;–—]\s*|\s-+\s")  # behind which a sentence goes on
 _TABLES = (
     *("line", "next", "about", "matter", "said", "last", "bare", "session", "lift"),
-    *("announce", "forward", "back", "forget", "tag", "polite", "weak", "act", "spoken", "clause"),
+    *("announce", "forward", "back", "forget", "tag", "polite", "weak", "act", "spoken", "clause", "whole"),
 )
 
 
@@ -43,12 +55,15 @@ class Will(NamedTuple):
     session from here on; `lift` ends the latter. The others say what to forget: `last`, the person's statement before,
     what `topic` names, or what was said at the `time` that it names. `weak` asks the person. With `is_bare`, the topic
     is only named ("forget my salary"), so the person may mean something that memory does not have, as with "delete it";
-    and "don't store this" may mean the next message.
+    and "don't store this" may mean the next message. `request` is the message, for what decides which statements are
+    meant; it is not stored.
     """
 
     scope: Literal["message", "next", "session", "lift", "last", "topic", "time", "weak", "choice"]
     topic: str = ""
     is_bare: bool = False
+    request: str = ""
+    certainty: float = 1.0
 
     @property
     def forgets(self) -> bool:
@@ -63,16 +78,16 @@ class WillReading(NamedTuple):
 
 
 @lru_cache(maxsize=1_024)
-def read_will(text: str, *, is_answer: bool = False) -> WillReading:
+def read_will(text: str, *, is_answer: bool = False, earlier: tuple[str, ...] = ()) -> WillReading:
     """Return the will that a person's message states, and what remains of the message to store.
 
-    "Forget that" before another task, or if it `is_answer` to a question, may only mean "never mind": the person is
-    asked.
+    `earlier` are the person's last statements before it. "Forget that" before another task, or if it `is_answer` to a
+    question, may only mean "never mind": the person is asked.
 
-    >>> read_will("The van is at the garage. Off the record: my boss drinks.")
-    WillReading(will=Will(scope='message', topic='', is_bare=False), kept='The van is at the garage.')
-    >>> read_will("Forget what I said about the biopsy.").will, read_will("Don't let me forget the milk.").will
-    (Will(scope='topic', topic='the biopsy', is_bare=False), None)
+    >>> read_will("The van is at the garage. Off the record: my boss drinks.").kept
+    'The van is at the garage.'
+    >>> read_will("Forget what I said about the biopsy.").will.topic, read_will("Don't let me forget the milk.").will
+    ('the biopsy', None)
     """
     if len(text) > MAX_WILL_CHARS:
         return WillReading(None, text)
@@ -82,26 +97,40 @@ def read_will(text: str, *, is_answer: bool = False) -> WillReading:
         sentence = _plain(own[slice(*span)])
         if sentence.strip() and (found := _read_sentence(sentence)) is not None:
             is_veil = found.scope in ("message", "next")
+            if is_veil and earlier and (part := _find_forgetting(own, spans)):
+                return _place(_to_will(part, text, earlier), text, (part.start, part.end), is_answer=is_answer)
             return _place(found, text, _narrow(sentence, span) if is_veil else span, is_answer=is_answer)
     part = find_will_part(own, spans) if detect_language(text) == ENGLISH else None
+    if part and part.act == "last" and corrects(own, earlier[-1:], part.end - 1):
+        return WillReading(None, text)  # "Scratch that, I live in Linz."
     return (
-        _place(_to_will(part, text), text, (part.start, part.end), is_answer=is_answer)
+        _place(_to_will(part, text, earlier), text, (part.start, part.end), is_answer=is_answer)
         if part
         else WillReading(None, text)
     )
 
 
-def _to_will(part: WillPart, text: str) -> Will:
+def _find_forgetting(own: str, spans: Sequence[tuple[int, int]]) -> WillPart | None:
+    """Return the part of a message in English that means what was said before it: "off the record, that thing"."""
+    part = find_will_part(own, spans) if detect_language(own) == ENGLISH else None
+    return part if part and part.act in ("last", "topic") else None
+
+
+def _to_will(part: WillPart, text: str, earlier: tuple[str, ...]) -> Will:
     """Return the will of a part of a message that the reader of messages has found."""
     if part.act == "next" and refers_to_earlier(text[part.start : part.end]):
         return Will("last", is_bare=True)
     if part.act in ("next", "session", "lift"):
         return Will(part.act)
-    topic = _strip_request(text[part.start : part.end])
-    if part.act == "topic" and topic:
-        return Will("topic", topic, is_bare=True)
-    is_sure = part.act == "veil" or part.probability >= SURE_MIN
-    return Will("message") if part.act == "veil" else Will("last") if is_sure else Will("weak", is_bare=True)
+    if part.act == "veil":
+        return Will("last", is_bare=True) if only_wishes(text, earlier) else Will("message")
+    topic = _strip_request(text[part.start : part.end]) if part.act == "topic" else ""
+    is_condition = _CONDITION.search(text[: part.end].rstrip(" .!?…")) is not None  # "If it rains, forget the picnic."
+    certainty = 1.0 if part.probability >= SURE_MIN else part.probability
+    certainty = min(certainty, ASK_MIN) if is_condition else certainty
+    if certainty < SENTENCE_MIN:
+        return Will("weak", topic, is_bare=True, certainty=certainty)
+    return Will("topic" if topic else "last", topic, is_bare=bool(topic), certainty=certainty)
 
 
 def _strip_request(request: str) -> str:
@@ -111,21 +140,37 @@ def _strip_request(request: str) -> str:
 
 
 def _place(found: Will, text: str, span: tuple[int, int], *, is_answer: bool) -> WillReading:
-    """Return the reading of a message with a will in one of its parts."""
+    """Return the reading of a message with a will in one of its parts, which is the request if the rest is kept."""
+    will, kept = _divide(found, text, span, is_answer=is_answer)
+    return WillReading(will and will._replace(request=text[slice(*span)] if kept != text and kept else text), kept)
+
+
+def _divide(found: Will, text: str, span: tuple[int, int], *, is_answer: bool) -> WillReading:
+    """Return the will of a part of a message, and the part of the message that may be stored."""
     before, after = text[: span[0]].strip(" ,;:-–—(\n"), text[span[1] :].strip(" ,;:-–—)\n")
     request = _plain(text[slice(*span)])
     if found.forgets and (takes_back(after) or (found.is_bare and found.topic and is_answer)):
         return WillReading(None, text)  # "Shall I order the taxi?" "Forget the taxi."
-    is_loose = found == Will("last") and not before and not _search("spoken", request)
+    is_loose = found == Will("last", certainty=found.certainty) and not before and not _search("spoken", request)
     if is_loose and (_begins_task(after) if after else is_answer):
         return WillReading(Will("weak", is_bare=True), text)
-    if found.scope == "weak" and not (found.is_bare and before):
+    if found.scope == "weak" and (found.certainty < SENTENCE_MIN or not (found.is_bare and before)):
         return WillReading(found, text) if found.is_bare else WillReading(Will("weak", text), "")
-    if found.scope in ("last", "weak") and before:  # what "it" means is in the sentences before it
-        return WillReading(Will("last", before, is_bare=True), "")
+    if found.scope in ("last", "weak") and before:  # what "it" means may be in the sentences before it
+        topic = before if tells(text, (0, span[0])) else ""
+        return WillReading(Will("last", topic, is_bare=True, certainty=found.certainty), "")
     if found.forgets or found.scope == "lift":
-        return WillReading(found, " ".join(filter(None, (before, after))))
+        rest = (before, after) if found.scope == "lift" else map(_leave_out_wishes, (before, after))
+        return WillReading(found, " ".join(filter(None, rest)))
     return _place_veil(found, request, before, after)
+
+
+def _leave_out_wishes(text: str) -> str:
+    """Return a text without sentences that may belong to a wish beside them, and name what is to be forgotten."""
+    if detect_language(text) != ENGLISH:
+        return text
+    spans = [one.span() for one in _SENTENCE.finditer(text) if one[0].strip()]
+    return "".join(text[slice(*span)] for span in spans if rate_wish(text, span) < REST_MAX).strip()
 
 
 def _narrow(sentence: str, span: tuple[int, int]) -> tuple[int, int]:
@@ -266,6 +311,11 @@ def names_kind(topic: str) -> bool:
 def refers_to_earlier(text: str) -> bool:
     """Return whether a text refers back to what was said."""
     return _search("back", text) is not None
+
+
+def means_conversation(text: str) -> bool:
+    """Return whether a request to memory means all of the conversation."""
+    return _search("whole", _plain(text)) is not None
 
 
 def asks_to_forget(text: str) -> bool:

@@ -60,7 +60,8 @@ class ImportSource:
 class ImportReport:
     """The counts of an import. `redacted` counts the secrets that were removed from the entries, by kind.
 
-    `embedder_error` is the reason if the embedder failed, else None.
+    `embedder_error` is the reason if the embedder failed, else None. `undecided` are the conversations in which a
+    person asks to forget something that several statements may mean, so that none of them is forgotten.
     """
 
     new: int = 0
@@ -70,6 +71,7 @@ class ImportReport:
     redacted: Redactions = field(default_factory=dict[str, int])
     rejections: list[RejectedEntry] = field(default_factory=list[RejectedEntry])
     embedder_error: str | None = None
+    undecided: list[str] = field(default_factory=list[str])
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from newton.brain.hash_chain import ChainHeadFiles
 from newton.concurrency import run_in_thread, task_group
 from newton.content.skills import SkillFile
 from newton.db.pool import Tx
-from newton.dialogue import session_close, sessions
+from newton.dialogue import session_close, sessions, veils
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import ConflictError, InputError, NewtonError
 from newton.heart import censors, documents, episodes, procedures
@@ -63,7 +63,7 @@ async def _write_messages(tx: Tx, items: Sequence[MessageItem], ctx: LifecycleCo
         session_id = await _get_session(tx, ref, ctx)
         messages = [replace(item.message, is_retold=True) for item in group]
         stored = await sessions.append(tx, messages, session_id=session_id, ctx=ctx, sizes=sizes)
-        await carry_out(tx, stored, ctx=ctx)
+        await carry_out(tx, stored, can_ask=False, ctx=ctx)
         new += len(stored)
     return new
 
@@ -255,6 +255,8 @@ class MemoryImporter:
             async with self.scope.transaction() as tx:
                 session_id = await sessions.ensure_session(tx, agent_id=ctx.agent_id, ref=ref, now=ctx.now)
                 report.episodes += await session_close.close_session(tx, session_id=session_id, ctx=ctx)
+                held = await veils.read_session_will(tx, session_id=session_id, agent_id=ctx.agent_id)
+                report.undecided += [ref] if held.choices else []
             progress(0)
 
     async def _drain_outbox(self, report: ImportReport, signal: EmbedSignal, progress: ProgressCallback) -> None:

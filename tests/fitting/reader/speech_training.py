@@ -5,9 +5,7 @@ layers stay as they are. The messages are those of tests/data/speech: each has p
 """
 
 import argparse
-import json
 import random
-import re
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -16,124 +14,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-import yaml
 from torch.nn import functional
 from transformers import AutoModel, AutoTokenizer
 
-from newton.providers.speech_reader import ACTS, MARKS, MAX_CONTEXT_CHARS
-from newton.text.languages import ENGLISH, detect_language
+from newton.providers.speech_reader import ACTS, MARKS
+from tests.fitting.reader.speech_messages import (
+    LABELS,
+    SEED,
+    Message,
+    load_chats,
+    load_corrections,
+    load_messages,
+    load_statements,
+    load_told,
+    load_wills,
+)
 from tests.fitting.reader.transformer import BASE, DIMENSIONS, export_graph
 
-DATA = Path(__file__).parents[2] / "data" / "speech"
-TOLD, CORRECTIONS = DATA.parent / "told", DATA.parent / "speech_corrections"
-STATED = ("updates_dev", "updates_train", "updates_chat_a", "updates_chat_b", "updates_chat_c", "updates_chat_d")
-MAX_STATED = 1_500
-CHATS = ("chat_messages_train", "chat_messages")
-UNTOLD = "untold"  # the label of a part of which is only known that it is not told
-LABELS = (*ACTS, UNTOLD)
-_SENTENCE = re.compile(r"\S[^.!?\n]*[.!?]*")
-MAX_FRAGMENT_WORDS = 6  # of a message that does nothing but correct
-EPOCHS, BATCH, WARM_UP_STEPS = 4, 32, 80
+EPOCHS, BATCH, WARM_UP_STEPS = 3, 32, 80
 FROZEN_LAYERS = 2
 LAYERS_RATE, HEAD_RATE, WEIGHT_DECAY, DROPOUT, SMOOTHING = 1e-4, 1e-3, 0.01, 0.1, 0.05
 MARK_WEIGHT, MARK_SHARE = 2.0, 2.0  # of a marked word piece, and of all marks beside the acts
-MAX_PIECES, MAX_CHARS = 192, 100_000
-SEED = 0
+MAX_PIECES, MAX_CHARS = 224, 100_000
 INPUTS = ("word_vectors", "attention_mask", "token_type_ids")
 UNLABELLED = -1
-
-
-class Message(NamedTuple):
-    """A message with what stands before it; `parts` are its labelled parts: start, end, act.
-
-    If it `is_compared`, `wrong` is the part of the context that it corrects, and `right` its part that is right
-    instead; both are empty if it corrects nothing there.
-    """
-
-    author: str
-    context: str
-    text: str
-    parts: tuple[tuple[int, int, str], ...] = ()
-    is_compared: bool = False
-    wrong: tuple[int, int] = (0, 0)
-    right: tuple[int, int] = (0, 0)
-
-
-def load_messages() -> list[Message]:
-    """Return the messages of which each part is labelled."""
-    lines = [(path.stem, one) for path in sorted(DATA.glob("*.jsonl")) for one in path.read_text("utf-8").splitlines()]
-    return [_read(author, json.loads(line)) for author, line in lines]
-
-
-def load_told() -> list[Message]:
-    """Return the messages in English of tests/data/told, of which some parts are labelled as asserted or not."""
-    rows = [row for path in sorted(TOLD.glob("*.yaml")) for row in yaml.safe_load(path.read_text(encoding="utf-8"))]
-    return [_read_told(row) for row in rows if detect_language(row["text"]) == ENGLISH]
-
-
-def _read_told(row: dict[str, Any]) -> Message:
-    labelled = [(one, "told") for one in row.get("asserted", ())] + [
-        (one, "unreal") for one in row.get("unasserted", ())
-    ]
-    parts = [(at, at + len(one), act) for one, act in labelled if (at := row["text"].find(one)) >= 0]
-    return Message("told", _join(row.get("question", ""), row.get("earlier", "")), row["text"], tuple(sorted(parts)))
-
-
-def load_statements() -> list[Message]:
-    """Return statements that each are a message: the older ones of labelled pairs, of people and of things."""
-    rows = [
-        row for name in STATED for row in yaml.safe_load((DATA.parent / f"{name}.yaml").read_text(encoding="utf-8"))
-    ]
-    texts = sorted({row["older"] for row in rows if not row["older"].endswith("?")})
-    chosen = random.Random(SEED).sample(texts, MAX_STATED)
-    return [Message("stated", "", text, ((0, len(text), "told"),)) for text in chosen]
-
-
-def load_chats() -> list[Message]:
-    """Return messages of which the parts that are worth remembering are labelled, so that the others are not told."""
-    rows = [row for name in CHATS for row in yaml.safe_load((DATA.parent / f"{name}.yaml").read_text(encoding="utf-8"))]
-    return [_read_chat(row["text"], row.get("facts") or ()) for row in rows if detect_language(row["text"]) == ENGLISH]
-
-
-def _read_chat(text: str, facts: Sequence[str]) -> Message:
-    told = [(at, at + len(one), "told") for one in facts if (at := text.lower().find(one.lower())) >= 0]
-    rest = [(one.start(), one.end(), UNTOLD) for one in _SENTENCE.finditer(text)]
-    rest = [one for one in rest if not any(start < one[1] and end > one[0] for start, end, _ in told)]
-    return Message("chats", "", text, (*told, *rest))
-
-
-def load_corrections() -> list[Message]:
-    """Return messages, each behind the statement that it may correct, and behind another one."""
-    found = list[Message]()
-    for path in sorted(CORRECTIONS.glob("*.jsonl")):
-        for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
-            wrong, right = _find(row["statement"], row["old"]), _find(row["message"], row["new"])
-            is_short = row["old"] and len(row["message"].split()) <= MAX_FRAGMENT_WORDS
-            parts = ((0, len(row["message"]), "correct"),) if is_short else ()
-            found.append(Message(path.stem, row["statement"], row["message"], parts, True, wrong, right))
-            if row["other"]:
-                found.append(Message(path.stem, row["other"], row["message"], (), True))
-    return found
-
-
-def _find(text: str, part: str) -> tuple[int, int]:
-    at = text.rfind(part) if part else -1
-    return (at, at + len(part)) if at >= 0 else (0, 0)
-
-
-def _join(*before: str) -> str:
-    return "\n".join(one[-MAX_CONTEXT_CHARS:] for one in before)
-
-
-def _read(author: str, fields: dict[str, Any]) -> Message:
-    text, at, parts = fields["text"], 0, list[tuple[int, int, str]]()
-    for part, act in fields["parts"]:
-        start = text.index(part, at)
-        at = start + len(part)
-        parts += (
-            [(start, at, act)] if act in LABELS else []
-        )  # what is true of the world at large is neither told nor talk
-    return Message(author, _join(fields.get("assistant", ""), fields.get("earlier", "")), text, tuple(parts))
 
 
 class SpeechReader(torch.nn.Module):
@@ -170,12 +74,13 @@ class Batch(NamedTuple):
     """The word pieces of messages.
 
     `members` has for each of them the number of its part in the batch, or UNLABELLED, and `marks` for each kind of mark
-    whether it has that, or UNLABELLED. `labels` are the acts of the parts.
+    whether it has that, or UNLABELLED. `labels` are the labels of the parts, and `permitted` the acts that they permit.
     """
 
     tensors: dict[str, torch.Tensor]
     members: torch.Tensor
-    labels: torch.Tensor
+    labels: Sequence[str]
+    permitted: torch.Tensor
     marks: torch.Tensor
 
 
@@ -187,18 +92,21 @@ def build_batch(tokenizer: Any, messages: Sequence[Message]) -> Batch:
     )  # fmt: skip
     members = torch.full_like(encoded["input_ids"], UNLABELLED)
     marks = torch.full((*members.shape, len(MARKS)), float(UNLABELLED))
-    labels = list[int]()
+    labels = list[str]()
     for row, one in enumerate(messages):
         places = list(zip(encoded.offset_mapping[row].tolist(), encoded.sequence_ids(row), strict=True))
-        for kind, span in enumerate((one.wrong, one.right) if one.is_compared else ()):
-            marks[row, _find_columns(places, (0, MAX_CHARS), kind), kind] = 0.0
-            marks[row, _find_columns(places, span, kind), kind] = 1.0
+        for name, spans in one.marks.items():
+            kind, side = MARKS.index(name), int(name == "right")
+            marks[row, _find_columns(places, (0, MAX_CHARS), side), kind] = 0.0
+            for span in spans:
+                marks[row, _find_columns(places, span, side), kind] = 1.0
         for start, end, act in one.parts:
             if columns := _find_columns(places, (start, end), 1):
                 members[row, columns] = len(labels)
-                labels.append(LABELS.index(act))
+                labels.append(act)
     tensors = {name: encoded[name] for name in ("input_ids", "attention_mask", "token_type_ids")}
-    return Batch(tensors, members, torch.tensor(labels, dtype=torch.long), marks)
+    permitted = torch.tensor([[act in LABELS[label] for act in ACTS] for label in labels], dtype=torch.bool)
+    return Batch(tensors, members, labels, permitted.reshape(-1, len(ACTS)), marks)
 
 
 def _find_columns(places: Sequence[Any], span: tuple[int, int], kind: int) -> list[int]:
@@ -217,16 +125,12 @@ def score_parts(odds: torch.Tensor, batch: Batch) -> torch.Tensor:
 
 def compute_loss(odds: torch.Tensor, batch: Batch) -> torch.Tensor:
     """Return the loss of the acts of parts and of the marks of word pieces."""
-    marked, given = odds[..., len(ACTS) :][batch.marks >= 0], batch.marks[batch.marks >= 0]
     loss = torch.zeros(())
     if len(batch.labels):
-        scores, is_act = score_parts(odds, batch), batch.labels < len(ACTS)
-        if is_act.any():
-            share = is_act.float().mean()
-            loss = share * functional.cross_entropy(scores[is_act], batch.labels[is_act], label_smoothing=SMOOTHING)
-        if not is_act.all():
-            told = functional.softmax(scores[~is_act], dim=1)[:, ACTS.index("told")]
-            loss = loss - (1 - is_act.float().mean()) * torch.log1p(-told.clamp(max=0.999)).mean()
+        shares = functional.log_softmax(score_parts(odds, batch), dim=1)
+        right = shares.masked_fill(~batch.permitted, -torch.inf).logsumexp(dim=1)
+        loss = -((1 - SMOOTHING) * right + SMOOTHING * shares.mean(dim=1)).mean()
+    marked, given = odds[..., len(ACTS) :][batch.marks >= 0], batch.marks[batch.marks >= 0]
     if len(given):
         weight = torch.tensor(MARK_WEIGHT)
         loss = loss + MARK_SHARE * functional.binary_cross_entropy_with_logits(marked, given, pos_weight=weight)
@@ -282,27 +186,25 @@ def report(reader: SpeechReader, messages: Sequence[Message]) -> None:
         for n in range(0, len(messages), BATCH):
             batch = build_batch(tokenizer, messages[n : n + BATCH])
             read = score_parts(reader(**batch.tensors), batch).argmax(1)
-            found.update((LABELS[a], ACTS[b]) for a, b in zip(batch.labels.tolist(), read.tolist(), strict=True))
+            found.update((a, ACTS[b]) for a, b in zip(batch.labels, read.tolist(), strict=True))
     print(f"{'':9}" + "".join(f"{act:>9}" for act in ACTS))
-    for act in ACTS:
+    for act in LABELS:
         print(f"{act:9}" + "".join(f"{found[act, other]:9}" for other in ACTS))
 
 
 def report_marks(reader: SpeechReader, messages: Sequence[Message]) -> None:
-    """Print in how many messages the marked words are exactly those of the author, and where none should be."""
-    tokenizer, found = AutoTokenizer.from_pretrained(BASE), Counter[tuple[bool, str]]()
+    """Print for each kind of mark in how many messages the marked words are exactly those of the author, or none."""
+    tokenizer, found = AutoTokenizer.from_pretrained(BASE), Counter[tuple[str, str]]()
     with torch.no_grad():
         for n in range(0, len(messages), BATCH):
             batch = build_batch(tokenizer, messages[n : n + BATCH])
             marked = reader(**batch.tensors)[..., len(ACTS) :] > 0
             for row, one in enumerate(messages[n : n + BATCH]):
-                known = batch.marks[row] >= 0
-                right = (marked[row] & known) == (batch.marks[row] == 1)
-                corrects = one.wrong[1] > 0
-                found[corrects, "both"] += bool(right.all())
-                found[corrects, "wrong"] += bool(right[:, 0].all())
-                found[corrects, "right"] += bool(right[:, 1].all())
-                found[corrects, "all"] += 1
+                for name, spans in one.marks.items():
+                    kind = MARKS.index(name)
+                    known = batch.marks[row, :, kind] >= 0
+                    is_right = ((marked[row, :, kind] & known) == (batch.marks[row, :, kind] == 1)).all()
+                    found[f"{name}, {'some' if spans else 'none'}", "right" if is_right else "wrong"] += 1
     print(dict(found))
 
 
@@ -320,6 +222,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     parser.add_argument("--limit", type=int, help="at most so many messages, for a test of the program")
+    parser.add_argument("--wishes", action="store_true", help="train the reader of wishes, with the wishes")
     parser.add_argument("--leave-out", nargs="*", default=[], help="authors to measure on")
     arguments = parser.parse_args()
     torch.manual_seed(SEED)
@@ -327,12 +230,13 @@ def main() -> None:
         SpeechReader(),
         [*load_messages(), *load_told(), *load_statements(), *load_chats(), *load_corrections()],
     )
+    messages += load_wills() if arguments.wishes else []
     kept = [one for one in messages if one.author not in arguments.leave_out][: arguments.limit]
     train(reader, kept, arguments.epochs)
     if arguments.leave_out:
         left = [one for one in messages if one.author in arguments.leave_out]
-        report(reader, [one for one in left if not one.is_compared])
-        report_marks(reader, [one for one in left if one.is_compared])
+        report(reader, [one for one in left if one.parts])
+        report_marks(reader, [one for one in left if one.marks])
     export(reader.eval(), arguments.out)
 
 

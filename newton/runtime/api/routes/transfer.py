@@ -53,7 +53,8 @@ class ImportResponse(ResponseModel):
     """The counts of an import. `redacted` counts the secrets that were removed from the entries by kind.
 
     `passed_over` counts by reason what an import leaves out on purpose, and `rejected` names what cannot be read.
-    `embedder_error` says why texts could not be embedded; null if they were.
+    `embedder_error` says why texts could not be embedded; null if they were. `undecided` are the conversations in which
+    a person asks to forget something that several statements may mean: none of them is forgotten until they say which.
     """
 
     new: int
@@ -64,6 +65,7 @@ class ImportResponse(ResponseModel):
     passed_over: dict[str, int]
     rejected: list[RejectedImport]
     embedder_error: str | None
+    undecided: list[str]
 
 
 class ImportPreview(ResponseModel):

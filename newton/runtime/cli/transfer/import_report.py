@@ -92,6 +92,7 @@ def print_report(report: ImportReport, source: ImportSource, *, json: bool) -> N
                 "passed_over": dict(source.passed_over),
                 "rejected": rejections_to_json(report.rejections),
                 "embedder_error": report.embedder_error,
+                "undecided": report.undecided,
             }
         )
         return
@@ -103,6 +104,13 @@ def print_report(report: ImportReport, source: ImportSource, *, json: bool) -> N
         formatting.print_notice(
             f"(The memories are not embedded: {report.embedder_error}. Search finds them by their words only. To embed"
             " them, import the file again.)"
+        )
+    if report.undecided:
+        many = pluralize(len(report.undecided), "conversation")
+        formatting.print_notice(
+            f"In {many}, somebody asks to forget something, and several statements may be meant; none was forgotten:"
+            f" {', '.join(report.undecided[:MAX_SHOWN_REJECTIONS])}. Continue one with newton chat --session, and say"
+            " what to forget."
         )
     if report.rejections:
         print_rejections(report.rejections)
