@@ -15,7 +15,7 @@ MOST = {
     "modules of newton": 662,
     "classes that only carry data": 880,
     "lines of tests": 86_285,
-    "lines of docs": 7_770,
+    "lines of docs": 7_756,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help
