@@ -69,7 +69,7 @@ class MessageComparison(NamedTuple):
 
 
 class MeantWords(NamedTuple):
-    """How surely a message wants memory to lose each word piece of a statement, with the offsets of the pieces."""
+    """The probability, for each word piece of a statement, that a message wants memory to lose it, with the offsets."""
 
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]

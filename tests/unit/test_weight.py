@@ -11,7 +11,7 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 121_890,
+    "lines of newton": 121_891,
     "modules of newton": 662,
     "classes that only carry data": 880,
     "lines of tests": 86_285,

@@ -28,7 +28,10 @@ ALL_MEAN_MIN, ALL_EACH_MIN = 0.3, 0.1  # of the rates of the statements of a con
 
 
 class MeantStatement(NamedTuple):
-    """How surely a request means a statement, and the numbers of its parts that say something else."""
+    """A statement as a request may mean it: the probability, and the numbers of its parts that say something else.
+
+    `rate` is the mean probability of the words of its surest part, as the reader of wishes gives it.
+    """
 
     probability: float
     kept: tuple[int, ...]

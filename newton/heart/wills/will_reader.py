@@ -55,8 +55,8 @@ class Will(NamedTuple):
     session from here on; `lift` ends the latter. The others say what to forget: `last`, the person's statement before,
     what `topic` names, or what was said at the `time` that it names. `weak` asks the person. With `is_bare`, the topic
     is only named ("forget my salary"), so the person may mean something that memory does not have, as with "delete it";
-    and "don't store this" may mean the next message. `request` is the message, for what decides which statements are
-    meant; it is not stored.
+    and "don't store this" may mean the next message. `request` is the part of the message that decides which
+    statements are meant; it is not stored. `certainty` is the probability that the person wants something of memory.
     """
 
     scope: Literal["message", "next", "session", "lift", "last", "topic", "time", "weak", "choice"]
