@@ -35,6 +35,7 @@ _PLAIN = (
     re.compile(rf"[ \t]*[*_]{{0,2}}{_NAME}[*_]{{0,2}}\s?[:：](?!//)[*_]{{0,2}}\s*(?P<text>[^\n]+)"),
 )
 _INTRODUCING = re.compile(r"[:：]\s*$")
+_WIDE = re.compile(r"[ \t]{4,}")
 _QUOTE = re.compile(r"^[ \t]*(?:>[ \t]?)+")
 _WORD = re.compile(r"[\w'’]+")
 _QUOTED_LINE = re.compile(rf"(?:^|\] )[^:“”\n]{{1,{MAX_NAME_CHARACTERS}}}: “")
@@ -167,7 +168,8 @@ def _is_marked(lines: list[str]) -> bool:
 
 
 def _iter_heads(lines: list[str]) -> Iterator[tuple[int, _Head]]:
-    for number, line in enumerate(lines):
+    for number, spaced in enumerate(lines):
+        line = _WIDE.sub("   ", spaced)  # the time of these expressions grows with the third power of blanks
         if len(line) <= 2 or len(line) > 2_000:
             continue
         kinds: tuple[tuple[_Kind, Iterable[re.Pattern[str]]], ...] = (

@@ -7,12 +7,14 @@ import pytest
 from newton.content.yaml_files import parse_trusted
 from newton.heart.identity.standing_wishes import detect_instructions
 from newton.heart.statements.clauses import find_appositions
+from newton.heart.statements.statement_candidates import split_message
 from newton.heart.statements.statement_selection import (
     DECIDED,
     SelectedStatement,
     select_statements,
 )
 from tests.cases import load_cases
+from tests.timing import assert_near_linear
 
 CASES = load_cases(__file__)
 
@@ -179,3 +181,9 @@ def test_statements_that_begin_like_a_request_are_told() -> None:
     # S002-16
     told = ["From now on I live in Linz.", "Pay day is the 25th at Bosch.", "Here is my number: 0664 1234567."]
     assert all(select_statements(one) for one in told)
+
+
+@pytest.mark.parametrize("piece", [" ", " ,", ". ", "- ", "("])
+def test_a_run_of_blanks_or_marks_takes_no_more_time_than_words(piece: str) -> None:
+    # S001-18: a message holds up no other request, whatever it repeats
+    assert_near_linear(lambda size: split_message.__wrapped__(f"It begins{piece * size}."), 1_600)

@@ -98,15 +98,16 @@ _OPENING = re.compile(
     rf"|(?:(?:{_PAUSED})\b\s*[,:;!.–—-]+\s*)|[\s,:;!.–—(-]+)*",
     re.IGNORECASE,
 )
+_PAUSES = " \t\n\r,;:–—(-"
 _ENDING = re.compile(
-    r"(?:[\s,;:–—(-]+|\s*[:;]-?[()DP](?!\w)|[\s,]+(?:lol|haha+|hehe|please|pls|plz|thanks|thank you|thx|cheers"
+    r"(?:[:;]-?[()DP]|(?<=[\s,])(?:lol|haha+|hehe|please|pls|plz|thanks|thank you|thx|cheers"
     r"|btw|fyi|yay|tho"
-    r"|though|anyway|you know|but|and|so))+$",
+    r"|though|anyway|you know|but|and|so))$",
     re.IGNORECASE,
 )
 _BOUNDARY = re.compile(
-    r"\s*;\s*|\s*,?\s+[–—-]+\s+|\s+\(|:\s+|,\s*(?:and|but|so|because|plus|cause)\s+|,\s*|\s+(?:and|but|so|plus)\s+"
-    r"|\s+(?=(?:pls|plz|please|can you|could you|would you)\s)",
+    r";\s*|(?<!\s)(?:\s*;\s*|(?:\s*,)?\s+[–—-]+\s+|\s+\()|:\s+|,\s*(?:and|but|so|because|plus|cause)\s+|,\s*"
+    r"|(?<!\s)\s+(?:(?:and|but|so|plus)\s+|(?=(?:pls|plz|please|can you|could you|would you)\s))",
     re.I,
 )
 
@@ -241,12 +242,19 @@ def _is_verb(words: tuple[WordToken, ...], position: int) -> bool:
     return (is_form or lemmatize(text) in VERB_LEMMAS) and not text.endswith("ing")
 
 
+def _leave_out_ending(body: str) -> str:
+    """Return a clause without pauses, smileys and fillers behind it. One expression for all takes exponential time."""
+    while (shorter := _ENDING.sub("", body.rstrip(_PAUSES))) != body:
+        body = shorter
+    return body
+
+
 def _to_candidate(plain: str, masked: str, span: tuple[int, int], *, is_asked: bool) -> StatementCandidate | None:
     """Return the clause at this span of the message without opening and ending phrases; None if too little is left."""
     start = _match_end(_OPENING, masked[: span[1]], span[0])
     body = masked[start : span[1]].rstrip()
     body = body[: -1 if body.endswith(")") and "(" not in body else None]
-    body = _ENDING.sub("", body)
+    body = _leave_out_ending(body)
     if len(body.split()) < MIN_WORDS or _ONLY_PAUSED.fullmatch(body):
         return None
     end = start + len(body)
