@@ -70,6 +70,8 @@ NO_QUESTIONS = (
 INTRODUCTIONS = {
     "I'm Priya Kulkarni, 34, pharmacist.": "Priya Kulkarni",
     "everybody calls me tizzy tho": "tizzy",
+    "i'm nadia, i'm a dental hygienist": "nadia",
+    "I need a hand, but first hello: Henrike here, choir director.": "Henrike",
     "Wenn's geht sag Kati zu mir": "Kati",
     "Todos me llaman Pepe.": "Pepe",
     "Tout le monde m'appelle Mimi.": "Mimi",
@@ -142,6 +144,7 @@ NO_ADDRESSES = (
 )
 NO_INTRODUCTIONS = (
     "I like Berlin best, Paris less.",
+    "i'm knackered, i'm off to bed",
     "Thanks, Anna",
     "My favourite city - Paris",
     "call me later, please",

@@ -38,7 +38,7 @@ _CLOSING = re.compile(
 # Words that may be no name: who is there, and is there again.
 _THERE = (
     re.compile(
-        rf"(?:^|(?i:{_GREETING})[,!. ]+(?:(?:all|there|again)[,!. ]+)?){_NAME} (?i:{_WORDS['here']})"
+        rf"(?:^|(?i:{_GREETING})[,!.: ]+(?:(?:all|there|again)[,!.: ]+)?){_NAME} (?i:{_WORDS['here']})"
         rf"(?i: {_WORDS['again']})?{_END}"
     ),
     re.compile(
@@ -83,9 +83,11 @@ _UNSPACED_SAID = re.compile(_WORDS["unspaced_said"])
 # In a text without capitals.
 _SMALL = re.compile(
     rf"(?<!\w)(?:{_CALLED}) (?P<called>[^\W\d_][\w'-]+)(?=[.,;!?)]|$| (?:{_WORDS['behind']})(?!\w))"
+    rf"|(?:^|[.!?] )(?:{_WORDS['self']}) (?P<said>[^\W\d_][\w'-]+), (?:i'm|im|i am|\d\d)(?!\w)"
     rf"|^\s*{_GREETING}[,!. ]+(?P<there>[^\W\d_][\w'-]+) (?:{_WORDS['here']}){_END}",
     re.IGNORECASE,
 )
+_QUALITY = re.compile(r"(?:ed|ing|ful|less|ous|ive|ble|ic|al|ly)$")  # of a word that says how somebody is
 # Behind a word in small letters that is no name: "i'm resident at".
 _PLACE = re.compile(r"\s(?:at|in|on|of|for|with|bei|im|en|à|a|da|em|bij|op)\s")
 _DAYS = re.compile(_WORDS["days"])
@@ -150,8 +152,11 @@ def _find_names(text: str) -> tuple[str, ...]:
     found |= {match[1]: None for pattern in _THERE for match in pattern.finditer(line) if _may_be_name(match)}
     found |= {match[1]: None for pattern in _UNSPACED for match in pattern.finditer(line)}
     if line[1:].islower():
-        small = (match["called"] or match["there"] for match in _SMALL.finditer(line))
-        found |= {name: None for name in small if _is_name(name)}
+        small = [match.groupdict() for match in _SMALL.finditer(line)]
+        found |= {name: None for one in small if (name := one["called"] or one["there"]) and _is_name(name)}
+        found |= {
+            name: None for one in small if (name := one["said"]) and _is_no_word(name) and not _QUALITY.search(name)
+        }
     return tuple(name for name in found if not _is_day(name))
 
 
