@@ -1,6 +1,7 @@
 """Veils: what a person does not want kept is replaced by a mark before a message is stored."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +18,8 @@ from newton.memory.tombstones import FORGOTTEN, WITHHELD, is_redacted, mark_rest
 from newton.providers.speech_reader import MAX_CONTEXT_CHARS
 
 SQL = load("newton.dialogue", "veils.sql")
+# "For this recipe" at the end limits a request; before it, or in another sentence, it does not.
+_IN_BETWEEN = re.compile(r"\bfor (?:this|that|the) \w+(?!\W*$)", re.IGNORECASE)
 MAX_EARLIER = 8  # statements before a message, behind which it is read
 
 
@@ -91,13 +94,14 @@ def _withhold_one(line: Message, held: SessionWill, *, agent_id: UUID) -> tuple[
         return line, None
     if line.role != "user":
         held.is_asked = line.role == "assistant" and line.content.rstrip(" \n\"'”»)").endswith(("?", "？"))
-        return (_mark(line, "", agent_id) if held.covers_reply else line), None
+        is_covered = held.covers_reply or held.choices  # a question what to forget lists statements
+        return (_mark(line, "", agent_id) if is_covered else line), None
     will, kept = _read_line(line, held)
     held.is_asked, held.said = False, [*held.said, kept][-MAX_EARLIER:]
     choices, held.choices = held.choices, ()
     if choices and line.trust in PERSON_TIERS and (choice := read_choice(line.content, len(choices))):
         held.covers_reply = False
-        return line, Will("choice", json.dumps([choices[index] for index in choice.indexes]))
+        return replace(line, is_notice=True), Will("choice", json.dumps([choices[index] for index in choice.indexes]))
     if (
         held.veil == "session"
         and held.lifted_by in tombstones.hash_statements(line.content, agent_id=agent_id).values()
@@ -124,7 +128,8 @@ def _read_line(line: Message, held: SessionWill) -> tuple[Will | None, str]:
     will, kept = read_will(line.content, is_answer=held.is_asked, earlier=tuple(filter(None, held.said)))
     if will is None or (line.trust not in PERSON_TIERS and will.scope != "message"):
         return None, line.content
-    is_idle = (will.forgets and is_limited(line.content)) or (will.scope == "lift" and not held.veil)
+    request = _IN_BETWEEN.sub("", will.request)
+    is_idle = (will.forgets and is_limited(request)) or (will.scope == "lift" and not held.veil)
     return (None, line.content) if is_idle else (will, kept)
 
 

@@ -42,7 +42,7 @@ UNPATTERNED = [
         [
             "Van's booked in for its MOT on the 14th of March at Hollis Garage.",
             "Had a bit of blood when I went to the loo this week, doctor wants a camera up there.",
-            "Right, that business with the doctor, let the wind have it. The wife uses this tablet an' all.",
+            "Right, that business with the doctor, the wind can have it. The wife uses this tablet an' all.",
         ],
         "doctor wants a camera up there",
         "camera",
@@ -62,7 +62,7 @@ UNPATTERNED = [
         [
             "i have my stats exam on the 22nd",
             "also i kinda have a crush on priya from the climbing gym",
-            "omg unremember that lol im serious",
+            "crush? what crush, i typed nothing ok",
         ],
         "crush on priya from the climbing gym",
         "priya",
@@ -241,7 +241,7 @@ async def test_the_first_message_of_all_is_hidden_with_its_reply(mind: Mind) -> 
 
 async def test_the_reply_to_a_request_is_hidden_although_the_request_says_something_else(mind: Mind) -> None:
     await say(mind, BIOPSY)
-    said = f"{ANNA} That business may vanish with the night."
+    said = f"{ANNA} That business may go up the chimney."
     model = Handy([call("forget", id="biopsy at Saint Vincent")], "Nothing of Saint Vincent is in memory now.")
     await take(able(mind, model), TurnInput(session_id=await mind.session("s"), text=said))
     assert model.told["hidden_messages"] == [BIOPSY]

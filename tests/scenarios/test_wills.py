@@ -270,6 +270,26 @@ async def test_a_topic_in_other_words_is_asked_about_and_one_that_is_not_there_i
     assert await find_everywhere(mind, KEPT)
 
 
+async def test_a_request_that_shows_only_behind_what_was_said_is_forgotten_with_it(mind: Mind) -> None:
+    """The person is asked, their answer is no statement, and what corrected the forgotten one goes too."""
+    said = [
+        "got 48% for thermo test 2 eish",
+        "lab report due friday 12pm",
+        "pls dont remember my thermo mark its embarrassing",
+    ]
+    async with told(mind, None, MiniLM()) as one:
+        for text in said:
+            await one.say("turns", "s", text)
+        assert await find_everywhere(mind, "thermo mark")  # as it may be no will
+        await one.say("turns", "s", "1")
+        await one.say("turns", "t", "me n ayanda got caught w wine in res, written warning")
+        for text in ("its a womens res so theyre strict", "scratch the warning, u didnt hear it from me", "2"):
+            await one.say("turns", "t", text)
+        await finish(mind)
+    assert await find_words(mind, ["48%", "thermo", "wine"]) == {}
+    assert [text for text in await mind.facts() if "friday" in text and "12pm" in text]
+
+
 @pytest.mark.parametrize(
     ("said", "is_asked"),
     [("Vergiss es.", False), ("Laisse tomber.", False), ("Forget that.", True), ("Oublie ça. Qui es-tu ?", True)],

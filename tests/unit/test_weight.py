@@ -11,10 +11,10 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 121_891,
+    "lines of newton": 121_970,
     "modules of newton": 662,
     "classes that only carry data": 880,
-    "lines of tests": 86_285,
+    "lines of tests": 86_315,
     "lines of docs": 7_756,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

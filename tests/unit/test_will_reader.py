@@ -57,7 +57,7 @@ def test_what_is_off_the_record_may_be_what_was_said_before() -> None:
 
 def test_the_reader_tells_which_of_several_statements_is_meant() -> None:
     said = ("I take candesartan.", "In addition I take lorazepam at night.", "The dentist is on Monday.")
-    (rated,) = rate_statements([said], "Kindly do not retain the second medicine.")
+    (rated,) = rate_statements([said], "Kindly do not retain the medicine for the night.")
     assert max(rated) == rated[1]
 
 

@@ -156,7 +156,8 @@ class ToolChanger:
         own, foreign = split_own_words(line.text)
         if wants_forgotten(own, said):
             return True
-        has_words = asks_to_forget(own) or read_will(own).will is not None
+        will = read_will(own).will
+        has_words = asks_to_forget(own) or (will is not None and will.is_likely)
         is_plain = not (has_words or self.has_read_others or foreign or is_limited(own) or is_only_question(own))
         return is_plain and refers_to(own, name)
 

@@ -13,7 +13,7 @@ from newton.db.pool import Tx
 from newton.dialogue import veils
 from newton.dialogue.messages import StoredMessage
 from newton.heart.lifecycle.engine import LifecycleContext
-from newton.heart.wills.will_reader import Will, read_will
+from newton.heart.wills.will_reader import read_will
 from newton.memory.lookup import short_id
 from newton.memory.representations import one_line
 from newton.memory.tombstones import WITHHELD
@@ -79,13 +79,13 @@ async def _carry_out_one(
     if will.scope == "choice":
         return await _forget_chosen(tx, will.topic, ctx)
     said = WillReceipt(VEIL_NOTICES.get(will.scope, ""), is_alone=is_alone and will.scope != "message")
-    if not will.forgets and will.scope != "session":
+    if not will.forgets and (will.scope not in ("session", "message") or not can_ask):
         return said
     found = await find_targets(tx, will, line, embedder=embedder, ctx=ctx)
     meant = [one for one in found.targets if one.is_meant]
     if meant and not can_ask and will.scope != "weak":
-        return await _forget(tx, meant, will, ctx, is_alone=is_alone)
-    if will.scope == "session":  # "nothing of this chat" may mean what was said before it too
+        return await _forget(tx, meant, line, ctx, is_alone=is_alone)
+    if not will.forgets:  # "nothing of this chat", "that is nobody's business" may mean what was said before it too
         return await _ask(tx, found.targets, line, ctx, said) if found.targets else said
     return await _forget_named(tx, found, line, ctx, is_alone=is_alone)
 
@@ -108,7 +108,7 @@ async def _forget_named(
     if not found.targets:
         return WillReceipt(NOTHING_FOUND, is_alone=is_alone) if will.topic or not will.is_bare else None
     if found.is_sure and will.scope != "weak" and len(found.targets) == 1:
-        return await _forget(tx, found.targets, will, ctx, is_alone=is_alone)
+        return await _forget(tx, found.targets, line, ctx, is_alone=is_alone)
     return await _ask(tx, found.targets, line, ctx, WillReceipt("", is_alone=is_alone))
 
 
@@ -118,8 +118,11 @@ async def _ask(
     """Remember what the person is asked to choose from, and the request if it is stored; return the question."""
     key = {"session_id": line.session_id, "agent_id": ctx.agent_id}
     held, shown = await veils.read_session_will(tx, **key), targets[:MAX_SHOWN]
-    request = await find_request(tx, line, ctx.agent_id)
-    held.choices = [_to_entry(one) | {"request": request and _to_entry(request)} for one in shown]
+    requests = [await find_request(tx, line, [one], ctx.agent_id) for one in shown]
+    held.choices = [
+        _to_entry(one) | {"request": request and _to_entry(request)}
+        for one, request in zip(shown, requests, strict=True)
+    ]
     await veils.save_session_will(tx, held, **key)
     return replace(said, text=f"{said.text} {ASK}".strip(), choices=shown)
 
@@ -135,16 +138,20 @@ def _from_entry(entry: Mapping[str, Any]) -> ForgetTarget:
 async def _forget_chosen(tx: Tx, chosen: str, ctx: LifecycleContext) -> WillReceipt:
     entries: list[dict[str, Any]] = json.loads(chosen)
     receipt = await _forget(tx, [_from_entry(one) for one in entries], None, ctx, is_alone=True)
-    requests = [_from_entry(one["request"]) for one in entries[:1] if one["request"]]
-    await forget_targets(tx, requests, ctx=ctx)  # which may name what is to be forgotten
+    requests = [_from_entry(one["request"]) for one in entries if one["request"]]
+    for request in requests[:1]:  # which may name what is to be forgotten
+        kept = set(request.kept).intersection(*(one.kept for one in requests))
+        await forget_targets(tx, [request._replace(kept=tuple(sorted(kept)))], ctx=ctx)
     return receipt
 
 
 async def _forget(
-    tx: Tx, targets: Sequence[ForgetTarget], will: Will | None, ctx: LifecycleContext, *, is_alone: bool
+    tx: Tx, targets: Sequence[ForgetTarget], line: StoredMessage | None, ctx: LifecycleContext, *, is_alone: bool
 ) -> WillReceipt:
-    topic = will.topic if will and will.scope == "topic" else ""
+    topic = line.will.topic if line and line.will and line.will.scope == "topic" else ""
     count = await forget_targets(tx, targets, topic=topic, ctx=ctx) if targets else 0
+    if line and (request := await find_request(tx, line, targets, ctx.agent_id)):
+        await forget_targets(tx, [request], ctx=ctx)
     publish("memory.forgotten", {"forgotten": count}, agent_id=ctx.agent_id, now=ctx.now)
     forgotten = (
         "1 statement, with what was made of it" if count == 1 else f"{count} statements, with what was made of them"

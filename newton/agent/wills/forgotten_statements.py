@@ -19,7 +19,7 @@ from newton.heart.wills.meant_statements import list_parts
 from newton.heart.wills.will_reader import is_about
 from newton.ids import new_id
 from newton.memory import store, tombstones
-from newton.memory.forgetting import forget, list_derived
+from newton.memory.forgetting import DerivedMemory, forget, list_derived
 from newton.memory.memory import Trust
 from newton.memory.tombstones import FORGOTTEN, is_redacted, mark_rest
 from newton.text.sentences import split_sentences
@@ -45,6 +45,11 @@ async def forget_targets(tx: Tx, targets: Sequence[ForgetTarget], *, topic: str 
     answers = await _find_answers(tx, [row["memory_id"] for row in rows], gone, topic, ctx.agent_id)
     ids = [*rests, *(row["memory_id"] for row in answers if row["memory_id"])]
     derived = await list_derived(tx, ids, agent_id=ctx.agent_id)
+    # a fact that corrects one of these is written whole, with its words
+    facts = {"agent_id": ctx.agent_id, "memory_ids": [one.memory_id for one in derived]}
+    corrections = [DerivedMemory(*row) for row in await SQL["list_corrections"].fetch_all(tx, **facts)]
+    corrections = [one for one in corrections if any(is_about(one.micro, text) for text in gone)]
+    ids, derived = list(dict.fromkeys([*ids, *(one.memory_id for one in corrections)])), [*derived, *corrections]
     told = [row["memory_id"] for row in rows if row["kind"] == "decision"]
     for memory_id in (*told, *(one.memory_id for one in derived if one.kind == "decision")):
         await decisions.erase(tx, memory_id, reason=REASON, ctx=ctx)

@@ -1,3 +1,11 @@
+-- name: list_corrections(agent_id, memory_ids)
+-- The facts that are in place of these facts now, with their texts.
+select x.memory_id, x.kind, x.micro
+from memory.memories as old
+cross join lateral heart.list_successors($1, old.memory_id, null) as s
+join memory.memories as x on x.agent_id = $1 and x.memory_id = s.memory_id
+where old.agent_id = $1 and old.memory_id = any($2::uuid[]) and old.kind = 'fact';
+
 -- name: list_answers(agent_id, memory_ids, patterns)
 -- The replies of models to these messages, and other replies with one of these words. A reply need not be a memory.
 select d.session_id, d.position, d.content, r.memory_id, answered.is_direct

@@ -14,7 +14,7 @@ from newton.errors import ProviderError
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
 from newton.heart.statements.clauses import refers_to_other
-from newton.heart.wills.inferred_wills import SENTENCE_MIN, rate_wish
+from newton.heart.wills.inferred_wills import POSSIBLE_MIN, rate_wish
 from newton.heart.wills.meant_statements import (
     MAYBE_MIN,
     MEANT_MIN,
@@ -50,7 +50,8 @@ MIN_SIMILARITY, MAX_DISTANCE, MAX_NEAR = 0.35, 0.1, 3  # of vectors to a topic o
 MIN_PARTIAL_SHARE = 0.5  # of the words of a topic, for what is only shown
 MAX_LAST, MAX_READ, MAX_OTHERS = 8, 3, 12  # statements: the last ones, others that are read at once, and all others
 MIN_ALL = 3  # last statements that are all meant, from which on all of the conversation is
-JOINT_MIN = 0.45  # of a will that may be none and a statement that it may mean, for a question
+ASKED_MIN = 0.64  # of a statement that a will that may be none may mean, for a question
+OWN_MIN, VEILED_MIN = 0.4, 0.9  # of a statement, if a wish may mean its own message, or surely does
 MAX_SHOWN = 20  # statements to choose from
 _OWNER = re.compile(r"^.*['’]s\s+|\s+(?:of|von|de|di|van)\s.*$", re.IGNORECASE)
 
@@ -100,7 +101,7 @@ async def _find_named(tx: Tx, will: Will, key: Mapping[str, Any], embedder: Embe
     if will.scope in ("last", "weak") and will.topic:
         found = await _find_alike(tx, will.topic, key)
         return found._replace(is_sure=found.is_sure and will.scope == "last")
-    row = await SQL["list_last"].fetch_one(tx, **key, max_rows=1)
+    row = await SQL["list_last"].fetch_one(tx, **key, until=key["position"], max_rows=1)
     return FoundTargets([ForgetTarget(row["memory_id"], row["content"])] if row else [], is_sure=True)
 
 
@@ -110,7 +111,7 @@ async def _choose_meant(tx: Tx, will: Will, named: FoundTargets, key: Mapping[st
     The last statements are read together, so that "the second one" has a meaning, and the others a few at a time. If
     the last ones are all meant, so are the others of the conversation. Without any, the person chooses among the named.
     """
-    last = await SQL["list_last"].fetch_all(tx, **key, max_rows=MAX_SHOWN)
+    last = await SQL["list_last"].fetch_all(tx, **key, until=key["position"], max_rows=MAX_SHOWN)
     said = [ForgetTarget(row["memory_id"], row["content"]) for row in last][::-1]
     said = [one for one in said if will.scope != "topic" or not is_only_question(one.text)]
     others = [one for one in named.targets if one.memory_id not in {own.memory_id for own in said}][:MAX_OTHERS]
@@ -118,10 +119,13 @@ async def _choose_meant(tx: Tx, will: Will, named: FoundTargets, key: Mapping[st
     groups = [group for group in groups if group]
     rated = rate_statements([[one.text for one in group] for group in groups], will.request)
     is_all = will.scope != "weak" and means_conversation(will.request)
-    if said and (is_all or (means_all(rated[0]) and (len(rated[0]) >= MIN_ALL or will.scope == "session"))):
+    may_be_all = len(said) >= MIN_ALL and not names_another(will.request, [one.text for one in said])
+    if said and (is_all or (means_all(rated[0]) and (may_be_all or will.scope == "session"))):
         return FoundTargets([one._replace(is_meant=True) for one in said], is_sure=False)
     if will.scope == "session":
         return FoundTargets([], is_sure=False)
+    if will.scope == "message":
+        named = FoundTargets([], is_sure=False)
     pairs = [pair for group, rates in zip(groups, rated, strict=True) for pair in zip(group, rates, strict=True)]
     limit = _find_limit(will, [target.text for target, _ in pairs])
     by_words = {one.memory_id: one.kept for one in named.targets}  # the parts that have no word of the topic
@@ -130,7 +134,7 @@ async def _choose_meant(tx: Tx, will: Will, named: FoundTargets, key: Mapping[st
         for target, one in reversed(pairs)
         if one.probability >= limit
     ]
-    if not targets and will.certainty >= SENTENCE_MIN:
+    if not targets and will.is_likely:
         return named._replace(is_sure=False)
     is_alone = len(targets) == 1 and max(one.probability for _, one in pairs) >= SURE_MIN
     return _settle(will, targets, named, is_alone=is_alone)
@@ -138,10 +142,12 @@ async def _choose_meant(tx: Tx, will: Will, named: FoundTargets, key: Mapping[st
 
 def _find_limit(will: Will, texts: Sequence[str]) -> float:
     """Return from which probability on a statement may be meant."""
+    if will.scope == "message":  # which is not kept, and may say all that it means
+        return VEILED_MIN
     if will.scope == "last" and will.topic:  # "it" may mean what the message says itself
-        return MEANT_MIN
-    if will.certainty < SENTENCE_MIN:
-        return JOINT_MIN / will.certainty
+        return OWN_MIN
+    if not will.is_likely:
+        return ASKED_MIN if will.certainty >= POSSIBLE_MIN else SURE_MIN
     return NAMED_MIN if names_another(will.request, texts) else MAYBE_MIN
 
 
@@ -150,24 +156,36 @@ def _settle(will: Will, targets: Sequence[ForgetTarget], named: FoundTargets, *,
 
     What a topic names is sure by its words, and what "that" means as the only statement that may be meant.
     """
-    by_words = [one for one in targets if named.is_sure and [one.memory_id] == [two.memory_id for two in named.targets]]
+    words = [one.memory_id for one in named.targets] if named.is_sure and will.scope == "topic" else []
+    by_words = [one for one in targets if [one.memory_id] == words and (one.is_meant or len(targets) == 1)]
     is_others = is_clause(will.topic) and named.targets and not named.is_sure  # "where I live" is not where she lives
     is_own = will.scope == "last" and will.topic
     is_sure = bool(by_words or (is_alone and not will.topic)) and not is_others and not is_own and will.certainty == 1
     return FoundTargets(by_words or targets if is_sure else targets, is_sure=is_sure)
 
 
-async def find_request(tx: Tx, line: StoredMessage, agent_id: UUID) -> ForgetTarget | None:
-    """Return a request that is stored as it was said, as it may be none; without a part that says something else."""
-    if line.will is None or line.will.scope != "weak":
-        return None
-    place = {"session_id": line.session_id, "position": line.position + 1}
+async def find_request(
+    tx: Tx, line: StoredMessage, targets: Sequence[ForgetTarget], agent_id: UUID
+) -> ForgetTarget | None:
+    """Return what is stored of a request to forget, without the parts that say something else than it and its targets.
+
+    A request that may be none is stored as it was said, and of others what they say besides.
+    """
+    place = {"session_id": line.session_id, "position": line.position, "until": line.position + 1}
     (row, *_) = await SQL["list_last"].fetch_all(tx, agent_id=agent_id, **place, max_rows=1) or [None]
     if row is None or row["position"] != line.position:
         return None
-    spans = list_spans(row["content"])
-    kept = tuple(n for n, span in enumerate(spans) if rate_wish(row["content"], span) < MEANT_MIN)
-    return ForgetTarget(row["memory_id"], row["content"], kept if len(kept) < len(spans) else ())
+    spans, wanted = list_spans(row["content"]), frozenset[str]().union(*(list_stems(one.text) for one in targets))
+    kept = tuple(
+        n
+        for n, (start, end) in enumerate(spans)
+        if rate_wish(row["content"], (start, end)) < MEANT_MIN
+        and not share_stems(list_stems(row["content"][start:end]), wanted)
+    )
+    is_whole = len(kept) == len(spans)
+    if is_whole and line.will and line.will.scope != "weak":
+        return None
+    return ForgetTarget(row["memory_id"], row["content"], () if is_whole else kept)
 
 
 async def _find_alike(tx: Tx, text: str, key: Mapping[str, Any]) -> FoundTargets:

@@ -35,8 +35,8 @@ where
 order by v.embedding <#> $5::halfvec, x.memory_id
 limit $7;
 
--- name: list_last(agent_id, session_id, position, max_rows)
--- The last messages before a message that its person said in the conversation, the latest first.
+-- name: list_last(agent_id, session_id, position, until, max_rows)
+-- The last messages before a position that the person of a message said in the conversation, the latest first.
 select x.memory_id, m.content, m.session_id, m.position
 from dialogue.messages as asked
 join dialogue.messages as m on m.agent_id = $1 and m.role = 'user' and m.name is not distinct from asked.name
@@ -47,7 +47,7 @@ where
     and x.trust in ('operator', 'user')
     and not m.is_notice
     and (
-        (m.session_id = $2 and m.position < $3)
+        (m.session_id = $2 and m.position < $4)
         or exists (
             select
             from dialogue.lineage as l
@@ -59,7 +59,7 @@ where
         )
     )
 order by m.position desc
-limit $4;
+limit $5;
 
 -- name: list_known(agent_id, session_id, position, patterns, max_rows)
 -- Facts and other memories of the person of a message with any of these words, each with the messages that it was made

@@ -43,7 +43,7 @@ def find_off_record(lines: Sequence[SpokenLine]) -> set[int]:
     numbers = {line.number for line in lines if line.is_hidden}
     for position, line in enumerate(lines):
         will = read_will(line.text).will if line.source == "person" else None
-        if will is None or will.scope in ("lift", "weak"):
+        if will is None or will.scope in ("lift", "weak") or (will.scope == "topic" and will.is_bare):
             continue
         numbers.add(line.number)
         if will.scope in ("next", "session", "last") and not will.topic:

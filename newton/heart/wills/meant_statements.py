@@ -22,7 +22,7 @@ NO_OTHER = -3.0  # log odds of another statement, if there is none
 MAYBE_MIN = 0.07  # from which a statement may be meant: one of 16 meant ones is below it, and two come to one request
 SURE_MIN = 0.8  # from which the only statement that may be meant is: of requests that mean none here, 6 of 144 have one
 MEANT_MIN = 0.5
-NAMED_MIN = 0.6  # if no statement has the name that the request has
+NAMED_MIN = 0.7  # if no statement has the name that the request has
 SAME_PART = 0.5  # of the rate of the surest part of a statement, from which another part is meant too
 ALL_MEAN_MIN, ALL_EACH_MIN = 0.3, 0.1  # of the rates of the statements of a conversation, from which all are meant
 

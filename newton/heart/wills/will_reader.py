@@ -69,6 +69,11 @@ class Will(NamedTuple):
     def forgets(self) -> bool:
         return self.scope in ("last", "topic", "time", "weak")
 
+    @property
+    def is_likely(self) -> bool:
+        """Return whether it is a will without what was said before it; else its message is stored."""
+        return self.certainty >= SENTENCE_MIN
+
 
 class WillReading(NamedTuple):
     """A person's will, None without one, and the part of the message that may be stored."""
@@ -97,10 +102,10 @@ def read_will(text: str, *, is_answer: bool = False, earlier: tuple[str, ...] = 
         sentence = _plain(own[slice(*span)])
         if sentence.strip() and (found := _read_sentence(sentence)) is not None:
             is_veil = found.scope in ("message", "next")
-            if is_veil and earlier and (part := _find_forgetting(own, spans)):
+            if is_veil and earlier and (part := _find_forgetting(own, spans, earlier)):
                 return _place(_to_will(part, text, earlier), text, (part.start, part.end), is_answer=is_answer)
             return _place(found, text, _narrow(sentence, span) if is_veil else span, is_answer=is_answer)
-    part = find_will_part(own, spans) if detect_language(text) == ENGLISH else None
+    part = find_will_part(own, spans, earlier) if detect_language(text) == ENGLISH else None
     if part and part.act == "last" and corrects(own, earlier[-1:], part.end - 1):
         return WillReading(None, text)  # "Scratch that, I live in Linz."
     return (
@@ -110,9 +115,9 @@ def read_will(text: str, *, is_answer: bool = False, earlier: tuple[str, ...] = 
     )
 
 
-def _find_forgetting(own: str, spans: Sequence[tuple[int, int]]) -> WillPart | None:
+def _find_forgetting(own: str, spans: Sequence[tuple[int, int]], earlier: tuple[str, ...]) -> WillPart | None:
     """Return the part of a message in English that means what was said before it: "off the record, that thing"."""
-    part = find_will_part(own, spans) if detect_language(own) == ENGLISH else None
+    part = find_will_part(own, spans, earlier) if detect_language(own) == ENGLISH else None
     return part if part and part.act in ("last", "topic") else None
 
 
@@ -154,7 +159,7 @@ def _divide(found: Will, text: str, span: tuple[int, int], *, is_answer: bool) -
     is_loose = found == Will("last", certainty=found.certainty) and not before and not _search("spoken", request)
     if is_loose and (_begins_task(after) if after else is_answer):
         return WillReading(Will("weak", is_bare=True), text)
-    if found.scope == "weak" and (found.certainty < SENTENCE_MIN or not (found.is_bare and before)):
+    if found.scope == "weak" and (not found.is_likely or not (found.is_bare and before)):
         return WillReading(found, text) if found.is_bare else WillReading(Will("weak", text), "")
     if found.scope in ("last", "weak") and before:  # what "it" means may be in the sentences before it
         topic = before if tells(text, (0, span[0])) else ""
@@ -237,7 +242,7 @@ def _place_veil(will: Will, request: str, before: str, after: str) -> WillReadin
     if is_announced or (is_forward and not has_content):
         return WillReading(Will("next"), before)
     is_backward = refers_to_earlier(request) and not is_forward
-    is_own = not re.search(r"\bthis\b", request)  # "this stays between us." means what follows
+    is_own = not re.search(r"\bthis\b", request, re.IGNORECASE)  # "this stays between us." means what follows
     if is_backward and is_own and after and not before and not _has_content(request):
         return WillReading(Will("last", is_bare=True), after)  # "Please don't store that. My son reads along."
     if has_content:
