@@ -78,10 +78,10 @@ def test_the_transformers_share_one_copy_of_the_word_vectors() -> None:
     assert vectors.shape == (2, 2, DIMENSIONS)
     assert vectors.dtype == np.float32
     assert 0.5 < np.linalg.norm(vectors[0, 0]) < 3
-    # the readers together make an install at most 35 MB larger
+    # the readers together make an install at most 43 MB larger
     sizes = {path.name: path.stat().st_size for path in DATA.glob("*.onnx")}
     assert sizes[READER_MODEL.name] < 8_000_000
-    assert sum(sizes.values()) < 35_000_000
+    assert sum(sizes.values()) < 43_000_000
 
 
 def judge(minilm: MiniLM, older: str, newer: str, reading: float) -> ChangeVerdict:

@@ -11,11 +11,11 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 121_970,
-    "modules of newton": 662,
-    "classes that only carry data": 880,
-    "lines of tests": 86_315,
-    "lines of docs": 7_756,
+    "lines of newton": 122_065,
+    "modules of newton": 663,
+    "classes that only carry data": 881,
+    "lines of tests": 86_455,
+    "lines of docs": 7_790,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help

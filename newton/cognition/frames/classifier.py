@@ -54,6 +54,7 @@ class FrameClassifier:
     the inverse document frequencies of the n-grams. `embedding_weights` are those for English inputs,
     `other_embedding_weights` for all others; they have no rows when trained without an embedder. `example_coordinates`
     are the embeddings of `examples`, which are sorted by frame, minus `mean_vector`, projected on `principal_axes`.
+    If it `is_shipped`, its frames are those of Newton, and the reader of inputs may take its place.
     """
 
     frames: tuple[str, ...]
@@ -70,6 +71,7 @@ class FrameClassifier:
     example_coordinates: Matrix
     examples: Sequence[FrameExample]
     extractor: FeatureExtractor
+    is_shipped: bool = False
 
     def predict_log_proba(self, features: InputFeatures, vector: Vector | None) -> dict[str, float]:
         """Return the log probability of each frame. Without a vector, the embedding has no effect."""

@@ -14,6 +14,7 @@ from newton.cognition.frames.classifier import FrameClassifier, FrameFeature, se
 from newton.cognition.frames.input_features import InputFeatures, asks_for_something
 from newton.content.frames import Frame
 from newton.memory.representations import one_line
+from newton.providers.frame_reader import FrameReading, read_frames
 from newton.text.greetings import says_resolved, strip_greeting
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ CLEAR_MARGIN = 19.0  # log odds at which one input changes the frame within a to
 SAME_TOPIC = "the topic is the same"  # begins the reason for a frame that is kept from the session
 SURE_CONFIDENCE = 0.97  # from here, with a pattern of the frame, 99 % of the choices are right
 MIN_CONFIDENCE = 0.45  # below this, fewer than half of the choices are right (leave-one-out over the examples)
+MIN_READING = 0.3  # the same of the reader, of which the confidence is true
 MAX_PATTERN_CHARS = 250  # of the input that are matched with patterns: each character costs 6 microseconds
 MAX_FEATURES = 8  # named in an explanation
 TIEBREAK_FRAMES = 3  # frames offered to the model
@@ -145,14 +147,17 @@ def choose_frame(
     """
     core = strip_greeting(text)
     inputs = classifier.extractor.extract(core) if classifier else None
-    log_probabilities = classifier.predict_log_proba(inputs, vector) if classifier and inputs else {}
+    reading = read_frames(core) if classifier and classifier.is_shipped and inputs and inputs.is_english else None
+    log_probabilities = classifier.predict_log_proba(inputs, vector) if classifier and inputs and not reading else {}
+    log_probabilities = reading.rates if reading else log_probabilities
     evidence = _collect_evidence(frames, core, log_probabilities, session_frame)
     ranked = _rank_frames(evidence)
     fallback = session_frame if session_frame and session_frame in frames else DEFAULT_FRAME
     confidence = _compute_confidence([evidence[name].score for name in ranked])
-    unsure, is_resolved = confidence < MIN_CONFIDENCE, says_resolved(text)
+    unsure, is_resolved = confidence < (MIN_READING if reading else MIN_CONFIDENCE), says_resolved(text)
     selected = fallback if unsure or is_resolved else ranked[0]
-    features = _weigh_features(ranked, evidence, inputs, vector, classifier)
+    explained = _explain_reading(reading, ranked) if reading else _explain(inputs, vector, classifier, ranked)
+    features = _weigh_features(ranked, evidence, explained)
     reason = _explain_choice(frames[ranked[0]], core, evidence[ranked[0]], features, vector, classifier)
     if is_resolved:
         confidence, unsure, reason = 1.0, False, "the input only reports something as resolved"
@@ -232,12 +237,27 @@ def _rank_frames(evidence: Mapping[str, FrameEvidence]) -> list[str]:
     return sorted(evidence, key=lambda name: (-evidence[name].score, name != DEFAULT_FRAME, name))
 
 
+def _explain(
+    inputs: InputFeatures | None, vector: Vector | None, classifier: FrameClassifier | None, ranked: Sequence[str]
+) -> list[FrameFeature]:
+    """Return the features of the classifier that speak for or against the best frame."""
+    is_known = classifier and inputs and len(ranked) > 1 and set(ranked[:2]) <= set(classifier.frames)
+    return classifier.explain(inputs, vector, *ranked[:2]) if classifier and inputs and is_known else []
+
+
+def _explain_reading(reading: FrameReading, ranked: Sequence[str]) -> list[FrameFeature]:
+    """Return what each word of an input adds to the log odds of the best frame against the second best one."""
+    if len(ranked) < 2 or not set(ranked[:2]) <= reading.rates.keys():
+        return []
+    best, second = ([*reading.rates].index(name) for name in ranked[:2])
+    return [
+        FrameFeature("words", word, word, float(weights[best] - weights[second]))
+        for word, weights in reading.words.items()
+    ]
+
+
 def _weigh_features(
-    ranked: Sequence[str],
-    evidence: Mapping[str, FrameEvidence],
-    inputs: InputFeatures | None,
-    vector: Vector | None,
-    classifier: FrameClassifier | None,
+    ranked: Sequence[str], evidence: Mapping[str, FrameEvidence], explained: Sequence[FrameFeature]
 ) -> tuple[FrameFeature, ...]:
     """Return the features that speak most for or against the best frame, compared with the second best one."""
     if len(ranked) < 2:
@@ -248,9 +268,8 @@ def _weigh_features(
             "patterns", "patterns of the frame", "", best.weight * best.pattern - second.weight * second.pattern
         ),
         FrameFeature("session", "frame of the session", "", SESSION_FRAME_WEIGHT * (best.prior - second.prior)),
+        *explained,
     ]
-    if classifier and inputs and set(ranked[:2]) <= set(classifier.frames):
-        found += classifier.explain(inputs, vector, *ranked[:2])
     reasons = select_reasons(sorted(found, key=lambda each: -abs(each.weight)), limit=MAX_FEATURES)
     return tuple(each._replace(weight=round(each.weight, 3)) for each in reasons)
 

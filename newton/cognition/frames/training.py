@@ -129,7 +129,8 @@ def _find_shipped(texts: FrameTexts, identity: str) -> ShippedClassifier:
     """
     examples = _build_examples(texts)
     name = build_file_name(examples, identity)
-    return ShippedClassifier(examples, name, _read_file(data_folder("frames") / name, examples))
+    found = _read_file(data_folder("frames") / name, examples)
+    return ShippedClassifier(examples, name, found and replace(found, is_shipped=True))
 
 
 def _read_file(path: Path, examples: Sequence[FrameExample]) -> FrameClassifier | None:
@@ -142,13 +143,14 @@ def _read_file(path: Path, examples: Sequence[FrameExample]) -> FrameClassifier 
 
 def _unpack_arrays(arrays: Arrays, examples: Sequence[FrameExample]) -> FrameClassifier:
     frames, vocabulary, form = (bytes(arrays[name]).decode().split("\n") for name in LIST_FIELDS)
+    numbers: dict[str, Any] = {name: arrays[name].astype(np.float32) for name in ARRAY_FIELDS}
     return FrameClassifier(
         frames=tuple(frames),
         vocabulary={ngram: n for n, ngram in enumerate(vocabulary)},
         form_vocabulary={name: n for n, name in enumerate(form)},
         examples=examples,
         extractor=load_extractor(),
-        **{name: arrays[name].astype(np.float32) for name in ARRAY_FIELDS},
+        **numbers,
     )
 
 
