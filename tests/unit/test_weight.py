@@ -11,7 +11,7 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 122_065,
+    "lines of newton": 122_070,
     "modules of newton": 663,
     "classes that only carry data": 881,
     "lines of tests": 86_455,

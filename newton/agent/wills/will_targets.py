@@ -15,6 +15,7 @@ from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.reconciliation.text_evidence import list_stems, share_stems
 from newton.heart.statements.clauses import refers_to_other
 from newton.heart.wills.inferred_wills import POSSIBLE_MIN, rate_wish
+from newton.heart.wills.inferred_wills import SURE_MIN as SURE_WILL_MIN
 from newton.heart.wills.meant_statements import (
     MAYBE_MIN,
     MEANT_MIN,
@@ -147,7 +148,8 @@ def _find_limit(will: Will, texts: Sequence[str]) -> float:
     if will.scope == "last" and will.topic:  # "it" may mean what the message says itself
         return OWN_MIN
     if not will.is_likely:
-        return ASKED_MIN if will.certainty >= POSSIBLE_MIN else SURE_MIN
+        likely = ASKED_MIN if will.certainty >= POSSIBLE_MIN else SURE_MIN
+        return MEANT_MIN if will.certainty >= SURE_WILL_MIN else likely
     return NAMED_MIN if names_another(will.request, texts) else MAYBE_MIN
 
 

@@ -22,7 +22,6 @@ NEAR_MIN = -3.0  # log odds by the first reader, below which the second does not
 LEAST_MIN, POSSIBLE_MIN = 0.15, 0.4
 SENTENCE_MIN = 0.6  # from which it does, if the first reader alone is as sure: else the person is asked
 QUESTION_MIN = 0.9  # the same of a question: most only ask
-ASKED_MAX = 0.59  # what is at most left of the probability of one that shows only behind what was said before it
 SURE_MIN = 0.85  # from which memory forgets without a question, or keeps nothing of messages to come
 # Of a message that is not kept, or not those behind it: nobody is asked.
 LIMITS: Mapping[WillAct, float] = {"veil": SENTENCE_MIN, "lift": SENTENCE_MIN, "next": SURE_MIN, "session": SURE_MIN}
@@ -39,12 +38,16 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 class WillPart(NamedTuple):
-    """A part of a message that wants something of memory, what it wants, and the probability that it does."""
+    """A part of a message that wants something of memory, what it wants, and the probability that it does.
+
+    If it `shows_alone`, it does without what was said before it.
+    """
 
     start: int
     end: int
     act: WillAct
     probability: float
+    shows_alone: bool
 
 
 def find_will_part(
@@ -71,8 +74,8 @@ def find_will_part(
     act = WILL_ACTS[int(np.sum(shares, axis=0).argmax())]
     is_question = message[: span[1]].rstrip().endswith("?")
     shows_alone = _to_share(_find_odds(own, best)) >= (QUESTION_MIN if is_question else SENTENCE_MIN)
-    probability = rated[best] if shows_alone else min(rated[best], ASKED_MAX)
-    return WillPart(*span, act, probability) if probability >= LIMITS.get(act, LEAST_MIN) else None
+    is_enough = rated[best] >= LIMITS.get(act, LEAST_MIN) and (shows_alone or act not in LIMITS)
+    return WillPart(*span, act, rated[best], shows_alone) if is_enough else None
 
 
 def _rate(

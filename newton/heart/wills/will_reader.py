@@ -30,6 +30,7 @@ MAX_CHOICE = 10  # words of an answer that chooses by numbers
 MIN_TOPIC_SHARE = 0.8  # of the words of a topic that a line about it has
 MIN_LINE_SHARE = 0.65  # of the words of a line that a request repeats
 REST_MAX = 0.3  # of the probability that a sentence beside a wish is part of it
+LIKELY_MAX = 0.99  # of the probability of a will that is not sure
 MAX_WILL_CHARS = 20_000  # a longer message is a document
 
 _WORD = re.compile(r"[\u3040-\u9fff]{2}|[^\W\d_\u3040-\u9fff]+")
@@ -56,7 +57,8 @@ class Will(NamedTuple):
     what `topic` names, or what was said at the `time` that it names. `weak` asks the person. With `is_bare`, the topic
     is only named ("forget my salary"), so the person may mean something that memory does not have, as with "delete it";
     and "don't store this" may mean the next message. `request` is the part of the message that decides which
-    statements are meant; it is not stored. `certainty` is the probability that the person wants something of memory.
+    statements are meant; it is not stored. `certainty` is the probability that the person wants something of memory,
+    which may only show behind what was said before it, and not alone.
     """
 
     scope: Literal["message", "next", "session", "lift", "last", "topic", "time", "weak", "choice"]
@@ -64,6 +66,7 @@ class Will(NamedTuple):
     is_bare: bool = False
     request: str = ""
     certainty: float = 1.0
+    shows_alone: bool = True
 
     @property
     def forgets(self) -> bool:
@@ -72,7 +75,7 @@ class Will(NamedTuple):
     @property
     def is_likely(self) -> bool:
         """Return whether it is a will without what was said before it; else its message is stored."""
-        return self.certainty >= SENTENCE_MIN
+        return self.shows_alone and self.certainty >= SENTENCE_MIN
 
 
 class WillReading(NamedTuple):
@@ -131,10 +134,10 @@ def _to_will(part: WillPart, text: str, earlier: tuple[str, ...]) -> Will:
         return Will("last", is_bare=True) if only_wishes(text, earlier) else Will("message")
     topic = _strip_request(text[part.start : part.end]) if part.act == "topic" else ""
     is_condition = _CONDITION.search(text[: part.end].rstrip(" .!?…")) is not None  # "If it rains, forget the picnic."
-    certainty = 1.0 if part.probability >= SURE_MIN else part.probability
+    certainty = 1.0 if part.probability >= SURE_MIN and part.shows_alone else min(part.probability, LIKELY_MAX)
     certainty = min(certainty, ASK_MIN) if is_condition else certainty
-    if certainty < SENTENCE_MIN:
-        return Will("weak", topic, is_bare=True, certainty=certainty)
+    if certainty < SENTENCE_MIN or not part.shows_alone:
+        return Will("weak", topic, is_bare=True, certainty=certainty, shows_alone=False)
     return Will("topic" if topic else "last", topic, is_bare=bool(topic), certainty=certainty)
 
 
