@@ -16,7 +16,7 @@ WILL_ACTS: tuple[WillAct, ...] = get_args(WillAct)
 # something of memory: the log odds that a part does, by the reader of messages and by that of wishes behind the
 # statements before it, and the logarithm of the count of its words. Of the parts of a message the surest counts.
 WEIGHTS, BIAS = np.array([0.45, 1.15, 1.14]), -4.17
-NEAR_MIN = -3.0  # log odds by the first reader, below which the second does not read: 16 of 1,000 wishes are below
+NEAR_MIN = -2.25  # log odds by the first reader, below which the second does not read: 9 of 10 everyday messages
 # Probability from which a part may want something of memory, if it surely means a statement, and from which it may
 # at all (95 of 100 wishes, 3 of 1,000 other messages).
 LEAST_MIN, POSSIBLE_MIN = 0.15, 0.4
