@@ -26,6 +26,10 @@ COMMANDS = {
         "bench.lives:run_benchmark",
         "Measure what is known and shown of people who tell of their life for weeks.",
     ),
+    "needs": (
+        "bench.needs:run_benchmark",
+        "Measure whether contexts have what a careful colleague would bring, and how much they have besides.",
+    ),
     "languages": (
         "bench.languages:run_benchmark",
         "Measure whether the same questions find their evidence in ten languages.",

@@ -17,7 +17,7 @@ RIGHT = frozenset(
     {
         *("kept", "left out", "right", "right, the older was no fact", "both current", "only the older is a fact"),
         *("the older was no fact", "done", "done, asked first", "nothing", "no conflict"),
-        *("not rebuilt", "confirmed", "shown", "counted", "not stale", "relevant", "other tokens"),
+        *("not rebuilt", "confirmed", "shown", "counted", "not stale", "relevant", "other tokens", "complete"),
     }
 )
 
