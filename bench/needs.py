@@ -1,4 +1,4 @@
-"""`python -m bench needs`: whether contexts have what a careful colleague would bring, and how much they have besides."""
+"""`python -m bench needs`: whether contexts have what a careful colleague would bring, and how much besides."""
 
 import json
 import re
@@ -36,17 +36,21 @@ async def run_benchmark(
     Parameters
     ----------
     folder:
-        Folder with a JSON file for each store: memories (key, date, kind, text) and inputs (text, need, must, may, not).
+        Folder with a JSON file for each store: memories (key, date, kind, text) and inputs (text, need, must, may).
     jobs:
         Number of stores that are measured at a time.
     out:
         File for the figures and what went wrong in each store. They are printed as well.
     """
+    stores = _list_stores(folder)
+    report_cases(await judge_cases(stores, {"needs": ask_store}, jobs=jobs), out)
+
+
+def _list_stores(folder: Path) -> list[tuple[str, str, Case]]:
     paths = sorted(folder.glob("*.json"))
     if not paths:
         raise InputError(f"{folder} has no stores.", hint="A store is a JSON file with memories and inputs.")
-    stores = [(path.stem, "needs", json.loads(path.read_text(encoding="utf-8"))) for path in paths]
-    report_cases(await judge_cases(stores, {"needs": ask_store}, jobs=jobs), out)
+    return [(path.stem, "needs", json.loads(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 async def ask_store(agent: SimulatedAgent, store: Case) -> AsyncGenerator[CaseFinding]:
@@ -56,7 +60,8 @@ async def ask_store(agent: SimulatedAgent, store: Case) -> AsyncGenerator[CaseFi
         context = await agent.build_context(one["text"])
         shown = {keys[item.memory_id] for item in context.items if item.memory_id in keys}
         for finding in _compare(one, shown):
-            yield finding
+            if finding.count:
+                yield finding
 
 
 def _compare(asked: Mapping[str, Any], shown: set[str]) -> Iterator[CaseFinding]:
@@ -77,7 +82,8 @@ async def _load(agent: SimulatedAgent, memories: list[dict[str, Any]]) -> dict[U
     path.write_text("\n".join(json.dumps(_to_line(one), ensure_ascii=False) for one in memories), encoding="utf-8")
     report = await agent.services.importer().run(read_file(path))
     if report.rejections:
-        raise InputError(f"The store has entries that cannot be imported: {report.rejections[:3]}.", hint="See docs/importing.md.")
+        refused = f"The store has entries that cannot be imported: {report.rejections[:3]}."
+        raise InputError(refused, hint="See docs/importing.md.")
     await agent.rest(nightly=True)
     async with agent.services.scope.transaction() as tx:
         rows = await tx.fetch(KEYS, agent.services.scope.agent_id)
