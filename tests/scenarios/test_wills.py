@@ -270,6 +270,19 @@ async def test_a_topic_in_other_words_is_asked_about_and_one_that_is_not_there_i
     assert await find_everywhere(mind, KEPT)
 
 
+async def test_a_veil_asks_about_nothing_and_what_else_a_request_says_stays(mind: Mind) -> None:
+    async with told(mind, None, HashEmbedder()) as one:
+        for text in ("Mein Auto ist blau.", "Mein Gehalt ist 4100 Euro."):
+            await one.say("turns", "s", text)
+        veiled = await one.post("/v1/sessions/s/turns", {"input": "Unter uns: Marek trinkt zu viel."})
+        assert "forget?" not in veiled.text
+        await one.say("turns", "t", "Kim earns 9100 at Vector.")
+        await one.say("turns", "t", "Forget what I said about what Kim earns. Kim comes to dinner on Sunday.")
+        await finish(mind)
+    assert await find_words(mind, ["Marek", "9100"]) == {}
+    assert await find_everywhere(mind, "dinner on Sunday") and await find_everywhere(mind, "blau")
+
+
 async def test_a_request_that_shows_only_behind_what_was_said_is_forgotten_with_it(mind: Mind) -> None:
     """The person is asked, their answer is no statement, and what corrected the forgotten one goes too."""
     said = [

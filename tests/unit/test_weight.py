@@ -11,10 +11,10 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 122_070,
+    "lines of newton": 122_082,
     "modules of newton": 663,
     "classes that only carry data": 881,
-    "lines of tests": 86_455,
+    "lines of tests": 86_469,
     "lines of docs": 7_790,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

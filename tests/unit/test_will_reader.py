@@ -55,6 +55,12 @@ def test_what_is_off_the_record_may_be_what_was_said_before() -> None:
         assert rated[0].probability > MEANT_MIN > rated[1].probability
 
 
+def test_a_wish_at_the_end_of_a_long_message_is_found() -> None:
+    story = "We went to the lake with the children and had a long lunch at the inn by the water. " * 14
+    will = read_will(f"{story}Please don't save any of this.", earlier=("My car is blue.",)).will
+    assert will is not None and will.scope == "message"
+
+
 def test_the_reader_tells_which_of_several_statements_is_meant() -> None:
     said = ("I take candesartan.", "In addition I take lorazepam at night.", "The dentist is on Monday.")
     (rated,) = rate_statements([said], "Kindly do not retain the medicine for the night.")

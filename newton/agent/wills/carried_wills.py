@@ -8,7 +8,7 @@ from uuid import UUID
 
 from newton.agent.events import publish
 from newton.agent.wills.forgotten_statements import forget_targets
-from newton.agent.wills.will_targets import MAX_SHOWN, ForgetTarget, FoundTargets, find_request, find_targets
+from newton.agent.wills.will_targets import MAX_SHOWN, ForgetTarget, FoundTargets, find_requests, find_targets
 from newton.db.pool import Tx
 from newton.dialogue import veils
 from newton.dialogue.messages import StoredMessage
@@ -118,7 +118,7 @@ async def _ask(
     """Remember what the person is asked to choose from, and the request if it is stored; return the question."""
     key = {"session_id": line.session_id, "agent_id": ctx.agent_id}
     held, shown = await veils.read_session_will(tx, **key), targets[:MAX_SHOWN]
-    requests = [await find_request(tx, line, [one], ctx.agent_id) for one in shown]
+    requests = await find_requests(tx, line, shown, ctx.agent_id)
     held.choices = [
         _to_entry(one) | {"request": request and _to_entry(request)}
         for one, request in zip(shown, requests, strict=True)
@@ -138,11 +138,15 @@ def _from_entry(entry: Mapping[str, Any]) -> ForgetTarget:
 async def _forget_chosen(tx: Tx, chosen: str, ctx: LifecycleContext) -> WillReceipt:
     entries: list[dict[str, Any]] = json.loads(chosen)
     receipt = await _forget(tx, [_from_entry(one) for one in entries], None, ctx, is_alone=True)
-    requests = [_from_entry(one["request"]) for one in entries if one["request"]]
-    for request in requests[:1]:  # which may name what is to be forgotten
+    await _forget_request(tx, [_from_entry(one["request"]) for one in entries if one["request"]], ctx)
+    return receipt
+
+
+async def _forget_request(tx: Tx, requests: Sequence[ForgetTarget], ctx: LifecycleContext) -> None:
+    """Forget what is stored of a request, which may name its targets; only what stays for each of them stays."""
+    for request in requests[:1]:
         kept = set(request.kept).intersection(*(one.kept for one in requests))
         await forget_targets(tx, [request._replace(kept=tuple(sorted(kept)))], ctx=ctx)
-    return receipt
 
 
 async def _forget(
@@ -150,8 +154,8 @@ async def _forget(
 ) -> WillReceipt:
     topic = line.will.topic if line and line.will and line.will.scope == "topic" else ""
     count = await forget_targets(tx, targets, topic=topic, ctx=ctx) if targets else 0
-    if line and (request := await find_request(tx, line, targets, ctx.agent_id)):
-        await forget_targets(tx, [request], ctx=ctx)
+    requests = await find_requests(tx, line, targets, ctx.agent_id) if line else []
+    await _forget_request(tx, [one for one in requests if one], ctx)
     publish("memory.forgotten", {"forgotten": count}, agent_id=ctx.agent_id, now=ctx.now)
     forgotten = (
         "1 statement, with what was made of it" if count == 1 else f"{count} statements, with what was made of them"

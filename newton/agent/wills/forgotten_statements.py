@@ -46,8 +46,8 @@ async def forget_targets(tx: Tx, targets: Sequence[ForgetTarget], *, topic: str 
     ids = [*rests, *(row["memory_id"] for row in answers if row["memory_id"])]
     derived = await list_derived(tx, ids, agent_id=ctx.agent_id)
     # a fact that corrects one of these is written whole, with its words
-    facts = {"agent_id": ctx.agent_id, "memory_ids": [one.memory_id for one in derived]}
-    corrections = [DerivedMemory(*row) for row in await SQL["list_corrections"].fetch_all(tx, **facts)]
+    key = {"agent_id": ctx.agent_id, "memory_ids": [one.memory_id for one in derived]}
+    corrections = [DerivedMemory(*row) for row in await SQL["list_corrections"].fetch_all(tx, **key)]
     corrections = [one for one in corrections if any(is_about(one.micro, text) for text in gone)]
     ids, derived = list(dict.fromkeys([*ids, *(one.memory_id for one in corrections)])), [*derived, *corrections]
     told = [row["memory_id"] for row in rows if row["kind"] == "decision"]

@@ -37,6 +37,7 @@ from newton.heart.wills.will_reader import (
     names_kind,
 )
 from newton.ids import derive_model_id
+from newton.memory.tombstones import FORGOTTEN, WITHHELD
 from newton.providers.embedding import Embedder
 from newton.text.languages import ENGLISH, detect_language
 from newton.text.questions import is_only_question
@@ -87,7 +88,7 @@ async def find_targets(
             tx, **key, patterns=None, since=ranges[0].start, until=ranges[0].end, max_rows=MAX_FOUND
         )
         return FoundTargets([ForgetTarget(row["memory_id"], row["content"]) for row in rows], is_sure=True)
-    named = await _find_named(tx, will, key, embedder) if will.scope != "session" else FoundTargets([], is_sure=False)
+    named = await _find_named(tx, will, key, embedder) if will.forgets else FoundTargets([], is_sure=False)
     return await _choose_meant(tx, will, named, key) if detect_language(will.request) == ENGLISH else named
 
 
@@ -125,8 +126,6 @@ async def _choose_meant(tx: Tx, will: Will, named: FoundTargets, key: Mapping[st
         return FoundTargets([one._replace(is_meant=True) for one in said], is_sure=False)
     if will.scope == "session":
         return FoundTargets([], is_sure=False)
-    if will.scope == "message":
-        named = FoundTargets([], is_sure=False)
     pairs = [pair for group, rates in zip(groups, rated, strict=True) for pair in zip(group, rates, strict=True)]
     limit = _find_limit(will, [target.text for target, _ in pairs])
     by_words = {one.memory_id: one.kept for one in named.targets}  # the parts that have no word of the topic
@@ -166,28 +165,33 @@ def _settle(will: Will, targets: Sequence[ForgetTarget], named: FoundTargets, *,
     return FoundTargets(by_words or targets if is_sure else targets, is_sure=is_sure)
 
 
-async def find_request(
+async def find_requests(
     tx: Tx, line: StoredMessage, targets: Sequence[ForgetTarget], agent_id: UUID
-) -> ForgetTarget | None:
-    """Return what is stored of a request to forget, without the parts that say something else than it and its targets.
+) -> list[ForgetTarget | None]:
+    """Return what is stored of a request to forget each of the targets, without the parts that say something else.
 
     A request that may be none is stored as it was said, and of others what they say besides.
     """
     place = {"session_id": line.session_id, "position": line.position, "until": line.position + 1}
     (row, *_) = await SQL["list_last"].fetch_all(tx, agent_id=agent_id, **place, max_rows=1) or [None]
     if row is None or row["position"] != line.position:
-        return None
-    spans, wanted = list_spans(row["content"]), frozenset[str]().union(*(list_stems(one.text) for one in targets))
-    kept = tuple(
-        n
-        for n, (start, end) in enumerate(spans)
-        if rate_wish(row["content"], (start, end)) < MEANT_MIN
-        and not share_stems(list_stems(row["content"][start:end]), wanted)
-    )
-    is_whole = len(kept) == len(spans)
-    if is_whole and line.will and line.will.scope != "weak":
-        return None
-    return ForgetTarget(row["memory_id"], row["content"], () if is_whole else kept)
+        return [None] * len(targets)
+    text, is_weak = row["content"], line.will is not None and line.will.scope == "weak"
+    parts = [(text[slice(*span)], rate_wish(text, span)) for span in list_spans(text)]
+    found = list[ForgetTarget | None]()
+    for target in targets:
+        kept = tuple(n for n, (part, wish) in enumerate(parts) if wish < MEANT_MIN and not _says(part, target.text))
+        is_whole = len(kept) == len(parts)
+        found.append(
+            ForgetTarget(row["memory_id"], text, () if is_whole else kept) if is_weak or not is_whole else None
+        )
+    return found
+
+
+def _says(part: str, statement: str) -> bool:
+    """Return whether half of the words of a part are those of a statement."""
+    own, known = (list_stems(one.replace(WITHHELD, "").replace(FORGOTTEN, "")) for one in (part, statement))
+    return bool(own) and 2 * len(share_stems(own, known)) >= len(own)
 
 
 async def _find_alike(tx: Tx, text: str, key: Mapping[str, Any]) -> FoundTargets:

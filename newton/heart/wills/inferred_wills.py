@@ -59,7 +59,7 @@ def find_will_part(
     """
     own = read_speech(message)
     spans = [one for sentence in sentences for one in (sentence, *_list_clauses(message, sentence))]
-    if all((_find_odds(own, one) or NEAR_MIN) <= NEAR_MIN for one in spans):
+    if max((odds for one in spans if (odds := _find_odds(own, one)) is not None), default=NEAR_MIN) <= NEAR_MIN:
         return None
     behind = read_meant(earlier, message).reading
     rated = _rate(message, spans, own, behind)
@@ -70,8 +70,8 @@ def find_will_part(
     sentence = next(one for one in sentences if one[0] <= best[0] and best[1] <= one[1])
     is_whole = best in spans and all(rated.get(one, 1) >= MIXED_MAX for one in _list_clauses(message, sentence))
     span = sentence if is_whole else best
-    shares = [np.array([rates[one] for one in WILL_ACTS]) for rates in (own.rate(*span), behind.rate(*span))]
-    act = WILL_ACTS[int(np.sum(shares, axis=0).argmax())]
+    shares = [rates for one in (own, behind) if (rates := one.rate(*span))]
+    act = max(WILL_ACTS, key=lambda one: sum(rates[one] for rates in shares))
     is_question = message[: span[1]].rstrip().endswith("?")
     shows_alone = _to_share(_find_odds(own, best)) >= (QUESTION_MIN if is_question else SENTENCE_MIN)
     is_enough = rated[best] >= LIMITS.get(act, LEAST_MIN) and (shows_alone or act not in LIMITS)
@@ -82,9 +82,13 @@ def _rate(
     message: str, spans: Iterable[tuple[int, int]], own: SpeechReading, behind: SpeechReading
 ) -> dict[tuple[int, int], float]:
     """Return the probability that parts of a message want something of memory, by both readings of it."""
-    odds = {one: (_find_odds(own, one), _find_odds(behind, one)) for one in spans}
-    size = {one: np.log(len(_WORD.findall(message[slice(*one)])) + 0.1) for one in odds}
-    return {one: _to_share(WEIGHTS @ (*pair, size[one]) + BIAS) for one, pair in odds.items() if None not in pair}
+    rated = dict[tuple[int, int], float]()
+    for span in spans:
+        near, further = _find_odds(own, span), _find_odds(behind, span)
+        if near is not None:  # of a long message, only the beginning is read behind what was said before it
+            words = np.log(len(_WORD.findall(message[slice(*span)])) + 0.1)
+            rated[span] = _to_share(WEIGHTS @ (near, near if further is None else further, words) + BIAS)
+    return rated
 
 
 def _list_runs(sentences: Sequence[tuple[int, int]], reading: SpeechReading) -> Iterator[tuple[int, int]]:
@@ -128,8 +132,8 @@ def corrects(text: str, earlier: Sequence[str], start: int) -> bool:
 
 
 def rate_wish(message: str, span: tuple[int, int]) -> float:
-    """Return the probability that a part of a message in English wants something of memory."""
-    rates = read_speech(message).rate(*span)
+    """Return the probability that a part of a message wants something of memory; 0 in another language than English."""
+    rates = read_speech(message).rate(*span) if detect_language(message) == ENGLISH else {}
     return sum(rates.get(one, 0.0) for one in WILL_ACTS)
 
 

@@ -137,7 +137,7 @@ def _to_will(part: WillPart, text: str, earlier: tuple[str, ...]) -> Will:
     certainty = 1.0 if part.probability >= SURE_MIN and part.shows_alone else min(part.probability, LIKELY_MAX)
     certainty = min(certainty, ASK_MIN) if is_condition else certainty
     if certainty < SENTENCE_MIN or not part.shows_alone:
-        return Will("weak", topic, is_bare=True, certainty=certainty, shows_alone=False)
+        return Will("weak", topic, is_bare=True, certainty=certainty, shows_alone=part.shows_alone)
     return Will("topic" if topic else "last", topic, is_bare=bool(topic), certainty=certainty)
 
 
