@@ -28,6 +28,7 @@ _SPEAKERS = split_words("i we my our ich wir yo nosotros je nous on io noi eu n�
 _UNKNOWN = split_words("he she it they you er sie es du él ella il elle lui lei ele ela hij ze он она 他 她 and")
 _OWNER = re.compile(r"\w+['’]s\b")  # "my brother's wife" is not about the brother
 _ACTING_NAME = re.compile(r"(?P<name>[A-Z]\w+) (?:no longer|never|now|\w+(?:s|ed|n't)(?<!\bis)(?<!\bwas))(?!\w)")
+_FULL_NAME = re.compile(r"(?P<first>[A-Z]\w+)(?: [A-Z]\w+)*? (?P<last>[A-Z]\w+)(?! [A-Z])")
 _CLAUSE_END = re.compile(r"[,;:!?\n，。；：！？]|\.(?=\s|$)(?<!\b[DM]r\.)(?<!\bMrs\.)")
 _BE = re.compile(r"(?:\b(?:is|are|was|were|has|have|been|got)|['’]s) $", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
@@ -125,8 +126,12 @@ def concerns_another(older: str, newer: str, code: str) -> bool:
     >>> older = "I take Eliquis twice a day."
     >>> [concerns_another(older, f"{who} no longer takes it.", "en") for who in ("My neighbour", "Tom", "She")]
     [True, True, False]
+    >>> concerns_another("Anna Smith lives in Oslo.", "Carla Smith lives in Bergen.", "en")
+    True
     """
     patterns = _load_patterns(code)
+    if (one := _FULL_NAME.match(older)) and (other := _FULL_NAME.match(newer)) and one["last"] == other["last"]:
+        return one["first"] != other["first"]
     old, new = patterns.person.match(older), patterns.person.match(newer)
     is_speaker = patterns.first.match(older) is not None
     if not new:
