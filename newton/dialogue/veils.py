@@ -97,15 +97,14 @@ def _withhold_one(line: Message, held: SessionWill, *, agent_id: UUID) -> tuple[
         is_covered = held.covers_reply or held.choices  # a question what to forget lists statements
         return (_mark(line, "", agent_id) if is_covered else line), None
     will, kept = _read_line(line, held)
+    if will and will.scope == "last" and will.is_bare and not will.topic and not any(held.said):
+        will = Will("next")  # nothing was said before, so it announces
     held.is_asked, held.said = False, [*held.said, kept][-MAX_EARLIER:]
     choices, held.choices = held.choices, ()
     if choices and line.trust in PERSON_TIERS and (choice := read_choice(line.content, len(choices))):
         held.covers_reply = False
         return replace(line, is_notice=True), Will("choice", json.dumps([choices[index] for index in choice.indexes]))
-    if (
-        held.veil == "session"
-        and held.lifted_by in tombstones.hash_statements(line.content, agent_id=agent_id).values()
-    ):
+    if held.veil == "session" and held.lifted_by in tombstones.hash_phrases(line.content, agent_id=agent_id):
         will, kept = Will("lift"), line.content
     if held.veil and (will is None or will.scope != "lift"):
         held.veil = None if held.veil == "next" else held.veil
@@ -113,7 +112,7 @@ def _withhold_one(line: Message, held: SessionWill, *, agent_id: UUID) -> tuple[
         return _mark(line, "", agent_id), Will("message")
     if will and will.scope in ("next", "session", "lift"):
         held.veil = None if will.scope == "lift" else will.scope
-        held.lifted_by = next(iter(tombstones.hash_statements(will.topic, agent_id=agent_id).values()), None)
+        held.lifted_by = next(iter(tombstones.hash_phrases(will.topic, agent_id=agent_id)), None)
     held.covers_reply = will is not None and will.scope != "lift" and kept != line.content
     return (_mark(line, kept, agent_id) if held.covers_reply else line), will
 

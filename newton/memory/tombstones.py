@@ -25,6 +25,7 @@ SQL = load("newton.memory", "tombstones.sql")
 FORGOTTEN = "[forgotten]"  # in place of a forgotten text
 WITHHELD = "[withheld]"  # in place of a text that was not to be kept
 KEY_FILE = "tombstone.key"
+MAX_PHRASE = 6  # words
 MIN_LETTERS = 3  # of a statement: "No." is said by everybody
 
 _DATE = re.compile(r"^\[[\d-]+\] \w+: ")  # before the text of a message in its short forms
@@ -83,6 +84,14 @@ def hash_statements(text: str, *, agent_id: UUID) -> dict[str, bytes]:
     """Return the hash of each sentence of a text, whatever its case, accents and punctuation."""
     plain = {one: " ".join(re.findall(r"\w+", fold(one))) for one in split_sentences(text)}
     return {one: KEY.hash(agent_id, "statement", words) for one, words in plain.items() if len(words) >= MIN_LETTERS}
+
+
+def hash_phrases(text: str, *, agent_id: UUID) -> list[bytes]:
+    """Return the hashes of the phrases of up to six words of a text, that of its first six words first."""
+    words = re.findall(r"\w+", fold(text))
+    spans = ((start, start + size) for start in range(len(words)) for size in range(MAX_PHRASE, 0, -1))
+    phrases = dict.fromkeys(" ".join(words[start:end]) for start, end in spans)
+    return [KEY.hash(agent_id, "statement", one) for one in phrases if len(one) >= MIN_LETTERS]
 
 
 async def bury(tx: Tx, texts: Iterable[str], refs: Iterable[str], *, ctx: WriteContext) -> None:

@@ -61,7 +61,8 @@ async def carry_out(
     """Carry out the wills of newly stored messages; return what to tell the person, by the position of the message.
 
     What exactly one statement can mean is forgotten at once; of several, or of what is only near by the `embedder`, the
-    person chooses. Where nobody `can_ask`, as in an import, all that is surely meant is forgotten.
+    person chooses. Where nobody `can_ask`, as in an import, all that is surely meant is forgotten, and what alone
+    can be meant.
     """
     receipts = dict[int, WillReceipt]()
     for line in stored:
@@ -83,8 +84,9 @@ async def _carry_out_one(
         return said
     found = await find_targets(tx, will, line, embedder=embedder, ctx=ctx)
     meant = [one for one in found.targets if one.is_meant]
-    if meant and not can_ask and will.scope != "weak":
-        return await _forget(tx, meant, line, ctx, is_alone=is_alone)
+    is_only = will.forgets and will.certainty == 1 and len(found.targets) == 1  # the wish can mean nothing else
+    if (meant or is_only) and not can_ask and will.scope != "weak":
+        return await _forget(tx, meant or found.targets, line, ctx, is_alone=is_alone)
     if not will.forgets:  # "nothing of this chat", "that is nobody's business" may mean what was said before it too
         return await _ask(tx, found.targets, line, ctx, said) if found.targets else said
     return await _forget_named(tx, found, line, ctx, is_alone=is_alone)

@@ -163,6 +163,7 @@ candidate as (
         from heart.tenets
         where
             agent_id = $1
+            and text is not null
             and tenet_id = any(
                 (select active_tenets from heart.identity_versions where agent_id = $1 order by version desc limit 1)::uuid[]
             )

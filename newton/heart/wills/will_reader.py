@@ -46,7 +46,16 @@ _TABLES = (
 )
 
 
-_LIFT_WORD = re.compile(r"""(["'“‘„«])([^"'”’“»]{2,40})["'”’“»]""")  # in quotes: the word that ends a veil
+# The words that end a veil: in quotes, or behind "until I say".
+_LIFT_WORD = re.compile(r"""(["'“‘„«])(?P<word>[^"'”’“»]{2,40})["'”’“»]""")
+_LIFT_PHRASE = re.compile(
+    r"\b(?:un)?till? i(?:['’]ll|['’]ve)? (?:say|tell you|give(?: you)?|let you know)(?: that)?"
+    r"(?: (?:a|the|it|its|it['’]s|is|we|we['’]re|you|you['’]re|ur|youre|are|can))*"
+    r" (?P<word>(?!(?:so|otherwise|different\w*)\b)\w+(?: \w+){1,2})",
+    re.IGNORECASE,
+)
+
+_UNTIL = re.compile(r"\b(?:un)?till? (?:i|we|you)\b", re.IGNORECASE)
 
 
 class Will(NamedTuple):
@@ -129,7 +138,8 @@ def _to_will(part: WillPart, text: str, earlier: tuple[str, ...]) -> Will:
     if part.act == "next" and refers_to_earlier(text[part.start : part.end]):
         return Will("last", is_bare=True)
     if part.act in ("next", "session", "lift"):
-        return Will(part.act)
+        is_announced = part.act == "lift" and _UNTIL.search(text[part.start : part.end])
+        return Will("session" if is_announced else part.act)
     if part.act == "veil":
         return Will("last", is_bare=True) if only_wishes(text, earlier) else Will("message")
     topic = _strip_request(text[part.start : part.end]) if part.act == "topic" else ""
@@ -237,8 +247,8 @@ def _read_said(rest: str) -> Will:
 def _place_veil(will: Will, request: str, before: str, after: str) -> WillReading:
     """Return what a veil covers: what follows the request, all of the message, or another message."""
     if will.scope == "session":
-        word = _LIFT_WORD.search(request)
-        return WillReading(will._replace(topic=word[2] if word else ""), before)
+        word = _LIFT_WORD.search(request) or _LIFT_PHRASE.search(request)
+        return WillReading(will._replace(topic=word["word"] if word else ""), before)
     is_forward = bool(_search("forward", request)) or request.rstrip().endswith((":", "："))
     has_content = _has_content(request) or _has_content(after)
     is_announced = not after and (will.scope == "next" or _search("announce", request) is not None)
