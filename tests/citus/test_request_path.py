@@ -32,6 +32,7 @@ VALUES = {
     **dict.fromkeys(("text", "varchar"), "'x'"),
     **dict.fromkeys(("bool", "int2", "int4", "int8", "float4", "float8", "numeric"), "'1'"),
     **dict.fromkeys(("timestamptz",), "'2026-01-01 00:00:00+00'"),
+    **dict.fromkeys(("interval",), "'1 day'"),
     **dict.fromkeys(("jsonb", "json"), "'[]'"),
     **dict.fromkeys(("bytea", "halfvec", "vector", "regclass"), "null"),
 }

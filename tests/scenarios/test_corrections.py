@@ -9,7 +9,7 @@ from tests.scenarios.conftest import Mind, newton
 FACTS = """
     select m.full_text as text, f.is_current
     from heart.facts as f
-    join memory.memories as m using (memory_id)
+    join memory.memories as m using (agent_id, memory_id)
     order by m.created_at, m.full_text
 """
 

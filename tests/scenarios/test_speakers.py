@@ -114,8 +114,10 @@ async def test_a_role_and_a_name_mean_one_until_another_has_the_role(mind: Mind)
     await tell(mind, (None, "Meine neue Freundin heißt Sarah."), (None, "My girlfriend plays the violin."))
     assert await aliases() == {"Lien": [], "Sarah": ["my girlfriend"]}
     named = await mind.fetch(
-        "select e.name from heart.mentions as n join heart.entities as e on e.memory_id = n.entity_id"
-        " join memory.memories as m on m.memory_id = n.memory_id where m.full_text = 'My girlfriend plays the violin.'"
+        "select e.name from heart.mentions as n"
+        " join heart.entities as e on e.agent_id = n.agent_id and e.memory_id = n.entity_id"
+        " join memory.memories as m on m.agent_id = n.agent_id and m.memory_id = n.memory_id"
+        " where m.full_text = 'My girlfriend plays the violin.'"
     )
     assert "Sarah" in {row["name"] for row in named}
     assert "Lien" not in {row["name"] for row in named}
