@@ -18,7 +18,7 @@ from newton.heart.identity.standing_wishes import (
 )
 from newton.heart.identity.tenets import IdentityPart
 from newton.heart.identity.wish_models import find_standing_by_vector
-from newton.heart.statements.change_detection import is_single_event
+from newton.heart.statements.change_detection import read_change
 from newton.providers.minilm import MiniLM
 from tests.cases import load_cases
 from tests.unit.local_models import load_minilm
@@ -136,4 +136,6 @@ def test_a_wish_on_answers_is_told_from_others(text: str, standing: str | None) 
     ],
 )
 def test_a_single_event_changes_no_habit(older: str, newer: str, is_event: bool) -> None:
-    assert is_single_event(older, newer) is is_event
+    older_vector, newer_vector = load_minilm().embed_now([older, newer])
+    verdict = read_change(older, newer, cosine=float(older_vector @ newer_vector))
+    assert (verdict.kind == "compatible") is is_event

@@ -47,7 +47,7 @@ _GOING_ON = re.compile(
     re.IGNORECASE,
 )
 REPEATED_MIN_COSINE = 0.65  # of two statements of which one has all words of the other
-SAFETY_UNSURE_MIN = 0.2  # probability from which a statement contests a fact on safety
+SAFETY_UNSURE_MIN = 0.1  # probability from which a statement contests a fact on safety
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from newton.text.languages import ENGLISH, detect_language
 
 # Scores of the part of a statement that surely changes, and of the likeliest one if none does. Others change with the
 # likeliest one up to this below it.
-PART_MIN, PART_DOUBT, PART_GAP = 2.5, 1.0, 0.7
+PART_MIN, PART_DOUBT, PART_GAP = 0.9, -0.5, 0.7
 _JOINED = re.compile(r",? (?:and|but|so|while)$", re.IGNORECASE)
 _PRONOUN = re.compile(r"(?:he|she|they|(?P<it>it))\b", re.IGNORECASE)
 _SPEAKER = re.compile(r"\b(?:i|we)\b", re.IGNORECASE)
@@ -43,7 +43,8 @@ def judge_parts(older: str, newer: str, readings: Mapping[tuple[str, str], float
     touched = {n for n, one in enumerate(parts) if concerns_clause(newer, outline(one.text))}
     if not named and not highest >= PART_MIN:
         return "compatible" if highest < PART_DOUBT and not touched else "unsure", []
-    likely = named or {n for n, score in enumerate(scores) if score >= max(PART_MIN, highest - PART_GAP)}
+    surest = {n for n, score in enumerate(scores) if score >= max(PART_MIN, highest - PART_GAP)}
+    likely = named or {n for n in touched if scores[n] >= PART_MIN} or surest
     return "update", join_rest(parts, likely | {n for n in touched if scores[n] >= 0})
 
 

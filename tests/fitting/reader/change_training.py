@@ -21,12 +21,12 @@ from tests.fitting.reader.pairs import StatementPair
 from tests.fitting.reader.slot_families import FamilyDraw, load_families
 from tests.fitting.reader.transformer import BASE, DIMENSIONS, embed, export_graph, pool, tokenize
 
-EPOCHS, BATCH, WARM_UP_STEPS = 4, 32, 60
+EPOCHS, BATCH, WARM_UP_STEPS = 3, 32, 60
 FROZEN_LAYERS = 2
 LAYERS_RATE, HEAD_RATE, WEIGHT_DECAY, DROPOUT = 1e-4, 5e-4, 0.01, 0.1
 # Pairs that are compatible, of which each epoch has others: of one subject, of one thing, and unrelated ones near to
 # the pairs of TAUGHT and to those of CHATS.
-STORES, DOSSIERS, NEAR_TAUGHT, NEAR_CHATS = 900, 300, 1_500, 2_700
+STORES, DOSSIERS, NEAR_TAUGHT, NEAR_CHATS, NEAR_MENTIONS = 900, 300, 1_500, 2_700, 1_200
 FAMILIES = 9_000  # pairs of the families of statements, of which each epoch has others
 TAUGHT = ("updates_dev", "updates_train")
 CHATS = tuple(name for name in pairs.TRAINED if name not in TAUGHT)
@@ -70,8 +70,8 @@ class TrainingPairs:
     def __init__(self, limit: int | None) -> None:
         """Load the pairs. With `limit`, at most so many in an epoch, for a test of the program."""
         taught, chats = (pairs.load_labelled(names)[:limit] for names in (TAUGHT, CHATS))
-        stores = pairs.load_stores()
-        self._labelled = [*taught, *chats, *pairs.load_scenarios("everyday_scenarios")]
+        stores, mentions = pairs.load_stores(), pairs.load_mentions(pairs.MENTIONED)[:limit]
+        self._labelled = [*taught, *chats, *mentions, *pairs.load_scenarios("everyday_scenarios")]
         self._labelled += [pair for pair in stores if pair.label] + [
             StatementPair(one["older"], one["newer"], pairs.LABELS[one["expect"]], "canonical") for one in draw_pairs()
         ]
@@ -80,6 +80,7 @@ class TrainingPairs:
             (pairs.load_dossiers(), DOSSIERS),
             (pairs.draw_unrelated(taught, embed, each=2, seed=SEED), NEAR_TAUGHT),
             (pairs.draw_unrelated(chats, embed, each=3, seed=SEED), NEAR_CHATS),
+            (pairs.draw_unrelated(mentions, embed, each=1, seed=SEED), NEAR_MENTIONS),
         )
         self._families = FamilyDraw(load_families(calibrated=False), SEED)
         self._limit = limit

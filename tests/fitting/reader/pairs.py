@@ -1,6 +1,7 @@
 """Labelled pairs of an older and a newer statement, for the training of the change reader."""
 
 import itertools
+import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ CALIBRATED = ("updates_chat_g", "updates_chat_k", "updates_everyday")
 HELD_OUT = ("updates_heldout",)
 HELD_OUT_SCENARIOS = ("everyday_scenarios_heldout", "everyday_lives_heldout")
 LABELS = {"update": 1.0, "compatible": 0.0}
+# Of the files of `mentions`: those that train the reader, and those that only the trees have.
+MENTIONED, MENTIONED_CALIBRATED = "abcdefg", "hi"
 NEAREST, SAME_MAX_COSINE, NEAR = 40, 0.5, 6
 
 # Returns the unit vectors of texts, one a row.
@@ -39,6 +42,22 @@ def load_labelled(names: Sequence[str]) -> list[StatementPair]:
         for name in names
         for one in _load(name)
         if one["expect"] in LABELS
+    ]
+
+
+def load_mentions(names: str) -> list[StatementPair]:
+    """Return statements and what people said later, which mostly only mentions them or adds something.
+
+    A line of a file `mentions/*.jsonl` has an older statement, and newer ones that take it for granted (`again`), add
+    to it, change it, or tell of another thing.
+    """
+    paths = [DATA / "mentions" / f"{name}.jsonl" for name in names]
+    rows = [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+    return [
+        StatementPair(row["older"], newer, float(kind == "changes"), "mentions")
+        for row in rows
+        for kind in ("again", "adds", "changes", "other")
+        for newer in row[kind]
     ]
 
 
