@@ -12,7 +12,7 @@ MAX_SENTENCE_CHARACTERS = 300
 MIN_CONTENT_WORDS, MIN_CHARACTERS = 2, 6  # of a statement that matches no pattern, without and with spaces
 
 _SENTENCE = re.compile(
-    r"[^\n.!?。！？]+(?:(?:[.!?](?=[^\s])|(?:(?<=\b\d)|(?<=\b\d\d)|(?<=\b[DMS][rst])|(?<=\bProf))\.(?= \w))"
+    r"[^\n.!?。！？]+(?:(?:[.!?](?=[^\s])|(?:(?<=\b\d)|(?<=\b\d\d)|(?<=\b[DMS][rst]|\b[dm]r)|(?<=\bProf))\.(?= \w))"
     r"[^\n.!?。！？]*)*"
     r"[.!?。！？]*"
 )

@@ -240,7 +240,7 @@ _POLITE_REQUEST = re.compile(
     re.IGNORECASE,
 )
 
-SENTENCE = re.compile(r"\S(?:[^\n.!?]|[.!?](?!\s)|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.)*[.!?]*")
+SENTENCE = re.compile(r"\S(?:[^\n.!?]|[.!?](?!\s)|(?<=\b[DMS][rst]|\b[dm]r)\.|(?<=\bMrs)\.)*[.!?]*")
 # Not the person's own words beside pasted text: code, quotations, lists, transcripts.
 _NOT_OWN_WORDS = re.compile(
     r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»|»[^«\n]*«|‘[^’\n]*’"

@@ -36,7 +36,7 @@ _UNITS = list_stems(
 )
 SCALE = 1_000  # "the price went down to 388", of 395,000
 
-_SENTENCE = re.compile(r"\S(?:[^\n.!?。！？]|[.!?](?!\s)|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.)*[.!?。！？]*")
+_SENTENCE = re.compile(r"\S(?:[^\n.!?。！？]|[.!?](?!\s)|(?<=\b[DMS][rst]|\b[dm]r)\.|(?<=\bMrs)\.)*[.!?。！？]*")
 
 
 _OPENING = r"\W*(?:(?:oh|ah|ok|okay|well|um|so)\W+)*"

@@ -114,7 +114,7 @@ def _is_noun_phrase(role: str) -> bool:
 
 MAX_SUBJECT_WORDS = 6
 
-_NO_TITLE = r"(?<!\bMr)(?<!\bMs)(?<!\bDr)(?<!\bSt)(?<!\bMrs)(?<!\bProf)"
+_NO_TITLE = r"(?<!\b[Mm]r)(?<!\bMs)(?<!\b[Dd]r)(?<!\bSt)(?<!\b[Mm]rs)(?<!\bProf)"
 _BOUNDARY = re.compile(
     rf"{_NO_TITLE}[.!?]\s+|\s*;\s*|\s+[–—]\s+|,?\s+(?:and|but|so|while)\s+|,\s+",
     re.IGNORECASE,

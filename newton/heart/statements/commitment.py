@@ -19,7 +19,7 @@ from newton.text.pasted_text import MASK
 MAX_TAKING_BACK = 3  # words before the phrase of a message that takes back the message before it
 MAX_BEFORE_ADDRESS = 2  # words before one that addresses the assistant
 _SENTENCE = re.compile(
-    r"[^\s.!?。！？](?:[^\n.!?…。！？]|[.!?…]+(?![\s)\"'”¤.!?…]|\Z)|(?<=\b[DMS][rst])\.|(?<=\d)\.(?= [^\W\d_]))*"
+    r"[^\s.!?。！？](?:[^\n.!?…。！？]|[.!?…]+(?![\s)\"'”¤.!?…]|\Z)|(?<=\b[DMS][rst]|\b[dm]r)\.|(?<=\d)\.(?= [^\W\d_]))*"
     r"[.!?…。！？)\"'”]*"
 )
 _COMMA = re.compile(r"[,;–—(，；]\s*")

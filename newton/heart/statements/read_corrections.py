@@ -31,7 +31,7 @@ MIN_ELSE = 2  # further words of content of a statement of its own in a correcti
 _EXCLAMATION = re.compile(r"\s*[^\W\d]+!\s*")  # "Spain!" exclaims
 _PART = re.compile(r"[^\s,;.!?–—](?:[^,;.!?\n–—]|[,.](?=\S))*")
 SENTENCE = re.compile(
-    r"[^\s.!?](?:[^\n.!?]|[.!?](?=\w)|(?<=\b[DMS][rst])\."
+    r"[^\s.!?](?:[^\n.!?]|[.!?](?=\w)|(?<=\b[DMS][rst]|\b[dm]r)\."
     r"|(?<=\bno)\.(?= ?\d)|(?<=\d)\.(?= ?(?:[^\W\d_A-Z]|Jan|Feb|M[aä]r|Apr|Mai|Ju[nl]|Aug|Sep|Okt|Nov|Dez)))*"
 )
 WORD = re.compile(r"[^\W_](?:[\w'’.:-]*\w)?")

@@ -59,7 +59,7 @@ class StatementCandidate(NamedTuple):
 
 
 _SENTENCE = re.compile(
-    r"\S(?:[^\n.!?]|[.!?](?![\s)])|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.|(?<=\bProf)\.|(?<=\b[A-HJ-Z])\."
+    r"\S(?:[^\n.!?]|[.!?](?![\s)])|(?<=\b[DMS][rst]|\b[dm]r)\.|(?<=\bMrs)\.|(?<=\bProf)\.|(?<=\b[A-HJ-Z])\."
     r"|(?<=\b[Nn]o)\.(?= ?\d))*[.!?)]*"
 )
 _LIST_NUMBER = re.compile(r"^\d{1,2}(?= +[^\W\d])", re.MULTILINE)
