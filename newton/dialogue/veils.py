@@ -97,8 +97,6 @@ def _withhold_one(line: Message, held: SessionWill, *, agent_id: UUID) -> tuple[
         is_covered = held.covers_reply or held.choices  # a question what to forget lists statements
         return (_mark(line, "", agent_id) if is_covered else line), None
     will, kept = _read_line(line, held)
-    if will and will.scope == "last" and will.is_bare and not will.topic and not any(held.said):
-        will = Will("next")  # nothing was said before, so it announces
     held.is_asked, held.said = False, [*held.said, kept][-MAX_EARLIER:]
     choices, held.choices = held.choices, ()
     if choices and line.trust in PERSON_TIERS and (choice := read_choice(line.content, len(choices))):
@@ -127,6 +125,8 @@ def _read_line(line: Message, held: SessionWill) -> tuple[Will | None, str]:
     will, kept = read_will(line.content, is_answer=held.is_asked, earlier=tuple(filter(None, held.said)))
     if will is None or (line.trust not in PERSON_TIERS and will.scope != "message"):
         return None, line.content
+    if will.scope == "last" and will.is_bare and not will.topic and not any(held.said):
+        return Will("next"), kept  # nothing was said before, so it announces
     request = _IN_BETWEEN.sub("", will.request)
     is_idle = (will.forgets and is_limited(request)) or (will.scope == "lift" and not held.veil)
     return (None, line.content) if is_idle else (will, kept)

@@ -79,7 +79,9 @@ def load_taught() -> list[tuple[StatementPair, float]]:
     unrelated += [one._replace(group="dossiers 0") for one in pairs.load_dossiers()]
     counts = Counter(one.group for one in unrelated)
     weighed = [(one, UNRELATED_WEIGHTS.get(one.group.split(" ")[0], 1) / counts[one.group]) for one in unrelated]
-    return [(one, 1.0) for one in (*taught, *mentions, *plain)] + [(p, 1.0 if p.label else weight) for p, weight in weighed]
+    return [(one, 1.0) for one in (*taught, *mentions, *plain)] + [
+        (p, 1.0 if p.label else weight) for p, weight in weighed
+    ]
 
 
 def _pair_tellings(first_person: Sequence[str]) -> list[StatementPair]:

@@ -79,7 +79,9 @@ async def test_what_says_a_fact_again_and_more_confirms_it(mind: Mind, known: st
     await mind.know(known)
     await mind.know(new)
     await compare_all(mind)
-    rows = await mind.fetch("select full_text from memory.confirmations join memory.memories using (agent_id, memory_id)")
+    rows = await mind.fetch(
+        "select full_text from memory.confirmations join memory.memories using (agent_id, memory_id)"
+    )
     assert [row["full_text"] for row in rows] == ([known] if confirms else [])
     assert new in await mind.facts()
     assert not await mind.fetch("select from heart.facts where is_contested")

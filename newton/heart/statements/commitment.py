@@ -19,8 +19,8 @@ from newton.text.pasted_text import MASK
 MAX_TAKING_BACK = 3  # words before the phrase of a message that takes back the message before it
 MAX_BEFORE_ADDRESS = 2  # words before one that addresses the assistant
 _SENTENCE = re.compile(
-    r"[^\s.!?。！？](?:[^\n.!?…。！？]|[.!?…]+(?![\s)\"'”¤.!?…]|\Z)|(?<=\b[DMS][rst]|\b[dm]r)\.|(?<=\d)\.(?= [^\W\d_]))*"
-    r"[.!?…。！？)\"'”]*"
+    r"[^\s.!?。！？](?:[^\n.!?…。！？]|[.!?…]+(?![\s)\"'”¤.!?…]|\Z)|(?<=\b[DMS][rst]|\b[dm]r)\."
+    r"|(?<=\d)\.(?= [^\W\d_]))*[.!?…。！？)\"'”]*"
 )
 _COMMA = re.compile(r"[,;–—(，；]\s*")
 _JOINT = re.compile(r"[;–—(]|(?:,? (?:and|but|und|aber|y|pero|et|mais|e|ma|mas|en|maar|и|но)|,) (?=\S)")

@@ -11,6 +11,7 @@ from newton.heart.statements.statement_candidates import ClauseForm, find_verb, 
 from newton.heart.statements.typed_values import Cues, complete_day, find_values, match_case, words_for
 from newton.providers.speech_reader import MarkedPart, MessageComparison, load_speech_reader, read_speech
 from newton.text import english
+from newton.text.stems import stem_word
 
 MAX_SHORT = 6  # words of a message that is compared with what was said before, whatever it looks like
 MIN_MAYBE = 0.05  # probability that a part of the message corrects something, from which it is compared with all
@@ -28,8 +29,9 @@ FARTHER = 0.2  # what a message further back loses
 MIN_WHOLE = 0.8  # of a sentence, for it to be replaced as a whole
 MAX_TYPO = 2  # letters in which a name and its misspelling differ
 MIN_ELSE = 2  # further words of content of a statement of its own in a correction
+_REFERRING = frozenset(["it", "that", "this", "he", "she", "they", "there"])  # subjects that may be that of before
 _EXCLAMATION = re.compile(r"\s*[^\W\d]+!\s*")  # "Spain!" exclaims
-_PART = re.compile(r"[^\s,;.!?–—](?:[^,;.!?\n–—]|[,.](?=\S))*")
+_PART = re.compile(r"[^\s,;.!?–—](?:[^,;.!?\n–—]|[,.](?=\S)|(?<=\b[DMS][rst]|\b[dm]r)\.|(?<=\bMrs)\.)*")
 SENTENCE = re.compile(
     r"[^\s.!?](?:[^\n.!?]|[.!?](?=\w)|(?<=\b[DMS][rst]|\b[dm]r)\."
     r"|(?<=\bno)\.(?= ?\d)|(?<=\d)\.(?= ?(?:[^\W\d_A-Z]|Jan|Feb|M[aä]r|Apr|Mai|Ju[nl]|Aug|Sep|Okt|Nov|Dez)))*"
@@ -139,6 +141,8 @@ def _find_replaced(
     sentence = next((one for one in SENTENCE.finditer(text) if wrong and one.start() <= wrong.start < one.end()), None)
     if wrong is None or sentence is None or (right and _is_denied(own, right.start, cues)):
         return 0.0, None
+    if right and _tells_anew(own, right, sentence[0], cues):
+        return 0.0, None
     is_whole = wrong.end - wrong.start >= MIN_WHOLE * len(sentence[0])
     if right is None and names_other_value(own, sentence[0]):
         return 0.0, None
@@ -203,6 +207,25 @@ def _differ(clause: str, new: str, sentence: str) -> int:
         return 2 * any(one not in known for one in subject)
     others = [one.text for one in find_values(clause.replace(new, " ", 1))]
     return any(one not in known for one in subject) + 3 * any(not has_words(sentence, one) for one in others)
+
+
+def _tells_anew(own: str, right: MarkedPart, sentence: str, cues: Cues) -> bool:
+    """Return whether a message is a statement of its own: a whole clause on another subject, or with no other word.
+
+    "My name is Paula" corrects nothing of "My brother Tim lives in Leeds", "he lives in Paris" does.
+    """
+    words = list_words(_find_clause(own, right))
+    verb = find_verb(words)
+    if verb < 1 or cues["cue"].match(own) or cues["negated"].search(own):
+        return False
+    subject = [one.text for one in words[:verb]]
+    if not (about := [one for one in subject if not is_function(one, sentence)]):
+        if any(one.casefold().split("'")[0] in _REFERRING for one in subject):
+            return False
+        values = fold(own[right.start : right.end])
+        about = [one.text for one in words[verb:] if one.text.casefold() not in values]
+    known = {stem_word(one) for one in fold(sentence)}
+    return not any(stem_word(one.casefold()) in known for one in about if not is_function(one, sentence))
 
 
 def _is_denied(own: str, start: int, cues: Cues) -> bool:
