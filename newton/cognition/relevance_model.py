@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -149,13 +148,6 @@ def load_relevance_model() -> RelevanceModel:
         return RelevanceModel.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise ConfigError(f"{path} is damaged: {error}", hint="Reinstall Newton.") from None
-
-
-def write_relevance_model(model: RelevanceModel, folder: Path) -> Path:
-    """Write the coefficients to a file in the folder; return its path."""
-    path = folder / RELEVANCE_FILE
-    path.write_text(f"{model.model_dump_json(indent=1)}\n", encoding="utf-8")
-    return path
 
 
 MIN_CONTEXTS = 40  # with judged items; with fewer, the validation set is too small

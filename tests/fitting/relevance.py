@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.environment import open_environment
-from newton.cognition.relevance_model import load_relevance_model, write_relevance_model
+from newton.cognition.relevance_model import RELEVANCE_FILE, load_relevance_model
 from newton.runtime.cli.options import load_settings
 from newton.runtime.wiring import AgentServices
 from tests.fitting.answers import AnswerCase
@@ -44,7 +44,7 @@ async def run(paths: Sequence[Path], output: Path, *, only_check: bool) -> str:
             answers = await collect_answers(newton, folders, topics)
             identity = newton.scope.embedder.identity if newton.scope.embedder else ""
             model, counts = fit_model(topics, answers, embedding_model=identity), (len(topics), len(answers))
-            write_relevance_model(model, output)
+            (output / RELEVANCE_FILE).write_text(f"{model.model_dump_json(indent=1)}\n", encoding="utf-8")
         checks = check_model(model, await _collect_held_out(newton, folders))
     card = render_card(checks, folders, counts=counts)
     (output / CARD).write_text(card, encoding="utf-8")
