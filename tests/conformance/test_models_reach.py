@@ -140,7 +140,9 @@ async def test_a_move_that_is_rejected_or_goes_nowhere_changes_nothing(api: Api)
     shop = {"X-Newton-Project": "shop"}
     async with api.http(tokens[0], **shop) as person, api.http(tokens[1], **shop) as model:
         facts = {
-            target: (await person.post("/v1/memories", json={"content": f"It is not {target}."})).json()["memory_id"]
+            target: (await person.post("/v1/memories", json={"content": f"The key of {target} is blue."})).json()[
+                "memory_id"
+            ]
             for target in ("nowhere", "person")
         }
         for target, fact in facts.items():
@@ -158,4 +160,4 @@ async def test_a_move_that_is_rejected_or_goes_nowhere_changes_nothing(api: Api)
         made = await person.post(f"/v1/moves/{facts['person']}/settle", json={"answer": "approve"})
         (new_id,) = made.json()["new_ids"]
     async with api.http(tokens[0]) as person:
-        assert "It is not person." in (await person.get(f"/v1/memories/{new_id}")).text
+        assert "The key of person is blue." in (await person.get(f"/v1/memories/{new_id}")).text

@@ -14,7 +14,7 @@ MOST = {
     "lines of newton": 122_082,
     "modules of newton": 663,
     "classes that only carry data": 881,
-    "lines of tests": 86_498,
+    "lines of tests": 86_500,
     "lines of docs": 7_790,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

@@ -31,7 +31,7 @@ from newton.text.words import COMMON_WORDS
 
 UNREAL_MIN = 0.9  # probability that the person does not mean a clause as real
 SURELY_TOLD = 0.65  # that it is told as true, from which a phrase of a doubt or report in it does not count
-LIKELY_CHANGE = 0.15  # probability of a change from which a clause that links to the known statement says it
+LIKELY_CHANGE = 0.26  # probability of a change from which a clause that links to the known statement says it
 MIN_ENDING = 6.0  # reading of a known statement and a clause on it that surely leaves it no more as it is
 ANY_COSINE = 0.6  # of statements that are near: what is far shares no words either
 _CHANGING = ("replacement", "cessation", "milestone", "present", "correction", "amount")
