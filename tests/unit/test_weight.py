@@ -15,7 +15,7 @@ MOST = {
     "modules of newton": 663,
     "classes that only carry data": 881,
     "lines of tests": 86_500,
-    "lines of docs": 7_790,
+    "lines of docs": 7_813,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help
