@@ -49,15 +49,14 @@ async def tell(tx: Tx, *statements: NewFact, ctx: LifecycleContext | None = None
 
 
 async def known(tx: Tx, value: str, agent_id: UUID = ANA) -> UUID:
-    """The one fact whose words end so."""
-    rows = await tx.fetch(
-        "select memory_id from memory.memories where agent_id = $1 and kind = 'fact' and right(full_text, $3) = $2",
+    """The fact whose words end so; of one that was told anew after its end, the last."""
+    return await tx.fetchval(
+        "select memory_id from memory.memories where agent_id = $1 and kind = 'fact' and right(full_text, $3) = $2"
+        " order by created_at desc, memory_id desc limit 1",
         agent_id,
         value,
         len(value),
     )
-    (row,) = rows
-    return row["memory_id"]
 
 
 async def states(tx: Tx, agent_id: UUID = ANA) -> dict[str, str]:

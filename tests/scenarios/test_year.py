@@ -36,7 +36,7 @@ BEGINS = {"fact": "NEW", "episode": "ACTIVE", "procedure": "ACTIVE", "censor": "
 # Everything that the lifecycle may change, the same for two agents who lived the same.
 SEEN = """
 select
-    m.kind, m.content_hash, m.state, m.quarantined, m.full_text, f.is_current, c.compressed,
+    m.kind, m.micro, m.state, m.quarantined, m.full_text, f.is_current, c.compressed,
     array(
         select (t.changed_at, t.event, t.from_state, t.to_state, t.reason)::text
         from memory.transitions as t
@@ -47,8 +47,8 @@ from memory.memories as m
 left join heart.facts as f using (agent_id, memory_id)
 left join memory.archived_texts as c using (agent_id, memory_id)
 where m.agent_id = $1
-order by m.kind, m.content_hash
-"""
+order by m.kind, m.micro, m.created_at, m.memory_id
+"""  # the hash of a fact told anew contains an id
 
 
 class PowerError(Exception):
