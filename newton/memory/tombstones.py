@@ -87,11 +87,11 @@ def hash_statements(text: str, *, agent_id: UUID) -> dict[str, bytes]:
 
 
 def hash_phrases(text: str, *, agent_id: UUID) -> list[bytes]:
-    """Return the hashes of the phrases of up to six words of a text, that of its first six words first."""
+    """Return the hashes of the sentences of a text, and of each two to six words of it that follow one another."""
     words = re.findall(r"\w+", fold(text))
-    spans = ((start, start + size) for start in range(len(words)) for size in range(MAX_PHRASE, 0, -1))
-    phrases = dict.fromkeys(" ".join(words[start:end]) for start, end in spans)
-    return [KEY.hash(agent_id, "statement", one) for one in phrases if len(one) >= MIN_LETTERS]
+    sizes = range(2, MAX_PHRASE + 1)
+    phrases = {" ".join(words[start : start + size]) for start in range(len(words)) for size in sizes}
+    return [*hash_statements(text, agent_id=agent_id).values(), *(KEY.hash(agent_id, "statement", x) for x in phrases)]
 
 
 async def bury(tx: Tx, texts: Iterable[str], refs: Iterable[str], *, ctx: WriteContext) -> None:

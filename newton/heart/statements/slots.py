@@ -28,6 +28,7 @@ _SPEAKERS = split_words("i we my our ich wir yo nosotros je nous on io noi eu n�
 _UNKNOWN = split_words("he she it they you er sie es du él ella il elle lui lei ele ela hij ze он она 他 她 and")
 _OWNER = re.compile(r"\w+['’]s\b")  # "my brother's wife" is not about the brother
 _ACTING_NAME = re.compile(r"(?P<name>[A-Z]\w+) (?:no longer|never|now|\w+(?:s|ed|n't)(?<!\bis)(?<!\bwas))(?!\w)")
+# Two persons may share a surname: "Anna Smith", "Carla Smith".
 _FULL_NAME = re.compile(r"(?P<first>[A-Z]\w+)(?: [A-Z]\w+)*? (?P<last>[A-Z]\w+)(?! [A-Z])")
 _CLAUSE_END = re.compile(r"[,;:!?\n，。；：！？]|\.(?=\s|$)(?<!\b[DM]r\.)(?<!\bMrs\.)")
 _BE = re.compile(r"(?:\b(?:is|are|was|were|has|have|been|got)|['’]s) $", re.IGNORECASE)
