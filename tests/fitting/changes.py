@@ -39,7 +39,7 @@ TREES = {
     "random_state": 0,
 }
 FOLDS = 6
-UPDATE_MIN, UNSURE_MIN = 0.72, 0.6
+UPDATE_MIN, UNSURE_MIN = 0.75, 0.6
 FAMILY_PAIRS = 4_000
 TAUGHT = ("updates_dev", "updates_train")
 # The weight of a pair that trained the reader, of a calibrated one without its score, and of a group of
