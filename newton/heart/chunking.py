@@ -16,7 +16,7 @@ OVERLAP_TOKENS = 50
 
 # Ordinary text has fewer characters per token, so a longer text is cut without counting its tokens.
 _MAX_CHARACTERS_PER_TOKEN = 8
-_MAX_SEPARATOR_CHARACTERS = 8  # characters of white space between two sentences
+_MAX_SEPARATOR_CHARACTERS = 40  # characters of white space between two sentences
 _NON_SPACE = re.compile(r"\S")
 _SENTENCE_END = re.compile(r"(?:[.!?…][\"'”’»)\]]*(?=\s)|[。！？][”’」』）]*)(\s*)")
 

@@ -13,7 +13,14 @@ from newton.ids import new_id
 from newton.memory import store
 from newton.memory.lookup import MemoryDetail
 from newton.memory.memory import NewMemory, Outcome, WriteContext, digest
-from newton.memory.representations import date_prefix, make_short_forms, one_line, split_date_prefix
+from newton.memory.representations import (
+    date_prefix,
+    keep_lines,
+    make_long_forms,
+    make_short_forms,
+    one_line,
+    split_date_prefix,
+)
 from newton.memory.store import MemoryUpdate
 
 SQL = load("newton.heart", "episodes.sql")
@@ -122,15 +129,18 @@ async def set_outcome(tx: Tx, memory_id: UUID, outcome: Outcome, *, summary: str
 
 
 def _to_new_memory(episode: NewEpisode, *, ctx: WriteContext) -> NewMemory:
-    text = f"{episode.title}: {one_line(episode.content)}"
+    text = f"{episode.title}: {keep_lines(episode.content)}"
     prefix = date_prefix(f"{episode.started_at:%Y-%m-%d}")
+    # the messages of a session are memories of their own, so its summary is not divided
+    told = episode.content if episode.message_range is None else ""
     return NewMemory(
         memory_id=episode.memory_id or new_id(),
         kind="episode",
         forms=make_short_forms(text, count_tokens=ctx.count_tokens, prefix=prefix),
+        long_forms=make_long_forms(told, count_tokens=ctx.count_tokens, prefix=prefix, title=f"{episode.title}: "),
         full_text=episode.content,
         indexed_text=text,
-        embedding_text=text,
+        embedding_text=one_line(text),
         occurred_at=episode.started_at,
         ctx=ctx,
         content_hash=episode.content_hash,

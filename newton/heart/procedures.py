@@ -316,7 +316,7 @@ def _make_short_forms(skill: SkillFile, count_tokens: TokenCounter) -> ShortForm
 
     The token counts include the heading under which a context shows the procedure.
     """
-    steps = " ".join(f"{number}. {one_line(step)}" for number, step in enumerate(skill.core, 1))
+    steps = "\n".join(f"{number}. {one_line(step)}" for number, step in enumerate(skill.core, 1))
     core = make_short_forms(
         steps or one_line(skill.details) or skill.description, count_tokens=count_tokens, max_tokens=CORE_TOKENS
     )

@@ -12,16 +12,48 @@ WINDOW_TOKENS = 48  # of a window, without prefix; a short window is found and s
 MAX_WINDOWS = 64  # of one text; the windows of a longer text are larger
 MAX_SENTENCE_CHARS = 240  # a longer sentence is divided between windows
 ELLIPSIS = " …"
+_LEFT_OUT = "\n…"  # where lines were left out
+_FURTHER_LINE = re.compile(r"\n(?=[^\n])")
+_PIECE_END = re.compile(r"\n+|(?<=[.!?…。！？])[^\S\n]+(?=\S)")
 
 
-def to_bullet(line: str) -> str:
-    """Return a line, such as a short form of a memory, as a bulleted line of a context."""
-    return f"- {line}\n"
+INDENT = "  "  # of the further lines of an item, as in Markdown
+
+
+def to_bullet(text: str) -> str:
+    """Return a text, such as a short form of a memory, as an item of a context."""
+    return f"- {indent_lines(text)}\n"
+
+
+def indent_lines(text: str, indent: str = INDENT) -> str:
+    """Return a text that `keep_lines` returned with its further lines indented.
+
+    They are those of the item, and no memory can begin a line or a section of a context.
+
+    >>> indent_lines("services:\\n  web: 1\\n\\n## Identity")
+    'services:\\n    web: 1\\n\\n  ## Identity'
+    """
+    return _FURTHER_LINE.sub(f"\n{indent}", text) if "\n" in text else text
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line with single spaces, so that a memory cannot begin a line or section of a context."""
+    """Return the text on one line with single spaces."""
     return " ".join(text.split())
+
+
+def keep_lines(text: str) -> str:
+    """Return the text with its lines and their indentation; a text of one line with single spaces.
+
+    Each kind of line break becomes a newline, and blank lines around the text are left out.
+
+    >>> keep_lines("\\r\\nweb:\\r\\n  port:  80\\n"), keep_lines(" One   line.\\n")
+    ('web:\\n  port:  80', 'One line.')
+    """
+    if text.isprintable():  # it has no line break
+        return one_line(text)
+    lines = text.splitlines()
+    shown = [number for number, line in enumerate(lines) if line.strip()]
+    return one_line(text) if len(shown) < 2 else "\n".join(lines[shown[0] : shown[-1] + 1])
 
 
 def date_prefix(day: str) -> str:
@@ -74,10 +106,10 @@ def make_short_forms(
     Both begin with `prefix`, which is never truncated. A text that is too long loses its end, or with `keep_end` its
     middle.
     """
-    line, shorten = one_line(text), _cut_middle if keep_end else _truncate
+    whole, shorten = keep_lines(text), _cut_middle if keep_end else _truncate
 
     def fit(limit: int) -> tuple[str, int]:
-        shortenings = _iter_shortenings(line, limit=limit, shorten=shorten)
+        shortenings = _iter_shortenings(whole, limit=limit, shorten=shorten)
         return _find_fitting(shortenings, limit=limit, count_tokens=count_tokens, prefix=prefix)
 
     summary, summary_tokens = fit(max_tokens)
@@ -87,35 +119,49 @@ def make_short_forms(
     return ShortForms(micro, summary, micro_tokens, summary_tokens)
 
 
-def make_long_forms(text: str, *, count_tokens: TokenCounter, prefix: str = "") -> LongForms | None:
-    """Return the windows (groups of sentences) and the size of a text longer than a summary; None for a shorter one."""
-    full_tokens = count_tokens(to_bullet(prefix + one_line(text)))
+def make_long_forms(text: str, *, count_tokens: TokenCounter, prefix: str = "", title: str = "") -> LongForms | None:
+    """Return the windows (groups of sentences or lines) and the size of a text that is longer than a summary.
+
+    Return None for a shorter one. Each window begins with the `title`.
+    """
+    whole = keep_lines(text)
+    full_tokens = count_tokens(to_bullet(prefix + whole))
     if full_tokens <= SUMMARY_TOKENS:
         return None
-    pieces = [piece for line in text.splitlines() for piece in _split_sentences(one_line(line))]
-    sizes = [count_tokens(f" {piece}") for piece in pieces]
+    pieces = list(_find_pieces(whole))
+    sizes = [count_tokens(f" {whole[start:end]}") for start, end in pieces]
     # larger windows (the quotient is rounded up) for a text that would have more than MAX_WINDOWS
     groups = _group_pieces(pieces, sizes, max_tokens=max(WINDOW_TOKENS, -(-sum(sizes) // MAX_WINDOWS)))
-    last = len(groups) - 1
-    lines = [f"{'… ' * (n > 0)}{' '.join(group)}{ELLIPSIS * (n < last)}" for n, group in enumerate(groups)]
+    lines = [title + _cut_out(whole, group[0][0], group[-1][1]) for group in groups]
     windows = tuple(TextWindow(line, count_tokens(to_bullet(prefix + line))) for line in lines)
     return LongForms(len(prefix), full_tokens, windows)
 
 
-def _split_sentences(line: str) -> Iterator[str]:
-    for sentence in filter(None, SENTENCE_END.split(line)):
-        start = 0
-        while len(sentence) - start > MAX_SENTENCE_CHARS:
-            cut = sentence.rfind(" ", start + 1, start + MAX_SENTENCE_CHARS)
-            end = cut if cut > 0 else start + MAX_SENTENCE_CHARS
-            yield sentence[start:end]
-            start = end + (cut > 0)
-        yield sentence[start:]
+def _find_pieces(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each sentence or line of a text begins and ends; a long one is divided."""
+    ends = [*((one.start(), one.end()) for one in _PIECE_END.finditer(text)), (len(text), len(text))]
+    for start, (end, _) in zip([0, *(after for _, after in ends)], ends, strict=False):
+        begin = start
+        while end - begin > MAX_SENTENCE_CHARS:
+            cut = text.rfind(" ", begin + 1, begin + MAX_SENTENCE_CHARS)
+            stop = cut if cut > 0 else begin + MAX_SENTENCE_CHARS
+            yield begin, stop
+            begin = stop + (cut > 0)
+        yield begin, end
 
 
-def _group_pieces(pieces: Sequence[str], sizes: Sequence[int], *, max_tokens: int) -> list[list[str]]:
+def _cut_out(text: str, start: int, end: int) -> str:
+    """Return a part of a text, with an ellipsis where something is left out; for whole lines it is a line too."""
+    before = "" if start == 0 else "…\n" if text[start - 1] == "\n" else "… "
+    after = "" if end == len(text) else _LEFT_OUT if text[end] == "\n" else ELLIPSIS
+    return f"{before}{text[start:end]}{after}"
+
+
+def _group_pieces(
+    pieces: Sequence[tuple[int, int]], sizes: Sequence[int], *, max_tokens: int
+) -> list[list[tuple[int, int]]]:
     """Group consecutive pieces into windows of at most `max_tokens`, or of a single larger piece."""
-    groups, used = list[list[str]](), max_tokens
+    groups, used = list[list[tuple[int, int]]](), max_tokens
     for piece, size in zip(pieces, sizes, strict=True):
         if not groups or used + size > max_tokens:
             groups.append([])
@@ -141,39 +187,48 @@ def _find_fitting(
     return text, tokens
 
 
-def _iter_shortenings(line: str, *, limit: int, shorten: Callable[[str, int], str]) -> Iterator[str]:
-    """Yield the line, then shorter and shorter forms of it.
+def _iter_shortenings(text: str, *, limit: int, shorten: Callable[[str, int], str]) -> Iterator[str]:
+    """Yield the text, then shorter and shorter forms of it.
 
     The last one has at most one character, so that only a prefix can exceed the limit.
     """
-    if len(line) <= limit * 8:
-        yield line
+    if len(text) <= limit * 8:
+        yield text
     # English text has at most about eight characters per token, so longer forms are not counted.
-    room = min(len(line), limit * 6)
+    room = min(len(text), limit * 6)
     while room > 1:
-        yield shorten(line, room)
+        yield shorten(text, room)
         room = room * 4 // 5
-    yield line[:1]
+    yield text[:1]
 
 
-def _truncate(line: str, max_chars: int) -> str:
-    """Cut the line after a sentence that ends in the second half of `max_chars`, otherwise after a word."""
-    head = line[:max_chars]
-    ends = [match.start() for match in SENTENCE_END.finditer(line[: max_chars + 2]) if match.start() <= max_chars]
+def _truncate(text: str, max_chars: int) -> str:
+    """Cut the text after a line, after a sentence that ends in the second half of `max_chars`, or after a word."""
+    head = text[:max_chars]
+    if (end := head.rfind("\n")) >= max_chars // 4:
+        return head[:end].rstrip() + _LEFT_OUT
+    ends = [match.start() for match in SENTENCE_END.finditer(text[: max_chars + 2]) if match.start() <= max_chars]
     if ends and ends[-1] >= max_chars // 2:
         return head[: ends[-1]]
     cut = head.rfind(" ")
-    return (head[:cut] if cut >= max_chars // 2 else head).rstrip(" ,;:-") + ELLIPSIS
+    return (head[:cut] if cut >= max_chars // 2 else head).rstrip(" ,;:-\n") + ELLIPSIS
 
 
-def _cut_middle(line: str, max_chars: int) -> str:
-    """Return the line without its middle, for which an ellipsis stands. The end is a third of `max_chars` long."""
+def _cut_middle(text: str, max_chars: int) -> str:
+    """Return the text without its middle, for which an ellipsis stands. The end is a third of `max_chars` long."""
     tail_chars = max_chars // 3
-    head, tail = _truncate(line, max_chars - tail_chars).removesuffix(ELLIPSIS), line[len(line) - tail_chars :]
+    head = _truncate(text, max_chars - tail_chars).removesuffix(_LEFT_OUT).removesuffix(ELLIPSIS)
+    begin = text.find("\n", len(text) - tail_chars) + 1
+    if begin == 0:  # the last line is shown whole if it is not very long
+        last = text.rfind("\n") + 1
+        begin = last if last >= max(len(text) - 2 * tail_chars, len(head)) else 0
+    if begin:
+        return f"{head}{_LEFT_OUT}\n{text[begin:]}"
+    tail = text[len(text) - tail_chars :]
     sentence, cut = SENTENCE_END.search(tail), tail.find(" ")
     if sentence and sentence.end() <= tail_chars // 2:
         cut = sentence.end() - 1
     if not 0 <= cut <= tail_chars // 2:  # the word at the cut is long: it is shown whole if it is not very long
-        start = line.rfind(" ", len(head) + 1, len(line) - tail_chars) + 1
-        tail, cut = (line[start:] if start > 0 and len(line) - start <= 2 * tail_chars else tail), -1
+        start = text.rfind(" ", len(head) + 1, len(text) - tail_chars) + 1
+        tail, cut = (text[start:] if start > 0 and len(text) - start <= 2 * tail_chars else tail), -1
     return f"{head}{ELLIPSIS} {tail[cut + 1 :]}".rstrip()

@@ -18,7 +18,7 @@ from newton.memory.ranking import (
     RankingWeights,
     evidence_score,
 )
-from newton.memory.representations import DATE_PREFIX_LENGTH, one_line, split_date_prefix
+from newton.memory.representations import DATE_PREFIX_LENGTH, keep_lines, one_line, split_date_prefix
 from newton.text.questions import has_only_questions, is_only_question, lacks_answer
 from newton.text.sentences import SENTENCE_END
 from newton.text.time_expressions import TimeRange, remove_resolved_dates
@@ -136,12 +136,12 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def full_line(self) -> str | None:
-        """The whole text as one line; None if it is no longer than a summary may be, or archived."""
-        return None if self.full_text is None else self.prefix + one_line(self.full_text)
+        """The whole text; None if it is no longer than a summary may be, or archived."""
+        return None if self.full_text is None else self.prefix + keep_lines(self.full_text)
 
     @property
     def window_line(self) -> str | None:
-        """The window that answers the query best, as one line; None if there is none."""
+        """The window that answers the query best; None if there is none."""
         return self.prefix + self.window.text if self.window else None
 
     @property

@@ -137,11 +137,15 @@ def _is_coming(match: Match) -> bool:
 
 
 def resolve_dates(text: str, *, moment: datetime) -> str:
-    """Return a text of one line with the date behind each relative or partial one that is clear, as told at `moment`.
+    """Return a text with the date behind each relative or partial one that is clear, as told at `moment`.
+
+    Lines that are indented stay as they are.
 
     >>> resolve_dates("My exam is next Friday, the party was last month.", moment=datetime(2026, 10, 2))
     'My exam is next Friday (Fri 9 Oct 2026), the party was last month (Sep 2026).'
     """
+    if "\n" in text:
+        return "\n".join([resolve_dates(line, moment=moment) for line in text.split("\n")])
     plain = _normalize(text)
     if len(plain) != len(text) or _RECURRENCE.search(plain):
         return text

@@ -95,22 +95,18 @@ def test_markdown(tmp_path: Path) -> None:
         format="markdown",
         sections=(
             DocumentSection("", ('title: "The *boat* manual"\ndate: 2026-11-21', "Read this first.")),
-            DocumentSection("Install", ("Get the [package](https://example.org/boat), then wait.",)),
+            DocumentSection("Install", ("Get the [package](https://example.org/boat),\nthen wait.",)),
             DocumentSection(
                 "Install > Linux x86",
                 (
-                    "1. Run `apt`.",
-                    "2. Reboot.",
-                    "- or do not",
-                    "command | does",
-                    "`row` | moves",
-                    "stop |",
+                    "1. Run `apt`.\n2. Reboot.\n   - or do not",
+                    "| command | does |\n|---------|------|\n| `row`   | moves |\n| stop    |      |",
                     "apt install boat\n\nboat --row",
                 ),
             ),
             DocumentSection(
                 "Install > Care",
-                ("Oil the oars & dry them.", "Not a heading", "[1]: https://example.org/oars"),
+                ("Oil the oars & dry them.", "> # Not a heading\n> [1]: https://example.org/oars"),
             ),
             DocumentSection("Empty", ("Empty",)),
         ),
@@ -138,7 +134,7 @@ def test_plain_text(tmp_path: Path) -> None:
         title="The boat manual",
         format="text",
         sections=(
-            DocumentSection("The boat manual", ("Read this first, then wait.",)),
+            DocumentSection("The boat manual", ("Read this first,\nthen wait.",)),
             DocumentSection("The boat manual > Install", ("Get it.",)),
             DocumentSection("The boat manual > Install > Linux", ("- apt\n- reboot",)),
             DocumentSection("The boat manual > Care", (".. code::", "    oil(oars)")),

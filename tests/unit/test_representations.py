@@ -1,4 +1,4 @@
-"""The short forms: one line, within their tokens, ending where a reader would end them."""
+"""The forms of a text: within their tokens, with its lines, ending where a reader would end them."""
 
 import string
 
@@ -6,13 +6,32 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from newton.memory.representations import ELLIPSIS, MICRO_TOKENS, SUMMARY_TOKENS, make_short_forms, one_line, to_bullet
+from newton.memory.representations import (
+    ELLIPSIS,
+    INDENT,
+    MICRO_TOKENS,
+    SUMMARY_TOKENS,
+    keep_lines,
+    make_long_forms,
+    make_short_forms,
+    one_line,
+    to_bullet,
+)
 from newton.providers import token_counter
 
 WORDS = st.lists(st.text(alphabet=string.ascii_lowercase, min_size=1, max_size=12), min_size=1, max_size=300)
 SENTENCES = st.lists(
     st.sampled_from(["It rained all day.", "Why?", "We sold the old boat to Carl!", "No."]), min_size=1, max_size=60
 )
+LINES = st.lists(
+    st.builds(
+        lambda deep, words: "  " * deep + words,
+        st.integers(0, 3),
+        st.sampled_from(["web:", "image: acme/web:2.3", "- 8080", "| a | 12 |"]),
+    ),
+    min_size=2,
+    max_size=200,
+).map(lambda lines: keep_lines("\n".join(lines)))
 TEXTS = st.text(min_size=1, max_size=600).filter(str.strip)
 PREFIXES = st.sampled_from(
     ["", "[2026-11-21] Ana: ", "[2026-11-21] " + "Hubert Blaine Wolfeschlegelsteinhausen " * 4 + ": "]
@@ -26,18 +45,51 @@ PREFIXES = st.sampled_from(
 @example("🦊" * 300, "[2026-11-21] Ana: ", False)
 @example("🦊" * 300, "[2026-11-21] Ana: ", True)
 @example("a" * 5_000, "", False)
-def test_a_form_is_one_line_within_its_tokens_whatever_the_text(text: str, prefix: str, keep_end: bool) -> None:
+def test_a_form_is_one_item_within_its_tokens_whatever_the_text(text: str, prefix: str, keep_end: bool) -> None:
     made = make_short_forms(text, count_tokens=token_counter.count, prefix=prefix, keep_end=keep_end)
     for form, counted, limit in (
         (made.micro, made.micro_tokens, MICRO_TOKENS),
         (made.summary, made.summary_tokens, SUMMARY_TOKENS),
     ):
-        assert len(form.splitlines()) == 1
+        assert_one_item(form)
         assert counted == token_counter.count(to_bullet(form))
         assert form.startswith(prefix)
         if counted > limit:
             assert len(form) <= len(prefix) + 1, "only a prefix that passes the limit alone may pass it"
     assert made.micro_tokens <= made.summary_tokens
+
+
+def assert_one_item(form: str) -> None:
+    """A memory begins no line and no section of a context."""
+    first, *others = to_bullet(form).splitlines()
+    assert first.startswith("- ") and all(line.startswith(INDENT) or not line.strip() for line in others)
+    assert form.splitlines() == form.split("\n")
+
+
+# S002-4
+@given(st.lists(st.text(max_size=120), min_size=2, max_size=60).map("\n".join))
+@example("\n\tdef f():\r\n\t\treturn 1\n\n\n\tprint(f())\n" * 30)
+def test_a_window_is_one_item_and_the_windows_have_each_line(text: str) -> None:
+    made = make_long_forms(text, count_tokens=token_counter.count)
+    if made is None:
+        return
+    shown = list[str]()
+    for window in made.windows:
+        assert_one_item(window.text)
+        assert window.tokens == token_counter.count(to_bullet(window.text))
+        shown += window.text.removeprefix("…\n").removesuffix("\n…").split("\n")
+    short = [line for line in keep_lines(text).split("\n") if line.strip() and len(line) < 50 and ". " not in line]
+    assert [line for line in short if not any(line in one for one in shown)] == []
+
+
+# S002-4
+@given(LINES)
+def test_a_shortened_text_of_lines_has_whole_lines_in_their_order(text: str) -> None:
+    for form in (*_shortened(text), *_shortened(text, keep_end=True)):
+        lines, shown = iter(text.split("\n")), [line for line in form.split("\n") if line != ELLIPSIS.strip()]
+        whole = [line for line in shown if ELLIPSIS not in line]
+        assert len(shown) - len(whole) <= (len(shown) == 1), "a line is cut only where not even one fits"
+        assert all(any(line == one for one in lines) for line in whole), (form, text)
 
 
 @given(WORDS.map(" ".join))

@@ -17,6 +17,7 @@ from newton.agent.loop.prompt import PromptBuilder
 from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END, SECTION_TITLES
 from newton.heart.reconciliation.quoted_text import MAX_QUOTED_NAME, mask_quotations
 from newton.memory.memory import PERSON_TIERS, UNTRUSTED_TIERS, Kind, Trust
+from newton.memory.representations import INDENT
 from newton.memory.source_marks import SOURCE_MARKS
 from newton.providers.chat import ChatMessage, ToolCall, ToolDefinition
 from newton.text.pasted_text import MASK, mask_pasted_text
@@ -150,11 +151,18 @@ class _Block(NamedTuple):
 
     @classmethod
     def split(cls, text: str) -> "_Block":
-        first, *parts = text.split(FENCE_BEGIN)
-        fenced, rest = zip(*(part.partition(FENCE_END)[::2] for part in parts), strict=True) if parts else ((), ())
-        lines = "".join((first, *rest)).splitlines(keepends=True)
-        marked = [line for line in lines if _MARKED.match(line)]
-        return cls("".join(line for line in lines if line not in marked), "".join(fenced), "".join(marked))
+        own, fenced, marked = list[str](), list[str](), list[str]()
+        lines, is_fenced = own, False
+        for line in text.splitlines(keepends=True):
+            if line in (FENCE_BEGIN, FENCE_END):
+                is_fenced = line == FENCE_BEGIN
+            elif is_fenced:
+                fenced.append(line)
+            else:  # further lines of an item are indented or blank, and of whoever said the first
+                is_further = line.startswith(INDENT) or not line.strip()
+                lines = lines if is_further else marked if _MARKED.match(line) else own
+                lines.append(line)
+        return cls("".join(own), "".join(fenced), "".join(marked))
 
 
 def _describe(tool: ToolDefinition) -> str:

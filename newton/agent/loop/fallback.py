@@ -153,7 +153,7 @@ def _render_quotes(quotes: Sequence[str], bundle: Bundle) -> str:
 def _render_quote(item: ScoredCandidate, bundle: Bundle) -> str:
     """Return one memory as a line of the reply; facts that contradict each other are rendered together."""
     if item.label is None:
-        return f"- {item.text}"
+        return to_bullet(item.text).rstrip()
     lines = {c.memory_id: c.context_line for c in bundle.items}
     shown = [lines[memory_id] for memory_id in item.label.group or (item.memory_id,)]
     return render_contradiction(shown, item.label.alternative).rstrip()

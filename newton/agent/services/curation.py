@@ -23,6 +23,7 @@ from newton.memory.hygiene import clean_name, clean_text, validate_time
 from newton.memory.lookup import MemoryDetail, MemoryMention, read_memory, resolve_id, short_id
 from newton.memory.memory import PERSON_TIERS, Kind
 from newton.memory.memory_list import MemoryEdit, list_edits
+from newton.memory.representations import one_line
 from newton.memory.store import AppliedTransition, TransitionRecord, list_applied_since, list_transitions
 
 
@@ -267,4 +268,4 @@ def _reject_superseded(memory: MemoryDetail) -> None:
     if memory.state == "SUPERSEDED" and newer:
         new_id = short_id(newer.memory_id)
         hint = f"If the newer fact is wrong: `newton retract {new_id}`. If the old one is true again, store it again."
-        raise ConflictError(f"The fact was superseded by the fact {new_id}: {newer.micro}", hint=hint)
+        raise ConflictError(f"The fact was superseded by the fact {new_id}: {one_line(newer.micro)}", hint=hint)

@@ -21,7 +21,7 @@ from newton.cognition.assembly.render import FENCED_KINDS
 from newton.content.yaml_files import parse_trusted
 from newton.heart.speakers import concerns_safety
 from newton.memory.memory import TokenCounter, past_reason
-from newton.memory.representations import START_PREFIX_LENGTH, has_start_prefix, start_prefix, to_bullet
+from newton.memory.representations import START_PREFIX_LENGTH, has_start_prefix, indent_lines, start_prefix, to_bullet
 from newton.memory.search_types import RetrievedMemory
 from newton.memory.source_marks import SOURCE_MARKS, mark_source
 from newton.text.time_expressions import remove_resolved_dates
@@ -204,7 +204,7 @@ def render_fact(label: FactLabel, text: str) -> str:
 def render_contradiction(lines: Sequence[str], alternative: str = ALTERNATIVE) -> str:
     """Join the lines of facts that contradict each other into one item; `alternative` begins the further lines."""
     first, *others = lines
-    return to_bullet(first) + "".join(f"{alternative} {line}\n" for line in others)
+    return to_bullet(first) + "".join(f"{alternative} {indent_lines(line)}\n" for line in others)
 
 
 def _measure_item(members: Sequence[RetrievedMemory], now: datetime, tokens: LabelTokens) -> tuple[int, int]:

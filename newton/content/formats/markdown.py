@@ -3,7 +3,7 @@
 import html
 import re
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -26,6 +26,9 @@ _SKIPPED_TAGS = ("<script", "<style")
 _RULE = re.compile(r"([=\-~^\"'`#*+:.<>_])\1{2,}")
 # The start of an item, quote, row, log entry or line of code, which is not joined to the line before it.
 _OWN_LINE = re.compile(r"[\s\-*+•>|#\[\d]")
+_HARD_BREAK = re.compile(r"(?: {2,}|\\)$")  # of Markdown, at the end of a line
+MIN_WRAPPED_CHARS = 60  # of the longest line of prose that was broken between words to fit
+_KEPT_BLOCKS = frozenset({"blockquote", "bullet_list", "ordered_list", "table"})  # with their lines as they are written
 
 
 def parse_markdown(text: str) -> ParsedDocument:
@@ -36,7 +39,7 @@ def parse_markdown(text: str) -> ParsedDocument:
         outline.add_paragraph(front[1], (2, lines_before - 1))
         title = _strip_quotes(match[1]) if (match := _TITLE.search(front[1])) else ""
         text = text[front.end() :]
-    _BlockWalker(outline, lines_before).walk(_BLOCKS.parse(text))
+    _BlockWalker(outline, text.split("\n"), lines_before).walk(_BLOCKS.parse(text))
     return outline.build(title=title)
 
 
@@ -54,23 +57,21 @@ def parse_plain_text(text: str) -> ParsedDocument:
                 styles.append(style)
             outline.add_heading(styles.index(style) + 1, title, (last - len(lines), last - len(lines)))
         if lines and not (len(lines) == 1 and _RULE.fullmatch(lines[0].strip())):
-            joined = "\n".join(lines) if _is_structured(lines) else collapse_whitespace(" ".join(lines))
-            outline.add_paragraph(joined, (last - len(lines) + 1, last))
+            outline.add_paragraph(_join_wrapped(lines), (last - len(lines) + 1, last))
     return outline.build()
 
 
 class _BlockWalker:
-    """Converts the block tokens of markdown-it to sections.
+    """Converts the block tokens of markdown-it to sections. Lists, quotes and tables keep the lines of the source.
 
     `lines_before` is the number of lines of front matter (the YAML at the beginning of the file).
     """
 
-    def __init__(self, outline: SectionBuilder, lines_before: int) -> None:
-        self._outline, self._lines_before = outline, lines_before
+    def __init__(self, outline: SectionBuilder, lines: list[str], lines_before: int) -> None:
+        self._outline, self._lines, self._lines_before = outline, lines, lines_before
         self._span = UNKNOWN_SPAN  # of the current block
         self._level = 0  # of the open heading
-        self._marker = ""  # of a list item without text so far
-        self._row: list[str] | None = None
+        self._is_kept = False  # inside a block whose lines were added as they are
 
     def walk(self, tokens: list[Token]) -> None:
         for token in tokens:
@@ -80,19 +81,26 @@ class _BlockWalker:
                 )
             if token.map:
                 self._span = (token.map[0] + 1 + self._lines_before, token.map[1] + self._lines_before)
-            self._add(token)
+            kind = token.type.removesuffix("_open").removesuffix("_close")
+            if token.level == 0 and kind in _KEPT_BLOCKS:
+                self._is_kept = token.nesting == 1
+                if self._is_kept:
+                    self._keep_lines(token)
+            elif not self._is_kept:
+                self._add(token)
+
+    def _keep_lines(self, token: Token) -> None:
+        first, last = token.map or (0, 0)
+        lines = self._lines[first:last]
+        while lines and not lines[-1].strip():
+            lines.pop()
+        begin = first + 1 + self._lines_before
+        self._outline.add_paragraph("\n".join(lines), (begin, begin + len(lines) - 1))
 
     def _add(self, token: Token) -> None:
         match token.type:
-            case "heading_open":  # inside a quote or a list item it starts no section
-                self._level = int(token.tag[1:]) if token.level == 0 else 0
-            case "list_item_open" | "list_item_close":
-                self._marker = f"{token.info}{token.markup} " if token.nesting == 1 else ""
-            case "tr_open":
-                self._row = []
-            case "tr_close":
-                self._outline.add_paragraph(" | ".join(self._row or []), self._span)
-                self._row = None
+            case "heading_open":
+                self._level = int(token.tag[1:])
             case "inline":
                 self._inline(token)
             case "fence" | "code_block":
@@ -109,11 +117,8 @@ class _BlockWalker:
         if self._level:
             self._outline.add_heading(self._level, _strip_inline_markup(token.content), self._span)
             self._level = 0
-        elif self._row is not None:
-            self._row.append(collapse_whitespace(token.content))
         else:
-            self._outline.add_paragraph(self._marker + collapse_whitespace(token.content), self._span)
-            self._marker = ""
+            self._outline.add_paragraph(_join_wrapped(token.content.split("\n")), self._span)
 
     def _html(self, token: Token) -> None:
         """Add the text of an HTML block without its tags; an HTML heading starts a section."""
@@ -177,5 +182,12 @@ def _parse_underlined_heading(lines: list[str]) -> tuple[str, str, list[str]] | 
     return rest[0][0] * (1 + over), title, rest[1:]
 
 
-def _is_structured(lines: list[str]) -> bool:
-    return any(_OWN_LINE.match(line) for line in lines[1:]) or lines[0][0].isspace()
+def _join_wrapped(lines: list[str]) -> str:
+    """Return prose that was broken between words to fit a width as one line, and other lines as they are."""
+    width = max(map(len, lines[:-1]), default=0)
+    is_structured = any(_OWN_LINE.match(line) for line in lines[1:]) or lines[0][:1].isspace()
+    is_wrapped = width >= MIN_WRAPPED_CHARS and all(
+        len(line) + 1 + len(after.split(maxsplit=1)[0]) > width and not _HARD_BREAK.search(line)
+        for line, after in pairwise(lines)
+    )
+    return collapse_whitespace(" ".join(lines)) if is_wrapped and not is_structured else "\n".join(lines)

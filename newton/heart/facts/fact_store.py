@@ -23,7 +23,7 @@ from newton.heart.statements.tokenizer import fold_words
 from newton.memory import store, tombstones
 from newton.memory.lookup import RelatedMemory
 from newton.memory.memory import NewMemory, WriteContext, digest
-from newton.memory.representations import make_long_forms, make_short_forms, one_line, start_prefix
+from newton.memory.representations import keep_lines, make_long_forms, make_short_forms, one_line, start_prefix
 from newton.memory.store import MemoryConfirmation
 from newton.text.time_expressions import find_mentioned_times, resolve_dates
 
@@ -360,7 +360,7 @@ def _to_new_memory(fact: NewFact, *, ctx: WriteContext) -> NewMemory:
         kind="fact",
         state="NEW",
         forms=make_short_forms(
-            resolve_dates(one_line(fact.content), moment=min(fact.valid_from, ctx.now)),
+            resolve_dates(keep_lines(fact.content), moment=min(fact.valid_from, ctx.now)),
             count_tokens=ctx.count_tokens,
             prefix=prefix,
             max_tokens=MAX_SUMMARY_TOKENS,

@@ -8,6 +8,7 @@ from pydantic import Field
 from newton.agent.field_types import CleanText
 from newton.agent.services.persons import PersonProfile, ProfileFact
 from newton.memory.lookup import short_id
+from newton.memory.representations import one_line
 from newton.operations.declaration import operation
 from newton.operations.fields import CommandOption
 from newton.operations.text_format import pluralize
@@ -40,7 +41,8 @@ def _format_fact(fact: ProfileFact) -> str:
     until = f"until {fact.valid_to:%Y-%m-%d}" if fact.valid_to else ""
     before = f"before: {fact.before}" if fact.before else ""
     notes = ", ".join(filter(None, (fact.source, until, before)))
-    return f"  {short_id(fact.memory_id)}  {fact.told_at:%Y-%m-%d}  {fact.text}{f' ({notes})' if notes else ''}"
+    text = one_line(f"{fact.text} ({notes})" if notes else fact.text)
+    return f"  {short_id(fact.memory_id)}  {fact.told_at:%Y-%m-%d}  {text}"
 
 
 @operation("GET /v1/about", "reads", command="about", text=format_profile)

@@ -12,6 +12,7 @@ from newton.agent.inventory.bulk_changes import BulkAction, BulkChange, BulkPlan
 from newton.agent.inventory.memory_lists import MemoryFilterInput
 from newton.memory.lookup import short_id
 from newton.memory.memory import Kind
+from newton.memory.representations import one_line
 from newton.operations.declaration import operation
 from newton.operations.fields import PlanToken
 from newton.operations.text_format import pluralize
@@ -61,7 +62,7 @@ def _format_change(result: BulkResult) -> str:
         return f"{VERBS[result.action]}: {many}."
     lines = [
         f"{many}: {', '.join(f'{number} of kind {kind}' for kind, number in result.counts.items())}",
-        *(f"  {short_id(one.memory_id)}  {one.text}" for one in result.sample),
+        *(f"  {short_id(one.memory_id)}  {one_line(one.text)}" for one in result.sample),
         *([f"  … and {result.count - len(result.sample):,} more"] if result.count > len(result.sample) else []),
         *([f"{result.derived:,} derived from these; `include_derived` deletes them too"] if result.derived else []),
     ]

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from newton.heart.facts.conflicts import FactPair, FactVersion, PairPosition, Settlement
 from newton.memory.lookup import short_id
+from newton.memory.representations import one_line
 from newton.operations.cursors import decode_cursor, encode_cursor, invalid_cursor_error
 from newton.operations.declaration import operation
 from newton.operations.fields import Cursor, Limit, MemoryRef
@@ -48,7 +49,7 @@ def _format_pair(pair: FactPair) -> str:
 
 
 def _format_fact(fact: FactVersion) -> str:
-    return f"{short_id(fact.memory_id)}  {fact.since:%Y-%m-%d}  {fact.text}"
+    return f"{short_id(fact.memory_id)}  {fact.since:%Y-%m-%d}  {one_line(fact.text)}"
 
 
 def _format_settled(settled: SettledConflicts) -> str:

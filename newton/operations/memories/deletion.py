@@ -10,6 +10,7 @@ from pydantic import Field
 from newton.agent.field_types import CleanText
 from newton.memory.forgetting import ForgetPlan
 from newton.memory.lookup import RelatedMemory, short_id
+from newton.memory.representations import one_line
 from newton.operations.declaration import operation
 from newton.operations.fields import CitedLine, MemoryRef, PlanToken
 
@@ -36,11 +37,12 @@ def _format_forgotten(result: ForgetPlan | ForgottenMemories) -> str:
         return f"Forgotten: {', '.join(map(short_id, result.items))}.{''.join(remaining)}"
     derived = _format_related("Derived from it, and deleted too with `include_derived`", result.derived)
     sources = _format_related("It was made from these, which remain", result.sources)
-    return f"To be deleted permanently:\n{short_id(result.memory_id)} {result.kind}: {result.text}{derived}{sources}"
+    deleted = f"{short_id(result.memory_id)} {result.kind}: {one_line(result.text)}"
+    return f"To be deleted permanently:\n{deleted}{derived}{sources}"
 
 
 def _format_related(head: str, memories: Sequence[RelatedMemory]) -> str:
-    lines = [f"\n  {short_id(one.memory_id)} {one.kind}: {one.micro}" for one in memories[:MAX_SHOWN]]
+    lines = [f"\n  {short_id(one.memory_id)} {one.kind}: {one_line(one.micro)}" for one in memories[:MAX_SHOWN]]
     more = [f"\n  and {len(memories) - MAX_SHOWN:,} more"] if len(memories) > MAX_SHOWN else []
     return "".join([f"\n{head}:", *lines, *more]) if memories else ""
 

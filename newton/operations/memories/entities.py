@@ -12,6 +12,7 @@ from newton.heart.entities.entity_changes import EntityMergePlan
 from newton.heart.entities.entity_lookup import EntityRecord
 from newton.heart.entities.entity_store import MAX_DEPTH, EntityRelation, EntitySummary
 from newton.memory.lookup import short_id
+from newton.memory.representations import one_line
 from newton.memory.source_marks import describe_source
 from newton.operations.declaration import operation
 from newton.operations.fields import Limit, PlanToken, SessionName
@@ -54,7 +55,7 @@ def _format_record(entity: EntityRecord) -> str:
         f"{entity.name} ({entity.type}){aliases}: {pluralize(entity.mentions, 'mention')}",
         *(f"  {key}: {value}" for key, value in entity.properties.items()),
         *map(_format_relation, entity.relations),
-        *(f"{short_id(one.memory_id)}  {one.kind:<10} {one.text}" for one in entity.mentioned_in),
+        *(f"{short_id(one.memory_id)}  {one.kind:<10} {one_line(one.text)}" for one in entity.mentioned_in),
     ]
     return "\n".join(lines)
 

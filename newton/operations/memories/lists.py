@@ -14,6 +14,7 @@ from newton.errors import InputError
 from newton.memory.lookup import short_id
 from newton.memory.memory import PERSON_TIERS
 from newton.memory.memory_list import ListedMemory, ListOrder, ListPosition, SortKey, SortOrder
+from newton.memory.representations import one_line
 from newton.operations.cursors import decode_cursor, encode_cursor, invalid_cursor_error
 from newton.operations.declaration import EACH_FIELD, operation
 from newton.operations.fields import CommandOption, Cursor, Limit
@@ -77,7 +78,7 @@ def _to_row(item: ListedMemory, time: str) -> tuple[str, ...]:
     about = f"[{item.subject}] " if item.subject and item.subject.casefold() not in item.text.casefold() else ""
     date = f"{at:%Y-%m-%d}" if at else "never"
     text = item.text.removeprefix(f"[{date}] ")
-    return (short_id(item.memory_id), item.kind, state, date, f"{item.importance:g}{mark}", f"{about}{text}")
+    return (short_id(item.memory_id), item.kind, state, date, f"{item.importance:g}{mark}", f"{about}{one_line(text)}")
 
 
 def _format_row(row: Sequence[str], widths: Sequence[int], room: int | None) -> str:

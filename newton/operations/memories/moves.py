@@ -6,6 +6,7 @@ from pydantic import Field
 
 from newton.agent.services.memory_moves import MovedMemories, MovePlan, ProposedMove
 from newton.memory.lookup import short_id
+from newton.memory.representations import one_line
 from newton.operations.declaration import operation
 from newton.operations.fields import CommandOption, MemoryRef, PlanToken
 from newton.operations.results import ItemList, ProposalResult
@@ -22,7 +23,7 @@ def _format_move(result: MovePlan | MovedMemories) -> str:
     if isinstance(result, MovedMemories):
         moved = ", ".join(map(short_id, result.items))
         return f"Moved to {result.target}: {moved}." if moved else "Rejected: nothing is moved."
-    lines = [f"  {short_id(one.memory_id)} {one.kind}: {one.text}" for one in result.items]
+    lines = [f"  {short_id(one.memory_id)} {one.kind}: {one_line(one.text)}" for one in result.items]
     return "\n".join([f"To be moved to {result.target}:", *lines])
 
 
@@ -66,7 +67,7 @@ async def move_memories(
     "reads",
     name="moves",
     command="moves list",
-    text=lambda one: f"{short_id(one.memory_id)}  to {one.target}: {one.kind}: {one.text}",
+    text=lambda one: f"{short_id(one.memory_id)}  to {one.target}: {one.kind}: {one_line(one.text)}",
     empty="No proposed moves.",
 )
 async def list_moves(caller: "OperationCaller") -> ItemList[ProposedMove]:

@@ -14,6 +14,7 @@ from newton.agent.services.curation import MemoryRecord
 from newton.memory.lookup import MAX_PAGE_CHARS, PAGE_CHARS, RelatedMemory, cut_page, short_id
 from newton.memory.memory import PERSON_TIERS, Kind, Trust
 from newton.memory.memory_list import MemoryEdit
+from newton.memory.representations import one_line
 from newton.memory.source_marks import format_trust
 from newton.memory.store import TransitionRecord
 from newton.operations.declaration import operation
@@ -74,8 +75,13 @@ def _format_record(record: MemoryRecord | MemoryExcerpt) -> str:
         *([f"({record.remaining_chars:,} more characters)"] if record.remaining_chars else []),
     ]
     if record.links:
-        lines += ["", *(f"  {r.type} {r.kind} {short_id(r.memory_id)} ({r.state}): {r.micro}" for r in record.links)]
+        lines += ["", *map(_format_link, record.links)]
     return "\n".join(lines)
+
+
+def _format_link(linked: RelatedMemory) -> str:
+    name = f"{linked.type} {linked.kind} {short_id(linked.memory_id)} ({linked.state})"
+    return f"  {name}: {one_line(linked.micro)}"
 
 
 def _format_history(history: ChangeHistory) -> str:
@@ -85,7 +91,7 @@ def _format_history(history: ChangeHistory) -> str:
         f"{history.created_at:%Y-%m-%d %H:%M}  {name} created by {history.origin}",
         *(f"{at:%Y-%m-%d %H:%M}  {text}" for at, text in dated),
         f"current state: {history.state}{', quarantined' if history.quarantined else ''}",
-        *(f"superseded by: {short_id(newer.memory_id)} {newer.micro}" for newer in history.replaced_by),
+        *(f"superseded by: {short_id(newer.memory_id)} {one_line(newer.micro)}" for newer in history.replaced_by),
     ]
     return "\n".join(lines)
 

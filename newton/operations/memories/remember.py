@@ -15,6 +15,7 @@ from newton.errors import NotFoundError
 from newton.heart.identity.standing_wishes import detect_instructions
 from newton.memory.lookup import MemoryMention, short_id
 from newton.memory.memory import PERSON_TIERS
+from newton.memory.representations import one_line
 from newton.operations.declaration import operation
 from newton.operations.fields import CommandOption, ConversationSession
 from newton.operations.text_format import format_redactions
@@ -64,8 +65,8 @@ def format_remembered(stored: RememberedMemory) -> str:
     memory_id = short_id(stored.memory_id)
     lines = [REMEMBERED[stored.status].format(id=memory_id)]
     lines += [f"  {format_redactions(stored.redacted)}"] if stored.redacted else []
-    lines += [f"  Replaced: {short_id(one.memory_id)} {one.text}" for one in stored.replaced]
-    lines += [f"  May contradict: {short_id(one.memory_id)} {one.text}" for one in stored.contested]
+    lines += [f"  Replaced: {short_id(one.memory_id)} {one_line(one.text)}" for one in stored.replaced]
+    lines += [f"  May contradict: {short_id(one.memory_id)} {one_line(one.text)}" for one in stored.contested]
     if stored.contested:
         settle = f"`newton conflicts settle {memory_id} newer|older|both|same`"
         lines.append(f"  All these facts are kept. To say which is right: {settle}")

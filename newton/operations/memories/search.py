@@ -15,6 +15,7 @@ from newton.cognition.assembly.scored_candidate import format_list_line
 from newton.cognition.assembly.sections import format_missing
 from newton.memory.lookup import short_id
 from newton.memory.memory import PERSON_TIERS, Kind, Trust
+from newton.memory.representations import indent_lines
 from newton.memory.search_types import RecallResult, RetrievedMemory
 from newton.operations.declaration import operation
 from newton.operations.fields import CommandOption, ConversationSession
@@ -91,7 +92,8 @@ def _format_found(found: RecalledMemories) -> str:
     lines = [] if found.has_match else ["Nothing matches well; these are the nearest memories."]
     for one in found.items:
         shown = "-" if one.probability is None else format_probability(one.probability)
-        lines.append(f"{short_id(one.memory_id)}  {shown:>5}  {one.kind:<9}  {one.text}")
+        columns = f"{short_id(one.memory_id)}  {shown:>5}  {one.kind:<9}  "
+        lines.append(columns + indent_lines(one.text, " " * len(columns)))
     return "\n".join(lines)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from newton.memory.lookup import short_id
+from newton.memory.representations import one_line
 from newton.operations.contexts.context_text import format_context_line, format_layer_tokens, format_question
 from newton.operations.text_format import format_replaced
 from newton.runtime.cli.printing import print_notice, say, to_json
@@ -62,7 +63,7 @@ def print_receipt(turn: "TurnView", *, undo: str) -> None:
     The `proposals` of the turn are left out, because `print_proposals` prints them.
     """
     parts = [("learnt", turn.learnt), ("no longer", turn.no_longer), ("kept out of memory", turn.kept_out)]
-    told = [f"{name}: {' | '.join(texts)}" for name, texts in parts if texts]
+    told = [f"{name}: {' | '.join(map(one_line, texts))}" for name, texts in parts if texts]
     if told:
         print_notice(f"({'; '.join([*told, *([f'undo: {undo}'] if undo else [])])})")
     for line in turn.pending_approvals:
@@ -142,7 +143,7 @@ def format_bundle(context: "ContextView") -> str:
 
 
 def _format_item(item: "ItemView") -> str:
-    return f"{item.score:.3f}  {'   -' if item.evidence is None else f'{item.evidence:.2f}'}  {item.text}"
+    return f"{item.score:.3f}  {'   -' if item.evidence is None else f'{item.evidence:.2f}'}  {one_line(item.text)}"
 
 
 def format_refresh(turn: "TurnView") -> str:

@@ -37,6 +37,7 @@ from newton.errors import NewtonError, NotFoundError, error_from_code
 from newton.fault_isolation import isolate_failure
 from newton.memory.lookup import short_id
 from newton.memory.memory_list import ListedMemory
+from newton.memory.representations import one_line
 from newton.operations.caller import OperationCaller
 from newton.operations.cursors import decode_cursor, encode_cursor, invalid_cursor_error
 from newton.operations.memories.lists import list_memories
@@ -215,7 +216,7 @@ def _describe_memory(memory: ListedMemory) -> Resource:
     is_decision, identifier = memory.kind == "decision", str(memory.memory_id)
     kind, variable = (DECISION_TEMPLATE, "decision_id") if is_decision else (MEMORY_TEMPLATE, "memory_id")
     uri = UriTemplate.parse(kind.uri).expand({variable: identifier})
-    return _describe(uri, f"{memory.kind} {identifier[-8:]}", title=memory.micro, description=memory.text)
+    return _describe(uri, f"{memory.kind} {identifier[-8:]}", title=one_line(memory.micro), description=memory.text)
 
 
 def _describe(uri: str, name: str, *, title: str | None, description: str | None) -> Resource:
