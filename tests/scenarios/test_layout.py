@@ -18,7 +18,7 @@ CONFIG = "Deploy config of the shop:\n" + "".join(
 )
 TEXTS = {
     "yaml": CONFIG.strip(),
-    "python": "Helper of the winch program:\n\tdef pull(rope):\n\t\tif rope.wet:\n\t\t\treturn\n\n\n\t\treturn rope.length",
+    "python": "Helper of the winch program:\n\tdef pull(rope):\n\t\tif rope.wet:\n\t\t\treturn\n\n\n\t\treturn rope",
     "table": "Prices of the ferry:\n| who   | price |\n|-------|------:|\n| adult |  4.50 |\n| child |  2.00 |",
     "list": "Packing list for Porto:\n- passport\n- chargers\n    - phone\n    - camera\n- raincoat",
     "poem": "Verse of the harbour song:\nThe tide is out,\n   the gulls are in,\n\nand nobody sings.",

@@ -14,6 +14,7 @@ from newton.cognition.assembly.exclusion_rules import (
     find_exclusion_reason,
     find_fact_sources,
     find_floor_reason,
+    find_needless,
     find_out_of_range,
     find_repeated_messages,
     is_too_far,
@@ -219,7 +220,12 @@ def _reserve_note(assembly_input: AssemblyInput) -> int:
 
 
 def _takes_note(assembly_input: AssemblyInput) -> bool:
-    """Return True if the input asks a question, and no other note says what is missing from memory."""
+    """Return True if the input asks a question, and no other note says what is missing from memory.
+
+    Nothing is missing for a task: memory may help with it, but it is not asked.
+    """
+    if assembly_input.relevance_floor.need == "gather":
+        return False
     is_asked = assembly_input.gathering.is_chronological or contains_question(assembly_input.input)
     return is_asked and not (assembly_input.empty_range_note or assembly_input.incomplete_note)
 
@@ -314,6 +320,8 @@ def _reject_candidates(
             reason = reason or find_floor_reason(s, assembly_input, best_fact)
         if reason := excluded[s.found.memory_id] or deduplicator.find_duplicate_reason(s.found, other_reason=reason):
             rejected[s.found.memory_id] = FillPlacement(s.found.memory_id, None, 0, reason)
+    needless = find_needless(ordered, rejected.keys(), assembly_input)
+    rejected |= {memory_id: FillPlacement(memory_id, None, 0, reason) for memory_id, reason in needless.items()}
     kept = [s.found for s in ordered if s.found.memory_id not in rejected]
     repeated = find_repeated_messages(one for one in kept if one.thread_id not in assembly_input.related_sessions)
     rejected |= {memory_id: FillPlacement(memory_id, None, 0, REPEATS_STATED_FACT) for memory_id in repeated}

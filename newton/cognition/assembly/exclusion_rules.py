@@ -1,7 +1,7 @@
 """Rules that exclude a candidate from a context even if it fits: its state, weak evidence, repetition. Pure."""
 
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from uuid import UUID
 
@@ -188,7 +188,7 @@ def _is_like_question(found: RetrievedMemory, text: str) -> bool:
 
 def is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evidence: float) -> bool:
     """Return True if a memory has too little search evidence; a derived one needs a share of `best_evidence`."""
-    if found.memory_id in assembly_input.unranked:
+    if found.memory_id in assembly_input.unranked or assembly_input.relevance_floor.compares_answers:
         return False
     profile, min_evidence = assembly_input.profile, assembly_input.min_evidence
     if found.kind in VERBATIM_KINDS:
@@ -209,6 +209,21 @@ def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput, best_
     if is_of_session or found.memory_id in assembly_input.unranked or found.memory_id in assembly_input.triggered:
         return None
     return assembly_input.relevance_floor.find_reason(scored, best_fact=best_fact)
+
+
+def find_needless(
+    ordered: Sequence[ScoredMemory], rejected: Set[UUID], assembly_input: AssemblyInput
+) -> Mapping[UUID, str]:
+    """Return the candidates, of those that are not `rejected`, that the need of the input leaves out, with the reasons.
+
+    The need decides on what a search found; what was put into the session, triggered or asked for by name stays.
+    """
+    gathering = assembly_input.gathering
+    kept = {*assembly_input.injected, *assembly_input.triggered, *assembly_input.observations, *gathering.standing}
+    kept |= {*gathering.about, *rejected}
+    free = [s for s in ordered if s.found.memory_id not in kept and not s.features[TIMELY_INDEX]]
+    searched = [s for s in free if assembly_input.session_id is None or s.found.thread_id != assembly_input.session_id]
+    return assembly_input.relevance_floor.find_needless(searched, gathering.reading.kind)
 
 
 def is_near_procedure(found: RetrievedMemory) -> bool:

@@ -1,10 +1,12 @@
 """The minimum probability of being relevant that a memory needs for a context. Pure."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from uuid import UUID
 
+from newton.cognition.questions.needs import Need, read_need
 from newton.cognition.questions.question_kinds import QuestionKind
 from newton.cognition.questions.question_rules import ANSWERED_KINDS
 from newton.cognition.relevance_model import NO_CORRECTION, AnswerCorrection, RelevanceModel
@@ -24,6 +26,9 @@ FACT_ANSWER_SHARE = 1 / 3  # of `fact_share`, where facts are selected by the pr
 MIN_WHOLE_ANSWER = 0.01  # of the probability that a fact or the summary of a session answers
 TIMELINE_FACTOR = 0.25  # of `minimum`, for a timeline: most of its events say little of what is asked
 MIN_TIMELINE_QUESTION = 0.03  # of the same for a timeline: no single event resembles a question about their order
+POINT_SHARE, MAX_ANSWERS = 0.01, 12  # of the best probability of an answer, and of items, for a single question
+LIST_SHARE, MAX_LISTED = 0.005, 25  # the same for a question that asks for all of a kind
+MIN_KNOWN = 0.5  # of the probability that memory answers an input; above it, the input needs something
 MIN_SUFFICIENCY = 0.5  # below it, the context says that it may not answer the input
 
 # The kinds that are judged by the probability of an answer. Messages and passages are many, and each says little.
@@ -43,7 +48,7 @@ class RelevanceFloor:
     counts as hardly known. With an `answer` minimum and a known `question`, messages, facts and passages are selected
     by their probability of being an answer. `sufficiency` are the coefficients of the probability that a context has
     all that the input needs, None if no single memory answers such an input. `correction` is the agent's correction,
-    which the probabilities of an answer already include.
+    which the probabilities of an answer already include. `need` is what the input needs from memory, None if unknown.
     """
 
     minimum: float = 0.0
@@ -53,10 +58,16 @@ class RelevanceFloor:
     subject: float = MIN_QUESTION
     sufficiency: tuple[float, float] | None = None
     correction: AnswerCorrection = NO_CORRECTION
+    need: Need | None = None
 
     @property
     def judges_answers(self) -> bool:
         return self.answer > 0 and self.question is not None
+
+    @property
+    def compares_answers(self) -> bool:
+        """Return True if memories are selected by their probability of an answer beside that of the best."""
+        return self.need == "answer" and self.judges_answers and not self.is_hardly_known
 
     @property
     def is_hardly_known(self) -> bool:
@@ -90,6 +101,8 @@ class RelevanceFloor:
     def find_reason(self, scored: ScoredMemory, *, best_fact: float = 0.0) -> str | None:
         """Return why a memory is below its minimum, or None. `best_fact` is the highest probability of a fact."""
         kind = scored.found.kind
+        if self.compares_answers:
+            return None
         if kind in ANSWER_KINDS and self.judges_answers and self.is_hardly_known:
             shares = f"{format_probability(self.question or 0.0)} < {format_probability(self.subject)}"
             return f"below the relevance floor: memory hardly answers this ({shares})"
@@ -97,6 +110,24 @@ class RelevanceFloor:
         if probability >= minimum:
             return None
         return f"below the relevance floor ({format_probability(probability)} < {format_probability(minimum)})"
+
+    def find_needless(self, selected: Sequence[ScoredMemory], kind: QuestionKind) -> Mapping[UUID, str]:
+        """Return which of the selected memories the input does not need, with the reasons.
+
+        Beside the best answer to a question, those far less probable are noise, whatever their kind.
+        """
+        if self.need == "none" and (self.question is None or self.question < MIN_KNOWN):
+            return {s.found.memory_id: "the input needs nothing from memory" for s in selected}
+        if not self.compares_answers:
+            return {}
+        share, most = (POINT_SHARE, MAX_ANSWERS) if kind == "point" else (LIST_SHARE, MAX_LISTED)
+        ranked = sorted(selected, key=lambda s: (-s.features[ANSWER_INDEX], s.found.memory_id))
+        best = max((s.features[ANSWER_INDEX] for s in ranked), default=0.0)
+        weak = [s for s in ranked if s.features[ANSWER_INDEX] < share * best]
+        reasons = {
+            s.found.memory_id: f"far less probable than the best answer ({format_probability(best)})" for s in weak
+        }
+        return dict.fromkeys((s.found.memory_id for s in ranked[most:]), f"not among the best {most} answers") | reasons
 
     def find_best_fact(self, candidates: Sequence[ScoredMemory]) -> float:
         """Return the highest probability of a fact among the candidates, 0 without facts."""
@@ -169,16 +200,22 @@ def create_floor(
     """Return the minimums of the frame; none if the request asks to fill the whole budget.
 
     Only for a question for a fact or a list are memories judged as answers; for other inputs they are judged by topic.
+    What the input needs decides which it is, or the frame if that is unknown.
     """
     kind, is_known = gathered.gathering.reading.kind, bool(gathered.person.memories)
+    need = None if request.fill else read_need(gathered.recall_result.query)
     is_answered = kind in ANSWERED_KINDS and not (is_known and gathered.person.question.is_complete)
+    is_answered = is_answered and (need == "answer" if need in ("answer", "gather") else frame.answer_floor > 0)
     minimum = frame.relevance_floor * (TIMELINE_FACTOR if kind == "timeline" else 1.0)
-    answer = frame.answer_floor if is_answered else 0.0
-    minimums = (0.0, 0.0, 0.0) if request.fill else (minimum, frame.fact_share, answer)
+    answer = (frame.answer_floor or RECALL_FLOOR.answer) if is_answered else 0.0
+    fact_share = 0.0 if need == "gather" else frame.fact_share
+    fact_share = (fact_share or RECALL_FLOOR.fact_share) if is_answered else fact_share
+    minimums = (0.0, 0.0, 0.0) if request.fill else (minimum, fact_share, answer)
     return RelevanceFloor(
         *minimums,
         question=found.answers.question,
         subject=find_least_question(found.answers, kind),
         sufficiency=model.answers.sufficiency if is_answered else None,
         correction=gathered.session_state.answer_correction,
+        need=need,
     )

@@ -42,7 +42,7 @@ from newton.content.frames import Frame
 from newton.content.profiles import GatherOptions, Profile
 from newton.fault_isolation import compute_part
 from newton.heart.procedures import match_triggers
-from newton.memory.memory import PERSON_TIERS, past_reason
+from newton.memory.memory import PERSON_TIERS, Kind, past_reason
 from newton.memory.memory_reader import DATED_KINDS
 from newton.memory.search_types import RecallResult, RetrievedMemory
 from newton.text.questions import is_only_question, opens_question
@@ -53,6 +53,8 @@ NEAREST = "among the memories that are nearest to the question"
 OWN_TOKENS, OTHER_TOKENS = 700, 250  # of the facts nearest to a question about the person, and to another one
 UNLIKELY_FACTS = 2  # that a question gets which they hardly answer
 MESSAGE_TOKENS = 200  # of the messages nearest to a question that memory hardly answers
+LONG_KINDS: frozenset[Kind] = frozenset({"episode", "passage"})
+NEAREST_TEXTS = 2  # of these for such a question: of each the part that is nearest
 # Minimum cosine of the nearest fact to the question. "How do I ..." mostly asks for knowledge of the world.
 MIN_OWN_COSINE, MIN_OTHER_COSINE, MIN_METHOD_COSINE = 0.1, 0.2, 0.3
 NEAR_OWN_COSINE, NEAR_OTHER_COSINE = 0.2, 0.27  # the minimum of the same if memory knows the subject of the question
@@ -70,7 +72,7 @@ _METHOD = re.compile(
 def select_nearest(result: RecallResult, reading: QuestionReading, answers: AnswerEstimate) -> frozenset[UUID]:
     """Return the ids of the memories nearest to a question that one memory can answer.
 
-    They are current facts, and messages of the person if memory hardly answers the question. None is selected if all
+    They are current facts, and if memory hardly answers the question, messages of the person and long texts. None is selected if all
     are too far, if probabilities of an answer are unknown, or if no memory contains the names in the question.
     """
     question = result.query.question
@@ -81,8 +83,8 @@ def select_nearest(result: RecallResult, reading: QuestionReading, answers: Answ
     if not reading.is_first_person and read_words(question).names and not answers.knows_names:
         return frozenset()
     is_hardly_known = not answers.knows_names and answers.question < MIN_QUESTION
-    messages = _select_messages(result, answers) if is_hardly_known else ()
-    return frozenset((*_select_facts(result, reading, answers, is_hardly_known=is_hardly_known), *messages))
+    facts = _select_facts(result, reading, answers, is_hardly_known=is_hardly_known)
+    return frozenset((*facts, *_select_texts(result, answers)) if is_hardly_known else facts)
 
 
 def _select_facts(
@@ -104,14 +106,17 @@ def _select_facts(
     yield from _fit(close[:UNLIKELY_FACTS] if is_unlikely else close, max_tokens)
 
 
-def _select_messages(result: RecallResult, answers: AnswerEstimate) -> Iterator[UUID]:
-    """Yield the ids of the person's messages nearest to a question that no single memory answers well."""
+def _select_texts(result: RecallResult, answers: AnswerEstimate) -> Iterator[UUID]:
+    """Yield the ids of the person's messages and of the long texts nearest to a question that none answers well."""
     if _METHOD.search(result.query.question):
         return
     asked = (f for f in result.memories if f.kind == "exchange" and f.trust in PERSON_TIERS and not is_reply(f))
     messages = [f for f in asked if not (f.quarantined or f.is_only_question)]
     if max(map(result.find_answer_similarity, messages), default=0.0) >= MIN_MESSAGE_COSINE:
         yield from _fit(_rank(messages, result, answers), MESSAGE_TOKENS)
+    long = [f for f in result.memories if f.kind in LONG_KINDS and f.window and not f.quarantined]
+    near = [f for f in long if result.find_answer_similarity(f) >= MIN_MESSAGE_COSINE]
+    yield from (f.memory_id for f in _rank(near, result, answers)[:NEAREST_TEXTS])
 
 
 def _rank(
