@@ -61,6 +61,7 @@ async def read_values(db: Database, home: Path) -> dict[str, Any]:
         "document": ids["document_id"],
         "decision": ids["decision_id"],
         "bundle": ids["bundle_id"],
+        "move.id": ids["memory_id"],
         "item": "1",
         "line": ids["line_id"],
         "one": ids["bundle_id"],

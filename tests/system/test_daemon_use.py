@@ -115,7 +115,7 @@ def test_a_preview_of_an_import_loads_no_model_and_no_services_of_an_agent(tmp_p
     previews = [["import", "--preview", str(tmp_path / path)] for path in ("previewed.ndjson", ".")]
     statement = f"assert [run_command_line(words) for words in {previews}] == [0, 0]"
     loaded = load_modules(tmp_path, f"from newton.runtime.cli.app import run_command_line\n{statement}")
-    assert not loaded & {"newton.runtime.bootstrap", "newton.runtime.wiring", "onnxruntime", "numpy", "openai"}
+    assert not loaded & {"newton.runtime.bootstrap", "newton.runtime.wiring", "onnxruntime", "openai"}
 
 
 def test_help_is_quick_and_loads_nothing_heavy(tmp_path: Path) -> None:

@@ -157,20 +157,25 @@ def cli_interface(home: Path) -> Interface:
 
 
 def fill(interface: Interface, http: httpx2.Client, pairs: list[Pair]) -> None:
-    """Store all facts of the stores that the pairs use. An OpenAI client stores them as messages."""
+    """Store all facts of the stores that the pairs use. An OpenAI client stores them as messages.
+
+    What a person forgot is not stored again for an agent, so the facts that one writes are not stored before.
+    """
+    own = {pair.fact for pair in pairs} if interface.name == "mcp" else set[str]()
     write = interface.write if interface.name == "openai" else http_writer(http)
     for store in sorted({pair.store for pair in pairs}):
         agent = interface.agent(store)
         call(http, "default", "POST", "/v1/agents", {"name": agent})
-        for fact in STORES[store]:
+        for fact in (one for one in STORES[store] if one not in own):
             interface.ids[agent, fact] = write(agent, fact)
 
 
 def rewrite(interface: Interface, http: httpx2.Client, pair: Pair) -> None:
     key = (interface.agent(pair.store), pair.fact)
-    path = f"/v1/memories/{interface.ids[key]}"
-    token = call(http, key[0], "DELETE", path)["token"]
-    call(http, key[0], "DELETE", f"{path}?token={token}&include_derived=true")
+    if key in interface.ids and interface.name != "mcp":
+        path = f"/v1/memories/{interface.ids[key]}"
+        token = call(http, key[0], "DELETE", path)["token"]
+        call(http, key[0], "DELETE", f"{path}?token={token}&include_derived=true")
     interface.ids[key] = interface.write(*key)
 
 

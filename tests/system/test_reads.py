@@ -112,6 +112,7 @@ REFUSED_OPTIONS: Mapping[tuple[str, str], set[str]] = {
     ("mcp", "list_memories"): {"cursor", "fields", "source", "states"},
     ("mcp", "preview"): {"frame", "look_again_at", "reasons"},
 }
+REFUSED_TO_AGENTS = {("mcp", "forget"), ("mcp", "delete_document")}  # what they name is the person's
 UNKNOWN_AGENT = "nobody"
 NEEDS_A_CLUSTER = "db distribute"
 BEGINNING = " heart.watermarks: "  # how far a turn has read, when it begins with what is left to do
@@ -134,7 +135,8 @@ class Changes:
         changed = [line for line in await self.stored.look() if operation.name != "ask" or BEGINNING not in line]
         self.lines += [f"{call}: {line}" for line in changed]
         self.calls += 1
-        is_refused = bool({*given} & REFUSED_OPTIONS.get((operation.interface, operation.name), set()))
+        refused = REFUSED_OPTIONS.get((operation.interface, operation.name), set())
+        is_refused = bool({*given} & refused) or (operation.interface, operation.name) in REFUSED_TO_AGENTS
         self.refused += is_refused
         if bool(failure) != is_refused:
             self.lines.append(f"{call} {f'failed: {failure}' if failure else 'was not refused'}")

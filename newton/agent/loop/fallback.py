@@ -155,7 +155,7 @@ def _render_quote(item: ScoredCandidate, bundle: Bundle) -> str:
     if item.label is None:
         return to_bullet(item.text).rstrip()
     lines = {c.memory_id: c.context_line for c in bundle.items}
-    shown = [lines[memory_id] for memory_id in item.label.group or (item.memory_id,)]
+    shown = [lines[memory_id] for memory_id in item.label.group or (item.memory_id,) if memory_id in lines]
     return render_contradiction(shown, item.label.alternative).rstrip()
 
 

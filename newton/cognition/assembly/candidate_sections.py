@@ -158,7 +158,7 @@ def _group_by_section(
 def _is_continued(before: ScoredCandidate, one: ScoredCandidate) -> bool:
     """Return whether a fact stands on the line of the one before: of one message, and nothing contradicts either."""
     first, second = before.scored.found, one.scored.found
-    is_alone = not any(c.label and c.label.group for c in (before, one))
+    is_alone = not any((c.label and c.label.group) or "\n" in c.text for c in (before, one))
     is_same = (first.stated_thread_id, first.stated_position) == (second.stated_thread_id, second.stated_position)
     label, added = (c.label.prefix.removesuffix(":") if c.label else "" for c in (before, one))
     return is_alone and is_same and first.stated_thread_id is not None and label.startswith(added)
@@ -187,7 +187,8 @@ def _chronological_key(item: ScoredCandidate) -> tuple[datetime, int, int, UUID]
 def _render_item(item: ScoredCandidate, members: Mapping[UUID, ScoredCandidate], *, show_id: bool) -> TextBlock:
     """Render one item. A procedure gets a section of its own, titled with its name."""
     if item.label and item.label.group:
-        lines = [(memory_id, members[memory_id].context_line) for memory_id in item.label.group]
+        group = [one for one in item.label.group if one in members]  # another may have been left out since
+        lines = [(memory_id, members[memory_id].context_line) for memory_id in group]
         shown = [add_item_id(memory_id, line) if show_id else line for memory_id, line in lines]
         return TextBlock(render_contradiction(shown, item.label.alternative), item.tokens)
     if item.kind != "procedure":
