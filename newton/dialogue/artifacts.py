@@ -300,7 +300,7 @@ class ArtifactWriter:
         return NewMemory(
             kind="artifact",
             forms=make_short_forms(
-                artifact.text,
+                one_line(artifact.text),  # mostly output of a tool, and the mark of that is on the first line
                 count_tokens=self.ctx.count_tokens,
                 prefix=artifact.prefix,
                 max_tokens=artifact.max_tokens,

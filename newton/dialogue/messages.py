@@ -211,8 +211,10 @@ def to_memory(stored: StoredMessage, *, memory_id: UUID, ctx: WriteContext, call
     return NewMemory(
         memory_id=memory_id,
         kind="exchange",
-        forms=make_short_forms(
-            line.content, count_tokens=ctx.count_tokens, prefix=f"[{line.said_at:%Y-%m-%d}] {speaker}: "
+        forms=make_short_forms(  # the mark of whose text it is stands on each line of a tool
+            one_line(line.content) if line.role == "tool" else line.content,
+            count_tokens=ctx.count_tokens,
+            prefix=f"[{line.said_at:%Y-%m-%d}] {speaker}: ",
         ),
         full_text=None,
         indexed_text=f"{spoken}\n{format_day(line.said_at)}",

@@ -31,7 +31,7 @@ from newton.heart.facts.fact_store import NewFact
 from newton.ids import derive_model_id
 from newton.memory import agents, store
 from newton.memory.memory import NewMemory, digest
-from newton.memory.representations import MICRO_TOKENS, SUMMARY_TOKENS, make_short_forms, to_bullet
+from newton.memory.representations import INDENT, MICRO_TOKENS, SUMMARY_TOKENS, make_short_forms, to_bullet
 from newton.memory.vectors import EmbeddingOutbox
 from newton.providers import token_counter
 from newton.providers.fakes import HashEmbedder, ScriptedChat
@@ -92,14 +92,15 @@ async def test_a_memory_cannot_begin_a_line_or_a_section_of_its_own(tx: Tx) -> N
     assert len(rows) == 3
     for row in rows:
         for form in (row["micro"], row["summary"]):
-            assert len(form.splitlines()) == 1
-            assert not to_bullet(form).startswith("#")
+            assert form.splitlines() == form.split("\n")
+            first, *others = to_bullet(form).splitlines()
+            assert first.startswith("- ") and all(line.startswith(INDENT) or not line for line in others)
 
 
 @pytest.mark.parametrize("form", ["micro", "summary"])
-async def test_the_database_itself_refuses_a_form_of_two_lines(tx: Tx, form: str) -> None:
+async def test_the_database_itself_refuses_a_form_with_another_line_break_than_the_newline(tx: Tx, form: str) -> None:
     good = draft("one line")
-    bad = replace(good, forms=replace(good.forms, **{form: "one\n## two"}))
+    bad = replace(good, forms=replace(good.forms, **{form: "one\u2028## two"}))
     with pytest.raises(asyncpg.CheckViolationError):
         await store.remember(tx, agent_id=ANA, memories=[bad])
 

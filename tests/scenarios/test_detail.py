@@ -78,7 +78,7 @@ async def test_with_room_the_best_texts_are_whole_and_without_room_the_cut_ones_
         memory_id = await resolve_id(tx, item_id(cut[0].memory_id), agent_id=mind.agent_id)
         detail = await read_memory(tx, memory_id, agent_id=mind.agent_id)
     part = cut[0].scored.found.window
-    assert part and part.text.strip(" …") in one_line(detail.full_text)
+    assert part and one_line(part.text.strip("\n …")) in one_line(detail.full_text)
 
 
 async def test_without_vectors_words_select_the_part_and_a_short_text_has_none(mind: Mind) -> None:

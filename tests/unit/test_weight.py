@@ -11,11 +11,11 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 122_082,
-    "modules of newton": 663,
-    "classes that only carry data": 881,
-    "lines of tests": 86_500,
-    "lines of docs": 7_813,
+    "lines of newton": 122_370,
+    "modules of newton": 664,
+    "classes that only carry data": 882,
+    "lines of tests": 86_800,
+    "lines of docs": 7_880,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")
 MOST_LINES_OF_A_DECLARATION = 20  # of an operation on average: decorator, signature and help

@@ -203,7 +203,7 @@ def create_floor(
     What the input needs decides which it is, or the frame if that is unknown.
     """
     kind, is_known = gathered.gathering.reading.kind, bool(gathered.person.memories)
-    need = None if request.fill else read_need(gathered.recall_result.query)
+    need = None if request.fill else read_need(gathered.recall_result.query, is_asked=frame.answer_floor > 0)
     is_answered = kind in ANSWERED_KINDS and not (is_known and gathered.person.question.is_complete)
     is_answered = is_answered and (need == "answer" if need in ("answer", "gather") else frame.answer_floor > 0)
     minimum = frame.relevance_floor * (TIMELINE_FACTOR if kind == "timeline" else 1.0)

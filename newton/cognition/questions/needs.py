@@ -1,7 +1,6 @@
-"""What an input needs from memory: an answer, all that bears on a task, both, or nothing. Pure."""
+"""Reading of what an input needs from memory: an answer, all that bears on a task, both, or nothing. Pure."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -21,8 +20,9 @@ from newton.text.questions import contains_question
 Need = Literal["answer", "both", "gather", "none"]
 
 NEEDS: Sequence[Need] = get_args(Need)
-MIN_ANSWER = 0.5  # of the probability of `answer` among the needs that want something
-MIN_NONE = 0.7  # of the probability that an input needs nothing
+# Of the probability of `answer` among the needs that want something: in a frame of questions, and in any other.
+MIN_ASKED, MIN_ANSWER = 0.3, 0.85
+MIN_NONE = 0.6  # of the probability that an input without a question needs nothing
 MAX_WORDS = 60  # that count as length
 VECTOR_SCALE = 5.0
 
@@ -44,8 +44,8 @@ def load_need_model() -> NeedModel:
     return NeedModel(**json.loads(text))
 
 
-def read_need(query: RecallQuery) -> Need | None:
-    """Return what an input needs from memory; None if that cannot be judged.
+def read_need(query: RecallQuery, *, is_asked: bool) -> Need | None:
+    """Return what an input needs from memory; None if that cannot be judged. In a frame of questions it `is_asked`.
 
     It is judged for English inputs and vectors of the bundled model, if no words of a task were added to the input.
 
@@ -54,7 +54,12 @@ def read_need(query: RecallQuery) -> Need | None:
     text, vector, model_id = query.question, query.vector, query.model_id
     if vector is None or query.text != text or model_id != _derive_vector_model():
         return None
-    return _choose(estimate_needs(text, vector)) if detect_language(text) == ENGLISH else None
+    if detect_language(text) != ENGLISH:
+        return None
+    needs = estimate_needs(text, vector)
+    if needs["none"] >= MIN_NONE and not contains_question(text):
+        return "none"
+    return "answer" if needs["answer"] >= (MIN_ASKED if is_asked else MIN_ANSWER) * (1 - needs["none"]) else "gather"
 
 
 def estimate_needs(text: str, vector: Vector) -> Mapping[Need, float]:
@@ -72,12 +77,6 @@ def list_features(text: str) -> tuple[float, ...]:
     words = min(len(text.split()), MAX_WORDS) / 20
     asks = (contains_question(text), text.rstrip().endswith("?"), kind == "list", kind == "standing")
     return (*map(float, asks), words)
-
-
-def _choose(needs: Mapping[Need, float]) -> Need:
-    if needs["none"] >= MIN_NONE:
-        return "none"
-    return "answer" if needs["answer"] >= MIN_ANSWER * math.fsum((1, -needs["none"])) else "gather"
 
 
 @cache

@@ -72,8 +72,8 @@ _METHOD = re.compile(
 def select_nearest(result: RecallResult, reading: QuestionReading, answers: AnswerEstimate) -> frozenset[UUID]:
     """Return the ids of the memories nearest to a question that one memory can answer.
 
-    They are current facts, and if memory hardly answers the question, messages of the person and long texts. None is selected if all
-    are too far, if probabilities of an answer are unknown, or if no memory contains the names in the question.
+    They are current facts, and if memory hardly answers the question, messages of the person and long texts. None is
+    selected if all are too far, if probabilities of an answer are unknown, or if no memory has the question's names.
     """
     question = result.query.question
     if answers.question is None or reading.kind not in ANSWERED_KINDS:
