@@ -16,10 +16,12 @@ import pytest
 import yaml
 from structlog.testing import capture_logs
 
+from newton.agent.services.memories import FactDraft
 from newton.dialogue.messages import Message
 from newton.memory.tombstones import FORGOTTEN, WITHHELD
 from newton.providers.fakes import HashEmbedder
 from newton.providers.minilm import MiniLM
+from newton.runtime.tools.tool_registry import run_tool
 from newton.runtime.transfer.import_lines import MessageItem
 from newton.runtime.transfer.import_source import read_file
 from newton.runtime.transfer.importer import write_items
@@ -350,3 +352,14 @@ async def test_a_client_that_sends_the_conversation_again_brings_nothing_back(mi
         assert one.model and SECRET in str(one.model.received[0]), "the turn itself has the words"
     assert await find_everywhere(mind, SECRET) == []
     assert len(await find_everywhere(mind, WITHHELD)) == 2
+
+
+async def test_what_a_person_forgot_is_not_stored_by_the_agent_and_it_is_told_so(mind: Mind) -> None:
+    stored = await mind.verbs.remember(FactDraft(content="Vera keeps bees."))
+    await mind.forget(stored.memory_id)
+    again = {"content": "Vera keeps bees.", "source": "own"}
+    refused = await run_tool(newton(mind, HashEmbedder()), "remember", again)
+    assert refused.is_error and "asked to forget this" in str(refused.fields)
+    assert await mind.facts() == {}
+    await mind.verbs.remember(FactDraft(content="Vera keeps bees."))
+    assert set(await mind.facts()) == {"Vera keeps bees."}

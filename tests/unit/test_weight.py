@@ -14,7 +14,7 @@ MOST = {
     "lines of newton": 122_370,
     "modules of newton": 664,
     "classes that only carry data": 882,
-    "lines of tests": 86_800,
+    "lines of tests": 86_830,
     "lines of docs": 7_880,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

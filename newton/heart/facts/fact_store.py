@@ -251,14 +251,10 @@ async def read_fact(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> Record:
 
 
 async def find_fact_id(tx: Tx, fact: NewFact, *, agent_id: UUID) -> UUID:
-    """Return the id of the stored fact with the same content, or of its original.
-
-    Raises ConflictError if it was not stored because a person asked to forget it.
-    """
+    """Return the id of the stored fact of this content, or of its original; raise ConflictError for a forgotten one."""
     rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=agent_id, hashes=[fact.content_hash])
     if not rows:
-        hint = "It is stored if the person tells it again."
-        raise ConflictError("A person asked to forget this, so it was not stored.", hint=hint)
+        raise ConflictError("A person asked to forget this, so it was not stored.", hint="Ask them to tell it again.")
     return rows[0]["memory_id"]
 
 
