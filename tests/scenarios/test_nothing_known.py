@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from newton.agent.loop.fallback import quote_memories
 from newton.agent.loop.turn import TurnInput
 from newton.cognition.assembly.assembler import AssemblyResult, assemble
 from newton.cognition.bundles.bundle import Bundle
@@ -176,3 +177,14 @@ async def test_a_dozen_facts_answer_questions_in_other_words_and_no_others(
     assert mean(kept) >= least
     assert mean(sizes) <= 4
     assert mean(size <= 2 for size in foreign) >= 0.9
+
+
+async def test_a_reply_without_a_model_quotes_only_what_comes_near_the_best_answer(mind: Mind, minilm: None) -> None:
+    facts = ("I'm allergic to hazelnuts.", "The oven was serviced on 3 November by Joost.", "I start work at four.")
+    await mind.know(*facts, "I run a small bakery in Ghent.", "My sister Anneke lives in Antwerp.")
+    asked = ("What am I allergic to?", "Who serviced the oven?", "When do I start work?")
+    for question, fact in zip(asked, facts, strict=True):
+        bundle = await mind.context(question)
+        quotes = quote_memories(bundle)
+        assert quotes[0] == f"- {fact}" and len(quotes) <= 2
+        assert bundle.assembly_input.relevance_floor.need == "answer"

@@ -11,10 +11,10 @@ from typing import TypeGuard
 from tests.unit.source_trees import ROOT, paths, source, trees, walk
 
 MOST = {
-    "lines of newton": 122_370,
+    "lines of newton": 122_390,
     "modules of newton": 664,
     "classes that only carry data": 882,
-    "lines of tests": 86_830,
+    "lines of tests": 86_850,
     "lines of docs": 7_880,
 }
 OF_FIELDS = re.compile("property|validator|serializer|computed_field")

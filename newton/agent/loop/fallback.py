@@ -8,7 +8,7 @@ from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.turn_state import RunningTurn
 from newton.cognition.assembly.exclusion_rules import TIMELY_INDEX
 from newton.cognition.assembly.fact_labels import render_contradiction
-from newton.cognition.assembly.relevance_floor import ANSWER_KINDS
+from newton.cognition.assembly.relevance_floor import ANSWER_INDEX, ANSWER_KINDS
 from newton.cognition.assembly.render import render_header
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, STANDS, ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
@@ -36,6 +36,7 @@ from newton.text.questions import contains_question, is_only_question, summarize
 from newton.text.words import extract_content_words
 
 MAX_QUOTES = 8
+MIN_QUOTE_SHARE = 0.1  # of the best probability of an answer, for each other quote
 MAX_NAME_QUESTION_WORDS = 2  # of content, in a question that asks for nothing but the name
 WISH_REASONS = frozenset({REASONS["manner"], REASONS["instruction"]})
 MIN_WISH_SHARE = 0.6  # of the characters of a text that only states a wish
@@ -79,10 +80,22 @@ def quote_memories(bundle: Bundle) -> list[str]:
     if profile and (gathering.asks_changes or question.is_complete or asks_only_name):
         return profile
     skip_dated = bundle.empty_time_ranges and asks_for_whole_range(bundle.input, bundle.assembly_input.time_ranges)
-    items = [item for item in bundle.items if _is_relevant(item, bundle)]
+    items = _select_answers([item for item in bundle.items if _is_relevant(item, bundle)], bundle)
     items = [item for item in items if not (skip_dated and item.kind in DATED_KINDS)][:MAX_QUOTES]
     quotes = [_render_quote(item, bundle) for item in items]
     return [*profile, *_quote_brief(bundle), *(one for one in quotes if one not in profile)][:MAX_QUOTES]
+
+
+def _select_answers(items: Sequence[ScoredCandidate], bundle: Bundle) -> Sequence[ScoredCandidate]:
+    """Return the items that come near the best answer, of those whose probabilities of an answer are compared.
+
+    A model finds the answer among memories that are far from it, but a reply must not recite them.
+    """
+    floor = bundle.assembly_input.relevance_floor
+    least = MIN_QUOTE_SHARE * max((item.scored.features[ANSWER_INDEX] for item in items), default=0.0)
+    is_near = {item.memory_id for item in items if item.scored.features[ANSWER_INDEX] >= least}
+    asked = bundle.assembly_input.gathering.about if bundle.assembly_input.gathering.asks_person else {}
+    return [one for one in items if not floor.compares_answers or one.memory_id in is_near or one.memory_id in asked]
 
 
 def _quote_profile(bundle: Bundle) -> list[str]:
