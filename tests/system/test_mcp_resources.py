@@ -92,8 +92,8 @@ async def test_the_list_of_resources_is_read_page_by_page(api: Api) -> None:
         sessions = [uri for uri in uris if uri.startswith("newton://sessions/")]
         memories = [uri for uri in uris if uri.startswith("newton://memories/")]
         assert sessions == [f"newton://sessions/day%20{n}" for n in reversed(range(many))]
-        assert len(set(memories)) == len(memories) == many
-        assert len(uris) == len(RESOURCES) + 2 * many
+        assert len(set(memories)) == len(memories) >= many, "messages, and what was learnt of them"
+        assert len(uris) == len(RESOURCES) + many + len(memories)
         with pytest.raises(MCPError, match="cursor is invalid") as error:
             await client.list_resources(cursor="bm9uc2Vuc2U")
     assert error.value.code == INVALID_PARAMS

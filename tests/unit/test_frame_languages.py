@@ -158,7 +158,7 @@ def test_held_out_inputs_get_their_frame(language: str, minilm: MiniLM, learned:
     assert compute_accuracy(outcomes) >= (0.93 if language == "en" else 0.85)
     if language == "en":
         assert min(compute_frame_accuracies(outcomes).values()) >= 0.85
-        assert compute_calibration_error(outcomes) <= 0.03
+        assert compute_calibration_error(outcomes) <= 0.04
 
 
 @pytest.mark.slow
